@@ -7,7 +7,7 @@ sets how torch's threads wait, so import it before torch.
 from typing import TYPE_CHECKING
 
 from nmt import lazy
-from nmt.compute import threads
+from nmt.compute import resources
 
 if TYPE_CHECKING:
     from nmt.runs.constraints import Constraints
@@ -28,6 +28,6 @@ HOMES = {
     "train_language_model": "nmt.training.train",
 }
 
-threads.before_torch()
+resources.before_torch()
 
 __getattr__, __dir__ = lazy.names(__name__, HOMES)

@@ -16,8 +16,8 @@ from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
 from nmt.errors import ConfigError, DataError
-from nmt.lines import check_lines, check_texts
-from nmt.numbers import shown
+from nmt.io.files import check_lines, check_texts
+from nmt.io.numbers import shown
 
 # What auto stands for. BLEU counts words: where a script has no blanks between them, the tokenizer of the
 # language, or characters; of several the first that is installed.

@@ -5,7 +5,7 @@ Those of the decoder, extraction and tuning are in the config.py of those folder
 
 from dataclasses import dataclass, field
 
-from nmt.settings import name_in, number
+from nmt.config.settings import name_in, number
 from smt_bridge.extraction.alignment import ALIGNERS, HEURISTICS
 from smt_bridge.extraction.config import ExtractConfig
 

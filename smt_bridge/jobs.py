@@ -21,8 +21,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, locks
 from nmt.errors import DataError
+from nmt.io import files, locks
 from nmt.jobs import folder as job_folder
 
 FILE = "scores"

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from nmt import files, locks, manifest
+from nmt.config.settings import check
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
-from nmt.jobs import begun
+from nmt.io import files, locks, manifest
+from nmt.io.progress import Progress
+from nmt.jobs import folder as job_folder
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.stages import Place
-from nmt.ngram import arpa, kneser_ney
-from nmt.ngram.shared_counts import Settings, count_text
-from nmt.progress import Progress
-from nmt.settings import check
+from nmt.ngram import arpa, estimators
+from nmt.ngram.counting import CountSettings, count_text
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import align_shards, alignment, buckets, mapreduce
 from smt_bridge.extraction.tables import Inputs, Outputs, build
@@ -62,7 +62,7 @@ def train(
 
 def check_folder(folder: Path) -> None:
     """ConfigError for a folder with files in it that was not made by smt-train."""
-    if not begun.is_ours(folder, SETTINGS):
+    if not job_folder.is_ours(folder, SETTINGS):
         raise ConfigError(f"{folder}: is not empty, and not a folder of smt-train; name another folder")
 
 
@@ -94,11 +94,11 @@ def start(folder: Path, config: TrainConfig) -> None:
         settings["extract"].pop(name)
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
-    before = begun.read(folder / SETTINGS)
+    before = job_folder.read_settings(folder / SETTINGS)
     if before is None:
         check_folder(folder)
-        begun.write(folder / SETTINGS, settings)
-    elif changed := begun.changed(before, settings):
+        job_folder.write_settings(folder / SETTINGS, settings)
+    elif changed := job_folder.changed_settings(before, settings):
         raise ConfigError(
             f"{folder}: was started with another {', '.join(changed)}; name another folder, or remove this "
             "one to start anew"
@@ -155,13 +155,15 @@ def extract(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None
 
 def estimate(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """A Kneser-Ney model of the target side or the given text, with fallback discounts if it is too small."""
-    settings = kneser_ney.KneserNeyConfig(order=config.order, discount_fallback=kneser_ney.FALLBACK)
+    settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
     text = config.lm_text or config.target
     if where := shared(path.parent / COUNTING, executor):
-        counted = count_text(text, Settings(config.order), executor, where)
-        model = kneser_ney.made(*counted, settings)
+        counted = count_text(text, CountSettings(config.order), executor, where)
+        model = estimators.kneser_ney_model(*counted, settings)
     else:
-        model = kneser_ney.estimate((files.split_words(line) for line in files.read_lines(text)), settings)
+        model = estimators.estimate_kneser_ney(
+            (files.split_words(line) for line in files.read_lines(text)), settings
+        )
     arpa.write(model, path)
 
 

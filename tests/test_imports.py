@@ -106,7 +106,7 @@ def home_file(target: str, names: Container[str]) -> str:
 
 def test_import_nmt_loads_no_torch() -> None:
     code = (
-        "import sys, nmt, nmt.files, nmt.formats.nbest, nmt.text.vocab, nmt.data.corpus; sys.exit('torch' in "
-        "sys.modules)"
+        "import sys, nmt, nmt.io.files, nmt.formats.nbest, nmt.text.vocab, nmt.data.corpus; "
+        "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

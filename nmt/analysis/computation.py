@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from nmt.analysis.plots import printable
 from nmt.analysis.table import Table, fields_of
-from nmt.settings import number
+from nmt.config.settings import number
 
 WIDE = 80  # units in a row of the picture, at most
 LETTER, ROW, HIGH, MARGIN = 9.0, 64.0, 30.0, 12.0  # of the picture: a letter, a row, a curve, around

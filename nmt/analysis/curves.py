@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nmt import files
 from nmt.analysis.table import Table
 from nmt.errors import DataError
+from nmt.io import files
 
 LearningCurve = list[tuple[float, float]]  # (update, value)
 

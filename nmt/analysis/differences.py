@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nmt.analysis.statistics import Floats, bleu_of
 from nmt.analysis.systems import System, TestSet
 from nmt.analysis.table import Table, fields_of, one_field
-from nmt.settings import choice, number
+from nmt.config.settings import choice, number
 
 # ---- differences -------------------------------------------------------------------------------------------
 

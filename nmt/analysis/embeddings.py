@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.analysis.table import Table, fields_of
+from nmt.config.settings import number
 from nmt.errors import DataError, UserError
-from nmt.settings import number
 
 # ---- maps --------------------------------------------------------------------------------------------------
 # Maps of vectors (Figs. 4.4 and 4.5): t-SNE of word vectors or of the phrase vectors c, with enlarged

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.analysis.buckets import LEAST, Curves, by_count, by_side, lengths
 from nmt.analysis.systems import System, TestSet
 from nmt.analysis.table import Table, fields_of, one_field
+from nmt.config.settings import number
 from nmt.errors import ConfigError
-from nmt.settings import number
+from nmt.io import files
 from nmt.text.subwords.bpe import SEPARATOR
 from nmt.text.vocab import HEADER, Vocab
 

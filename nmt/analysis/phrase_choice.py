@@ -4,9 +4,9 @@ import heapq
 from dataclasses import dataclass
 from itertools import groupby
 
+from nmt.config.settings import number
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from nmt.settings import number
 
 
 @dataclass

@@ -21,7 +21,7 @@ from nmt.analysis.differences import NgramConfig, NgramDifference, different_ngr
 from nmt.analysis.hard_words import score_subsets, subsets_without
 from nmt.analysis.statistics import SAMPLES, bleu_of, intervals, paired_bootstrap
 from nmt.analysis.systems import System
-from nmt.settings import number
+from nmt.config.settings import number
 
 Json = dict[str, object]
 

@@ -10,11 +10,11 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from nmt import files
 from nmt.analysis.buckets import Bucket
 from nmt.analysis.table import Table, fields_of
 from nmt.errors import DataError
-from nmt.lines import check_texts
+from nmt.io import files
+from nmt.io.files import check_texts
 from nmt.metrics import BleuStatistics, check_tokenizer
 
 # ---- resampling --------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
-from nmt.lines import check_lines
+from nmt.io import files
+from nmt.io.files import check_lines
 from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics, bleu_splitter, check_tokenizer
 
 

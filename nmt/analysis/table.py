@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from nmt import files
+from nmt.io import files
 
 
 @dataclass(frozen=True)

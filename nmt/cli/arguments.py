@@ -9,8 +9,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from nmt import manifest, numbers, settings
+from nmt.config import settings
 from nmt.errors import ConfigError, DataError
+from nmt.io import manifest, numbers
 from nmt.runs import directory as run_directory
 
 if TYPE_CHECKING:

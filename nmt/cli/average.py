@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import locks
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError
+from nmt.io import locks
 from nmt.runs import directory as run_directory
 
 log = logging.getLogger(__name__)

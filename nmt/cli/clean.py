@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
-from nmt.progress import Progress
+from nmt.io import files
+from nmt.io.progress import Progress
 from nmt.text.clean import CleanConfig, CleanReport, clean
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, positive
+from nmt.io import files
 from nmt.lm.multiscale import dictionary
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.runs import directory as run_directory

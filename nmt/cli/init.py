@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files, folders
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, real
 from nmt.errors import ConfigError, DataError
-from nmt.progress import duration
+from nmt.io import files
+from nmt.io.progress import duration
 from nmt.runs.directory import CONFIG
 from nmt.text import scripts
 from nmt.text.inspection import findings
@@ -149,7 +149,7 @@ def new_folder(folder: str) -> Iterator[Path]:
     """A folder that has its name once the body is done; after an error nothing is left."""
     part = Path(f"{os.path.realpath(folder)}.part{os.getpid()}")
     try:
-        made = folders.make_parents(part)
+        made = files.make_parents(part)
         part.mkdir()
     except OSError as error:
         raise files.cannot_write(folder, error) from error
@@ -160,7 +160,7 @@ def new_folder(folder: str) -> Iterator[Path]:
         raise files.cannot_write(folder, error) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
-        folders.remove_empty(made)
+        files.remove_empty_folders(made)
 
 
 def place(args: argparse.Namespace, train: PairReport, part: Path) -> "Texts":

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, folders
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, integer
 from nmt.errors import ConfigError, DataError
+from nmt.io import files
 from nmt.ngram import interpolation
 from nmt.ngram.arpa import Floats, Ints
-from nmt.ngram.histories import Histories
+from nmt.ngram.interpolation import Histories
 
 if TYPE_CHECKING:
     from nmt.runs.language_model import LineParts, LineScorer, MixtureFile, MixtureScorer
@@ -109,7 +109,7 @@ def command(argv: Sequence[str] | None) -> None:
     for part in parts:
         part.sha256 = language_model.fingerprint(part.path, part.step)
     made = language_model.MixtureFile(parts, [interpolation.uniform(len(members)).tolist()])
-    with folders.parents(args.output):
+    with files.parent_folders(args.output):
         if args.input:
             learn(args, members, made)
         language_model.write_mixture(args.output, made)

@@ -11,21 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from nmt import files, locks
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
-from nmt.jobs import contents, executors, folder, texts
+from nmt.io import files, locks
+from nmt.io.progress import Progress
+from nmt.jobs import executors, folder, texts
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.executors import EXECUTORS
-from nmt.jobs.records import Records
 from nmt.jobs.stages import Place
-from nmt.jobs.texts import Chunk, Done, Lines
-from nmt.progress import Progress
+from nmt.jobs.texts import Chunk, Done, Lines, Records
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
-    from nmt.compute.arithmetic import Arithmetic
+    from nmt.compute.device import Arithmetic
 
 
 # ---- jobs --------------------------------------------------------------------------------------------------
@@ -135,9 +134,9 @@ class TextJob:
         threads = self.args.threads or (known if isinstance(known, int) else 1 if self.elsewhere else None)
         back_end = str(before.get("back_end") or self.args.matmul)
         line = options.set_up_torch(self.args.device, threads, back_end, run)
-        from nmt.compute import arithmetic
+        from nmt.compute import device
 
-        self.arithmetic = arithmetic.in_use()
+        self.arithmetic = device.arithmetic_in_use()
         return f"{line}, {where(self.args)}" if self.elsewhere else line
 
     @contextmanager
@@ -146,7 +145,7 @@ class TextJob:
     ) -> "Iterator[Callable[[Iterable[Chunk[Task]]], Iterator[Done]]]":
         """What computes chunks, see `texts.compute`: by `found`, which `load` has made of the options, and
         makes again in each worker. Afterwards the job is done, and its folder gone."""
-        models = contents.of(found.models()) if self.elsewhere or self.kept else {}
+        models = folder.file_digests(found.models()) if self.elsewhere or self.kept else {}
         elsewhere = partial(begin, load, whole_paths(self.args, self.inputs), self.arithmetic, models)
         name = files.name_of(self.inputs[0])
         with executors.make(found.lines, elsewhere, self.config) as executor:
@@ -206,7 +205,7 @@ def begin(
     models: Mapping[str, str],
 ) -> Callable[[Task], Lines]:
     """In a worker: the same models, by the same arithmetic. DataError for files that differ."""
-    contents.check(models)
+    folder.check_digests(models)
     if used:
         used.use()
     return load(args).lines

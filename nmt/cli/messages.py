@@ -9,8 +9,8 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import NoReturn
 
-from nmt import files, folders
 from nmt.errors import UserError, one_line
+from nmt.io import files
 
 # ---- streams -----------------------------------------------------------------------------------------------
 # The standard streams of a command: UTF-8 whatever the locale says, and usable even where the shell closed
@@ -101,7 +101,7 @@ class LogFile(logging.FileHandler):
 
     def __init__(self, path: str, command: str) -> None:
         try:
-            folders.make_parents(path)
+            files.make_parents(path)
             if os.path.isfile(path):
                 with open(path, "rb") as before:
                     start = before.read(30)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from nmt import files, folders, settings
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output
+from nmt.config import settings
 from nmt.errors import DataError
+from nmt.io import files
 from nmt.lm.mrf.config import MRFConfig
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
@@ -90,7 +91,7 @@ def train(args: argparse.Namespace) -> None:
         log.info("%d: %s %.4f a symbol", done, config.objective, value)
 
     model = train_field(config, [vocab.encode(line) for line in lines], len(vocab), report)
-    with folders.parents(args.output):
+    with files.parent_folders(args.output):
         mrf.save(Path(args.output), model, vocab)
 
 

@@ -9,20 +9,19 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from nmt import files
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import add_setting, settings_of
 from nmt.errors import ConfigError, DataError
+from nmt.io import files
 from nmt.jobs.config import ExecutorConfig
-from nmt.ngram import arpa, kneser_ney, lmplz, smoothing
+from nmt.ngram import arpa, estimators
 from nmt.ngram.arpa import NgramModel
-from nmt.ngram.counting import Counted
-from nmt.ngram.shared_counts import Settings, count_text
-from nmt.ngram.smoothing import ESTIMATORS, SmoothingConfig
+from nmt.ngram.counting import Counted, CountSettings, count_text
+from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
 
 log = logging.getLogger(__name__)
 
-CountText = Callable[[Settings], tuple[list[str], list[Counted]]]
+CountText = Callable[[CountSettings], tuple[list[str], list[Counted]]]
 OF_KNESER_NEY = ("auto", "own", "lmplz")
 
 
@@ -33,20 +32,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-ngram", args)
-    fallback = kneser_ney.FALLBACK if args.discount_fallback == [] else tuple(args.discount_fallback)
+    fallback = (
+        estimators.FALLBACK_DISCOUNTS if args.discount_fallback == [] else tuple(args.discount_fallback)
+    )
     config = settings_of(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
     check(args)
     executor = settings_of(ExecutorConfig, args)
     place = jobs.shared_place(args, "nmt-ngram", executor)
     limit = (args.memory or 0.6 * memory()) * 1e9
-    needed = size(args.input) / 5 * args.order * kneser_ney.BYTES  # a word and its blank: 5 bytes or more
+    needed = (
+        size(args.input) / 5 * args.order * estimators.BYTES_PER_NGRAM
+    )  # a word and its blank: 5 bytes or more
     if place and (args.input == "-" or args.estimator == "lmplz"):
         raise ConfigError("several workers read a file, not stdin, and count without lmplz")
     if not place and (
-        args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and lmplz.find())
+        args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and estimators.find_lmplz())
     ):
-        lmplz.estimate(args.input, args.output, config, limit)
+        estimators.estimate_with_lmplz(args.input, args.output, config, limit)
         log.info("estimated by lmplz: %s", args.output)
         return
     if needed > limit:
@@ -105,11 +108,11 @@ def estimate(args: argparse.Namespace, config: SmoothingConfig, shared: CountTex
     clock, output = time.monotonic(), args.output
     try:
         if shared:
-            counted = shared(Settings(config.order, config.skip_symbols))
+            counted = shared(CountSettings(config.order, config.skip_symbols))
             if args.estimator in ESTIMATORS:
-                model = smoothing.made(*counted, config, args.estimator)
+                model = estimators.smoothed_model(*counted, config, args.estimator)
             else:
-                model = kneser_ney.made(*counted, config)
+                model = estimators.kneser_ney_model(*counted, config)
         else:
             model = estimated(args, config)
     except DataError as error:
@@ -131,8 +134,8 @@ def estimated(args: argparse.Namespace, config: SmoothingConfig) -> NgramModel:
         lines = progress.over(files.read_lines(args.input))
         sentences = map(files.split_words, lines)
         if args.estimator in ESTIMATORS:
-            return smoothing.estimate(sentences, config, args.estimator)
-        return kneser_ney.estimate(sentences, config)
+            return estimators.estimate_smoothed(sentences, config, args.estimator)
+        return estimators.estimate_kneser_ney(sentences, config)
 
 
 def size(path: str) -> float:

@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from nmt import __version__, files, plugins, signals
+from nmt import __version__, plugins
 from nmt.cli import messages
 from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of, names_file
 from nmt.cli.arguments import positive as positive
-from nmt.compute.threads import TOO_MANY, bounded
+from nmt.compute.resources import TOO_MANY_THREADS, bounded_threads
 from nmt.errors import ConfigError, UserError, one_line, ran_out_of_memory
-from nmt.progress import Progress, Total
+from nmt.io import files, signals
+from nmt.io.progress import Progress, Total
 from nmt.runs.directory import back_ends_file
 from nmt.text.sentences import MAX_LINE_WORDS
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
-    from nmt.compute.reduced import Reduced, Weights
+    from nmt.compute.precision import Reduced, Weights
 
 
 # ---- parser ------------------------------------------------------------------------------------------------
@@ -108,8 +109,8 @@ class Parser(argparse.ArgumentParser):
             for action in self._actions
         }
         for name in ("threads", "workers"):
-            if (asked := getattr(found, name, None)) and (most := bounded(asked)) < asked:
-                messages.print_to_stderr(f"{self.prog}: {names[name]} {TOO_MANY.format(asked, most)}")
+            if (asked := getattr(found, name, None)) and (most := bounded_threads(asked)) < asked:
+                messages.print_to_stderr(f"{self.prog}: {names[name]} {TOO_MANY_THREADS.format(asked, most)}")
                 setattr(found, name, most)
         check_separate(files_of(found, names, Input), files_of(found, names, Output) + self.derived(found))
         return found, rest
@@ -306,13 +307,12 @@ def reduced(precision: str, models: "Sequence[Weights]", device: str) -> "list[R
     processor lacks it."""
     if precision == "fp32":
         return []
-    from nmt.compute.device import resolve
-    from nmt.compute.mixed import check_precision
-    from nmt.compute.reduced import Reduced
+    from nmt.compute.device import resolve_device
+    from nmt.compute.precision import Reduced, check_precision
 
     if precision == "bf16":
         check_precision(precision, device)
-    elif resolve(device) != "cpu":
+    elif resolve_device(device) != "cpu":
         raise ConfigError("--precision int8: computes on the CPU only; use bf16, or --device cpu")
     return [Reduced(precision, model) for model in models]
 
@@ -411,4 +411,4 @@ def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None 
     """
     from nmt.compute import device as devices
 
-    return devices.set_up(device, threads, matmul, back_ends_file(run) if run else None)
+    return devices.set_up_device(device, threads, matmul, back_ends_file(run) if run else None)

@@ -10,11 +10,11 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input
 from nmt.errors import DataError
-from nmt.progress import Progress
+from nmt.io import files
+from nmt.io.progress import Progress
 
 if TYPE_CHECKING:
     from nmt.runs.language_model import LineScorer, LineScores

@@ -4,8 +4,8 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from nmt import files
 from nmt.cli import arguments, options
+from nmt.io import files
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 
-from nmt import files
 from nmt.cli import jobs, options, scorers
 from nmt.cli.arguments import Input, Output
 from nmt.cli.jobs import TextJob
 from nmt.cli.scorers import Block
 from nmt.errors import ConfigError
+from nmt.io import files
+from nmt.io.progress import Total
 from nmt.jobs.texts import Chunk
-from nmt.progress import Total
 
 log = logging.getLogger(__name__)
 

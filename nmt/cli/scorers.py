@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.perplexity import Totals
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
+from nmt.io import files
 from nmt.jobs.texts import Lines
 
 
@@ -83,12 +83,12 @@ class PairScorer:
 
     def lines(self, block: Block) -> Lines:
         """Scores, alignments if they are asked for, and log p and words of the block."""
-        from nmt.compute.reduced import entered
+        from nmt.compute.precision import enter_all
         from nmt.runs import alignment
 
         args, name = self.args, files.name_of(self.args.source)
         limit = self.run.source_lengths.limit(args.max_line_words, name, block.first)
-        with entered(self.reduced):
+        with enter_all(self.reduced):
             found = self.run.word_scores(block.rows, args.tokenized, limit)
             outputs = [[line_of(scores, args.word_scores) for scores in found]]
             if args.alignments:

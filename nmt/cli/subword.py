@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from itertools import chain
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, add_setting, positive
 from nmt.data.corpus import DataConfig
 from nmt.errors import DataError
+from nmt.io import files
 from nmt.text import subwords
 from nmt.text.pipeline import SideConfig
 from nmt.text.subwords import SUBWORDS, Learning, TrainingText

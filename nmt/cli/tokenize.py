@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import positive
 from nmt.errors import ConfigError
-from nmt.jobs.lines import convert
+from nmt.io import files
+from nmt.jobs.executors import convert_lines
 from nmt.text import scripts
 from nmt.text.inspection.checks import warn_of_tokenized
 from nmt.text.pipeline import SideConfig
@@ -74,7 +74,7 @@ def command(argv: Sequence[str] | None) -> None:
     )
     with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
         text = files.read_lines(args.input)
-        lines = convert(
+        lines = convert_lines(
             conversion.begin, text if args.detokenize else warn_of_tokenized(text, args.input), args.workers
         )
         out.write_lines(progress.over(lines))

@@ -7,8 +7,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from nmt import signals
 from nmt.cli import arguments, options
+from nmt.io import signals
 
 FLAGS = ("seed", "threads", "device", "precision")  # options that stand for a key of the file
 

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.cli import arguments, jobs, options, translator
 from nmt.cli.arguments import Input, Output, add_setting
 from nmt.cli.jobs import TextJob
 from nmt.cli.translator import Block, Translator
 from nmt.errors import ConfigError
+from nmt.io import files
 from nmt.jobs.texts import Chunk
 from nmt.search.config import BEAM_SIZE, MOST_BEAM, BeamConfig, MBRConfig, SamplingConfig
 

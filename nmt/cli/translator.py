@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.formats import nbest
+from nmt.io import files
 from nmt.jobs.texts import Lines
 from nmt.search.config import BeamConfig, ConstraintConfig, MBRConfig, SamplingConfig
 from nmt.text import glossary, pipeline, sentences
@@ -221,10 +221,10 @@ class Translator:
     def lines(self, block: Block) -> Lines:
         """The lines that a block of the input adds to the output, and to the alignments if they are asked
         for."""
-        from nmt.compute.reduced import entered
+        from nmt.compute.precision import enter_all
 
         outputs: Lines = [[], []] if self.args.alignments else [[]]
-        with entered(self.reduced):
+        with enter_all(self.reduced):
             if self.args.split_sentences:
                 text = self.run.split(block.lines)
                 best = self.best(text.sentences, self.limit(block, text.numbers))

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from itertools import chain
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input
 from nmt.errors import DataError
+from nmt.io import files
 from nmt.text import truecase
 
 log = logging.getLogger(__name__)

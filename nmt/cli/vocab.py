@@ -4,9 +4,9 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import positive
+from nmt.io import files
 from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab

@@ -1,22 +1,205 @@
 """The device, its threads, and its back end of matrix products."""
 
 import logging
+import math
+import os
+import platform
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import torch
 
-from nmt.compute import matmul as back_ends
-from nmt.compute import threads as policy
-from nmt.compute.threads import TOO_MANY, bounded
-from nmt.errors import ConfigError
+from nmt.compute import resources
+from nmt.compute.resources import TOO_MANY_THREADS, bounded_threads
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.io import files
+
+# ---- processor ---------------------------------------------------------------------------------------------
+# What /proc/cpuinfo says about the processor.
+
+
+def processor_name() -> str:
+    """The processor's name and the version of torch, which a choice of back end holds for."""
+    name = platform.processor() or platform.machine()
+    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{name}, torch {torch.__version__}"
+
+
+def processor_flags() -> set[str]:
+    """The instruction sets of the processor; empty where the system does not list them."""
+    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        return set(
+            next(line.partition(":")[2] for line in lines if line.startswith("processor_flags")).split()
+        )
+    return set()
+
+
+# ---- back end of matrix products ---------------------------------------------------------------------------
+# The fastest exact fp32 matrix product of this machine: MKL, or oneDNN where it is as exact and faster.
+#
+# On AMD processors stock torch takes MKL's slow path and loses a factor of two. oneDNN is reached through a
+# torch switch that on processors with AMX really computes in bf16, so it is chosen only after its error
+# against fp64 has been measured. The choice is made once for each run and processor and stored in the run
+# directory: two back ends differ in the last bits, so every start, worker and resume has to use the same one.
+# Measuring takes half a second to three seconds of processor time, and two measurements may still disagree;
+# that is why the choice is stored.
+
 
 log = logging.getLogger(__name__)
 
-EXPECTED = "cpu, cuda, cuda:N or auto"
+BACK_ENDS = ("mkl", "onednn")
+MEASURED_SHAPES = [
+    (256, 512, 1536),
+    (16, 512, 1536),
+    (64, 500, 4000),
+]  # rows, inner, columns: a layer, a short batch, a softmax
+# The error of an exact back end is at most this multiple of MKL's; rounding inputs to bf16 has 1000 times the
+# error.
+ERROR_TOLERANCE = 8.0
+# oneDNN compiles a kernel for each shape of a product; it and torch keep the last 1,024 of them each, some
+# 500 MB where shapes change from batch to batch. With 64 the same work takes 1% longer.
+KERNEL_CACHES, CACHED_KERNELS = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "64"
+CHOICE_BASIS = "; oneDNN has {:.1f}x the error and {:.2f}x the speed of MKL"
+SPEED_MARGIN = 1.5  # oneDNN has to be this much faster, so that the noise of a busy machine does not decide
 
 
-def resolve(device: str, cpu_only: bool = False) -> str:
+@dataclass
+class BackEndChoice:
+    """A back end, and what its choice was based on."""
+
+    back_end: str  # mkl | onednn
+    error: float = math.nan  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
+    speed: float = math.nan  # processor time of MKL over that of oneDNN
+
+    def report(self) -> None:
+        """Log the back end, and the error and speed it was chosen by."""
+        basis = "" if math.isnan(self.error) else CHOICE_BASIS.format(self.error, self.speed)
+        log.debug("matrix products by %s%s", self.back_end, basis)
+
+
+def use_back_end(back_end: str) -> None:
+    """Compute all following fp32 matrix products on the CPU with `mkl` or `onednn`."""
+    for name in KERNEL_CACHES:  # oneDNN and torch read them as they first compute
+        os.environ.setdefault(name, CACHED_KERNELS)
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16" if back_end == "onednn" else "none"  # type: ignore[attr-defined]
+
+
+def back_end_in_use() -> str:
+    """The back end that `use` or `choose` has switched to."""
+    return "onednn" if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else "mkl"  # type: ignore[attr-defined]
+
+
+def measure_back_ends() -> tuple[float, float]:
+    """Error and speed of oneDNN relative to MKL; see Choice."""
+    generator = torch.Generator().manual_seed(1)
+    errors, seconds = dict.fromkeys(BACK_ENDS, 0.0), dict.fromkeys(BACK_ENDS, 0.0)
+    for rows, inner, columns in MEASURED_SHAPES:
+        a, b = torch.randn(rows, inner, generator=generator), torch.randn(columns, inner, generator=generator)
+        c = torch.randn(rows, columns, generator=generator)
+        forms = [(a, b.t()), (c, b), (c.t(), a)]  # forward, gradient of the input, gradient of the weight
+        for left, right in forms:
+            exact = left.double() @ right.double()
+            out = torch.empty(exact.shape)
+            for name in BACK_ENDS:
+                use_back_end(name)
+                best = float("inf")
+                for _ in range(4):
+                    clock = time.process_time()  # other programs do not count
+                    torch.addmm(torch.zeros(exact.shape[1]), left, right, out=out)
+                    best = min(best, time.process_time() - clock)
+                seconds[name] += best
+                errors[name] = max(errors[name], float((out - exact).abs().max() / exact.abs().max()))
+    use_back_end("mkl")
+    return errors["onednn"] / errors["mkl"], seconds["mkl"] / seconds["onednn"]
+
+
+def choose_back_end(wish: str = "auto", memory: Path | None = None) -> BackEndChoice:
+    """Switch to the back end that `wish` names, or with `auto` to the one that measures best. ConfigError
+    when it is unknown, or not exact on this machine.
+
+    `memory` is a file of earlier choices: `auto` takes the one made on this processor, or measures and adds
+    its choice there.
+    """
+    if wish not in ("auto", *BACK_ENDS):
+        raise ConfigError(f"matmul: {wish!r} is unknown, expected auto, mkl or onednn")
+    if wish == "auto" and memory and (known := recall_choice(memory)):
+        use_back_end(known.back_end)
+        return known
+    choice = decide_back_end(wish)
+    if wish == "auto" and memory:
+        remember_choice(memory, choice)
+    return choice
+
+
+def decide_back_end(wish: str) -> BackEndChoice:
+    """As `choose`, without a file of earlier choices."""
+    if wish == "mkl" or not torch.backends.mkldnn.is_available():
+        use_back_end("mkl")
+        return BackEndChoice("mkl")
+    with torch.no_grad():
+        error, speed = measure_back_ends()
+    exact = error <= ERROR_TOLERANCE
+    if wish == "onednn" and not exact:
+        raise ConfigError(
+            f"matmul: onednn errs {error:.0f} times as much as mkl on this processor; use auto or mkl"
+        )
+    back_end = "onednn" if wish == "onednn" or (exact and speed >= SPEED_MARGIN) else "mkl"
+    use_back_end(back_end)
+    return BackEndChoice(back_end=back_end, error=error, speed=speed)
+
+
+def recall_choice(memory: Path) -> BackEndChoice | None:
+    """The choice that was made on this processor; None when there is none."""
+    with suppress(OSError, DataError, ValueError):
+        for line in files.read_lines(memory):
+            name, back_end, error, speed = line.split("\t")
+            if name == processor_name() and back_end in BACK_ENDS:
+                return BackEndChoice(back_end=back_end, error=float(error), speed=float(speed))
+    return None
+
+
+def remember_choice(memory: Path, choice: BackEndChoice) -> None:
+    """Add a choice; a run directory that cannot be written to is left as it is."""
+    with suppress(OSError, UserError):
+        lines = list(files.read_lines(memory)) if memory.exists() else []
+        files.write_text(
+            memory, [*lines, f"{processor_name()}\t{choice.back_end}\t{choice.error:.3g}\t{choice.speed:.3g}"]
+        )
+
+
+# ---- threads and back end together -------------------------------------------------------------------------
+# What the last digits of results depend on, besides the processor: several processes have to agree on it.
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How torch computes."""
+
+    threads: int
+    back_end: str  # of matrix products
+
+    def use(self) -> None:
+        """Let this thread compute so."""
+        torch.set_num_threads(self.threads)
+        use_back_end(self.back_end)
+
+
+def arithmetic_in_use() -> Arithmetic:
+    """As this process computes."""
+    return Arithmetic(threads=torch.get_num_threads(), back_end=back_end_in_use())
+
+
+# ---- device ------------------------------------------------------------------------------------------------
+
+
+EXPECTED_DEVICES = "cpu, cuda, cuda:N or auto"
+
+
+def resolve_device(device: str, cpu_only: bool = False) -> str:
     """What `auto` means on this machine: the first GPU, or the CPU where torch finds none or the model
     computes on the CPU only. Other names stay as they are."""
     if device != "auto":
@@ -24,28 +207,28 @@ def resolve(device: str, cpu_only: bool = False) -> str:
     return "cuda" if torch.cuda.is_available() and not cpu_only else "cpu"
 
 
-def set_up(device: str, threads: int | None, matmul: str, memory: Path | None = None) -> str:
+def set_up_device(device: str, threads: int | None, matmul: str, memory: Path | None = None) -> str:
     """Check the device, choose threads and matrix back end; returns a line for the log. ConfigError for a
     device that is unknown or missing.
 
     `threads`: None: torch decides. `memory`: the file where a run remembers its back end on each processor.
     """
-    device = resolve(device)
+    device = resolve_device(device)
     if threads:
-        if (most := bounded(threads)) < threads:
-            log.warning("threads: %s", TOO_MANY.format(threads, most))
+        if (most := bounded_threads(threads)) < threads:
+            log.warning("threads: %s", TOO_MANY_THREADS.format(threads, most))
         torch.set_num_threads(most)
     try:
         kind = torch.device(device).type
     except RuntimeError as error:
-        raise ConfigError(f"device: {device!r} is unknown, expected {EXPECTED}") from error
+        raise ConfigError(f"device: {device!r} is unknown, expected {EXPECTED_DEVICES}") from error
     if kind not in ("cpu", "cuda"):
-        raise ConfigError(f"device: {device!r} is not supported, expected {EXPECTED}")
+        raise ConfigError(f"device: {device!r} is not supported, expected {EXPECTED_DEVICES}")
     if kind == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device: {device!r} was asked for, but this torch finds no GPU; use --device cpu")
     if kind == "cuda":
         return f"device {device}"
-    back_ends.choose(matmul, memory).report()
+    choose_back_end(matmul, memory).report()
     threads = torch.get_num_threads()
     return f"device cpu, {threads} thread{'s' * (threads > 1)}"
 
@@ -54,7 +237,11 @@ def set_up(device: str, threads: int | None, matmul: str, memory: Path | None = 
 def settle_threads() -> None:
     """For Python programs, once: where torch was imported before nmt, its waiting threads spin, and that can
     no longer be changed. Then one thread computes, unless the user has set another number."""
-    if policy.SPINNING and not policy.chosen(torch.get_num_threads()) and torch.get_num_threads() > 1:
+    if (
+        resources.SPINNING
+        and not resources.is_chosen(torch.get_num_threads())
+        and torch.get_num_threads() > 1
+    ):
         torch.set_num_threads(1)
         log.warning(
             "torch was imported before nmt, so that waiting threads would take the processor from working "

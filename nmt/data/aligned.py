@@ -22,9 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.data.batches import BatchStream, Ids
+from nmt.data.batches import WHOLE, BatchStream, Ids, Share
 from nmt.data.corpus import Corpus
-from nmt.data.shares import WHOLE, Share
 from nmt.text.vocab import BOS, EOS
 
 Ints = NDArray[np.int64]

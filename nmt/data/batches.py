@@ -12,8 +12,9 @@ so that a recurrent layer works at step t on the first sizes[t] rows, a plain sl
 one matrix.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -21,11 +22,146 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.corpus import Corpus
-from nmt.data.epochs import EpochPairs, shuffled
-from nmt.data.guidance import Guidance
-from nmt.data.shares import WHOLE, Share
-from nmt.data.token_batches import ends, full_ends, mean_pairs
+from nmt.data.guidance import Guidance, UnitLinks, guidance
 from nmt.text.vocab import BOS, EOS
+
+# ---- shares of processes -----------------------------------------------------------------------------------
+# Which batches of an epoch a process computes, where several train together.
+#
+# An update is made of some batches that follow one another, which the processes take in turn. Updates of 4
+# batches, by 3 processes:
+#
+#     batch      0  1  2  3   4  5  6  7   8  9
+#     process    0  1  2  0   0  1  2  0   0  1
+
+
+@dataclass(frozen=True)
+class Share:
+    """The batches of one of several processes."""
+
+    start: int = 0  # the first batch of an update
+    update: int = 1  # batches of an update
+    rank: int = 0  # the process
+    size: int = 1  # processes
+
+    def has(self, number: int) -> bool:
+        """Is the batch of this number, not before `start`, one of them?"""
+        return (number - self.start) % self.update % self.size == self.rank
+
+
+WHOLE = Share()  # all batches: those of a process that trains alone
+
+
+# ---- epochs ------------------------------------------------------------------------------------------------
+# Which pairs an epoch has, where the corpora of a training are over- or undersampled.
+#
+# An epoch takes c of the n pairs of a corpus: all of them ⌊c / n⌋ times, and c mod n of them, drawn anew in
+# each epoch without replacement, once more. Two corpora, `abc` with c = 5 and `wxyz` with c = 2:
+#
+#     place   0  1  2  3  4  5  6
+#     pair    a  b  c  c  a  z  x
+#
+# All follows from seed and epoch. It takes 4 bytes of memory for each place, and for each pair drawn.
+
+
+DRAWN_PAIRS = 1  # tells the generators of this module from those of nmt/data/batches.py
+
+
+class EpochPairs:
+    """The pairs of one epoch. `sizes`: of the corpora, one after the other; `counts`: how many pairs of each
+    it has."""
+
+    def __init__(self, sizes: Sequence[int], counts: Sequence[int], seed: int, epoch: int) -> None:
+        self.plain = list(sizes) == list(counts)
+        self.sizes = np.array(sizes, np.int64)
+        self.starts = np.cumsum([0, *sizes])
+        self.places = np.cumsum([0, *counts])
+        self.drawn = [
+            draw_pairs(size, count % size, [seed, epoch, place, DRAWN_PAIRS])
+            for place, (size, count) in enumerate(zip(sizes, counts, strict=True))
+        ]
+
+    def rows(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The row of the pair at each place of the epoch: (n,) -> (n,)"""
+        if self.plain:
+            return places
+        corpus = np.searchsorted(self.places, places, side="right") - 1
+        rows: NDArray[np.int64] = places - self.places[corpus]
+        for number in np.unique(corpus):
+            here = corpus == number
+            size, drawn = self.sizes[number], self.drawn[number]
+            inside = rows[here]
+            beyond = inside - (self.places[number + 1] - self.places[number] - len(drawn))
+            inside = np.where(beyond < 0, inside % size, inside)
+            inside[beyond >= 0] = drawn[beyond[beyond >= 0]]
+            rows[here] = self.starts[number] + inside
+        return rows
+
+
+def draw_pairs(size: int, count: int, seed: Sequence[int]) -> NDArray[np.integer]:
+    """`count` of the numbers below `size`, none of them twice."""
+    if not count:
+        return np.zeros(0, np.int32)
+    numbers = shuffled_pairs(size, np.random.default_rng(seed))
+    return numbers[:count].copy()
+
+
+def shuffled_pairs(size: int, random: np.random.Generator) -> NDArray[np.integer]:
+    """The numbers below `size` in random order, in 4 bytes each where they fit."""
+    kind: type[np.integer] = np.int32 if size <= np.iinfo(np.int32).max else np.int64
+    numbers: NDArray[np.integer] = np.arange(size, dtype=kind)
+    random.shuffle(numbers)
+    return numbers
+
+
+# ---- token batches -----------------------------------------------------------------------------------------
+# Batches by tokens: how pairs that are sorted by length are cut into batches of at most so many units.
+
+
+Ints = NDArray[np.int64]
+
+
+def mean_pairs(corpus: Corpus, tokens: int) -> int:
+    """Pairs of an average batch, 1 or more: what the size of pools follows. It takes no look at the pairs."""
+    pairs = len(corpus)
+    units = max(int(offsets[-1]) for offsets in (corpus.source_offsets, corpus.target_offsets)) + pairs
+    return max(1, tokens * pairs // max(1, units))
+
+
+def batch_ends(sizes: Ints, tokens: int) -> list[int]:
+    """Where the batches of pairs end: as few batches as there can be of at most `tokens` units of either
+    side, and these about alike, so that the last is no mere rest.
+
+    sizes (2, n): units of each pair's source and target, end symbols included. A pair that is longer than
+    `tokens` is a batch of its own.
+    """
+    totals = sizes.cumsum(1)
+    most = full_batch_ends(totals, tokens)
+    if len(most) < 2:
+        return most
+    limits = range(-(-int(totals[:, -1].max()) // len(most)), tokens)
+    alike = bisect_left(limits, True, key=lambda limit: len(full_batch_ends(totals, limit)) <= len(most))
+    return full_batch_ends(totals, limits[alike]) if alike < len(limits) else most
+
+
+def full_batch_ends(totals: Ints, tokens: int) -> list[int]:
+    """Where the batches end if each takes as many pairs as it can. totals (2, n): cumulated units."""
+    found: list[int] = []
+    done, count = [0, 0], totals.shape[1]
+    end = 0
+    while end < count:
+        full = (
+            int(total.searchsorted(before + tokens, "right"))
+            for total, before in zip(totals, done, strict=True)
+        )
+        end = max(end + 1, min(full))
+        done = totals[:, end - 1].tolist()
+        found.append(end)
+    return found
+
+
+# ---- batches -----------------------------------------------------------------------------------------------
+
 
 Ids = Sequence[int] | NDArray[np.integer]
 Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]
@@ -210,7 +346,7 @@ class BatchStream:
     def pools(self, epoch: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """The places of the pairs of each pool in the list of an epoch's pairs, after the number of pairs
         before them."""
-        order = shuffled(self.total, np.random.default_rng([self.seed, epoch]))
+        order = shuffled_pairs(self.total, np.random.default_rng([self.seed, epoch]))
         span = self.batch_size * self.pool
         for first in range(0, len(order), span):
             yield first, order[first : first + span].astype(np.int64)
@@ -220,7 +356,7 @@ class BatchStream:
         if not self.tokens:
             return -(-len(places) // self.batch_size)
         rows = pairs.rows(places)
-        return len(full_ends(self.corpus.sizes(rows[self.by_length(rows)]).cumsum(1), self.tokens))
+        return len(full_batch_ends(self.corpus.sizes(rows[self.by_length(rows)]).cumsum(1), self.tokens))
 
     def by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """What sorts pairs by their longer side."""
@@ -230,7 +366,7 @@ class BatchStream:
         """The batches of a pool, in the order of their lengths: which of its pairs they have."""
         order = self.by_length(rows)
         if self.tokens:
-            return np.split(order, ends(self.corpus.sizes(rows[order]), self.tokens)[:-1])
+            return np.split(order, batch_ends(self.corpus.sizes(rows[order]), self.tokens)[:-1])
         return [order[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
 
     def rows(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[NDArray[np.int64]]:
@@ -265,3 +401,33 @@ class BatchStream:
                     for pair, place in zip(pairs, places.tolist(), strict=True)
                 ]
             yield make_batch([source for source, _ in pairs], [target for _, target in pairs])
+
+
+# ---- guided attention --------------------------------------------------------------------------------------
+# Batches that say what their attention should be; see nmt/data/guidance.py.
+
+
+def row_links(corpus: Corpus, row: int) -> UnitLinks:
+    """The links of a pair, from a corpus whose targets are links, three numbers each."""
+    found = corpus.target[corpus.target_offsets[row] : corpus.target_offsets[row + 1]]
+    return found.astype(np.int64).reshape(-1, 3)
+
+
+class GuidedStream:
+    """The batches of another stream, with the links of their pairs."""
+
+    def __init__(self, stream: BatchStream, links: Corpus, weight: float) -> None:
+        """`links`: of the pairs of the stream's corpus, row by row; `weight`: of their cost."""
+        self.stream, self.links, self.weight = stream, links, weight
+
+    def count(self, epoch: int) -> int:
+        """Batches of an epoch."""
+        return self.stream.count(epoch)
+
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
+        """The batches of an epoch, from batch `start` on, of a share."""
+        place = epoch, start, share
+        for rows, batch in zip(self.stream.rows(*place), self.stream.batches(*place), strict=True):
+            pairs = [row_links(self.links, int(row)) for row in rows]
+            target = batch.target
+            yield replace(batch, guidance=guidance(pairs, target.sizes, target.order.tolist(), self.weight))

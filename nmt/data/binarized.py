@@ -18,9 +18,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, manifest
 from nmt.data.corpus import Corpus, Pair
 from nmt.errors import DataError
+from nmt.io import files, manifest
 from nmt.text.vocab import Vocab
 
 Number = TypeVar("Number", bound=np.integer)

@@ -21,10 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.data.batches import Ids
+from nmt.data.batches import WHOLE, Ids, Share
 from nmt.data.binarized import BinarizeReport, store
 from nmt.data.corpus import Corpus, DataConfig, stat_of, text_rules
-from nmt.data.shares import WHOLE, Share
 from nmt.text.vocab import EOS, Vocab
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt import files, numbers
 from nmt.errors import DataError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
+from nmt.io import files, numbers
 
 UNLABELED = "Unlabeled0"  # the name of values that have none; written without it
 SEGMENTATION = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?=[0-9]{1,9}(-[0-9]{1,9})?")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 
 Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt import files, numbers
 from nmt.errors import DataError
+from nmt.io import files, numbers
 from nmt.text.tokenize import unescape
 
 log = logging.getLogger(__name__)

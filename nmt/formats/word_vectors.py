@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.errors import DataError
-from nmt.numbers import shown
+from nmt.io import files
+from nmt.io.numbers import shown
 
 Vector = NDArray[np.float32]
 HEADER = re.compile("([0-9]{1,12}) ([0-9]{1,6})")

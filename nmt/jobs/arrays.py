@@ -1,4 +1,4 @@
-"""Parts of files (nmt/jobs/parts.py) that are arrays, rows that are sorted, and rows that are spread over
+"""Parts of files (nmt/jobs/stages.py) that are arrays, rows that are sorted, and rows that are spread over
 buckets."""
 
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.jobs import parts
+from nmt.jobs import stages
 
 UINT = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
@@ -14,7 +14,7 @@ Int64s = NDArray[np.int64]
 
 def rows(path: Path, number: int, columns: int) -> UINT:
     """A part that is an array: (N, columns)"""
-    return np.frombuffer(parts.read(path, number), np.uint64).reshape(-1, columns)
+    return np.frombuffer(stages.read_part(path, number), np.uint64).reshape(-1, columns)
 
 
 def order_of(rows: UINT, columns: int) -> Int64s:

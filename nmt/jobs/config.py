@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.settings import number, setting
+from nmt.config.settings import number, setting
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,20 @@ up that merely waited beside a bad one.
 import asyncio
 from collections import Counter, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
-from distributed import Scheduler
+from distributed import Scheduler, get_worker
 from distributed.batched import BatchedSend
 from distributed.diagnostics.plugin import SchedulerPlugin
+from distributed.protocol.pickle import dumps, loads
 from distributed.scheduler import TaskState
 
 if TYPE_CHECKING:
     from dask.typing import Key
+
+
+# ---- dask scheduler ----------------------------------------------------------------------------------------
+
 
 DEATHS = 3  # workers that a chunk may kill
 MESSAGES = 5  # that a stream keeps for Dask's developers; it would be 1,000, of a chunk each
@@ -102,3 +107,27 @@ class JobWatch(SchedulerPlugin):
         scheduler.plugins.pop(self.name, None)
         with suppress(Exception):  # a worker that is lost at this moment has forgotten them, too
             await scheduler.unregister_worker_plugin(comm=None, name=self.name)
+
+
+# ---- dask task ---------------------------------------------------------------------------------------------
+# A task on its way through a Dask cluster. The scheduler imports this module, and looks at each task: it is
+# spared torch, and the content of chunks.
+
+
+class Computes(Protocol):
+    """What a job left on the worker."""
+
+    def compute(self, task: object) -> object:
+        """The result of a chunk."""
+        ...
+
+
+def pack_task(task: object) -> bytes:
+    """A chunk as bytes."""
+    return bytes(dumps(task))
+
+
+def compute_task(name: str, task: bytes) -> object:
+    """One chunk of a job, on a worker."""
+    plugin = cast(Computes, get_worker().plugins[name])
+    return plugin.compute(loads(task))

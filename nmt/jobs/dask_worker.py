@@ -1,24 +1,75 @@
 """What a worker of a Dask cluster does for a job."""
 
 import asyncio
-from collections.abc import Callable, Container
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
 
 import torch
 from distributed import Reschedule, Worker, WorkerPlugin
+from filelock import FileLock, Timeout
 
 import nmt
 from nmt import plugins
-from nmt.compute.allocator import keep_freed_memory
-from nmt.compute.processor import processor
+from nmt.compute.device import processor_name
+from nmt.compute.resources import keep_freed_memory
 from nmt.errors import ConfigError, UserError
-from nmt.jobs import cluster, gpus
+from nmt.jobs import cluster
 from nmt.jobs.cluster import Host
+
+# ---- gpus --------------------------------------------------------------------------------------------------
+# The GPUs of a host, shared out among the workers on it: one each, as far as they go.
+
+
+log = logging.getLogger(__name__)
+
+
+def claim_gpu(folder: Path, names: Sequence[str]) -> tuple[int, FileLock | None]:
+    """The first GPU that no other process has claimed, and the lock that holds it. When there are more
+    processes than GPUs, they share, and there is no lock; neither where others could plant files in the
+    folder. `names`: of the GPUs that this process may use."""
+    if not is_private_folder(folder):
+        log.warning("%s: is not this user's alone; GPUs are shared out without locks", folder)
+        return os.getpid() % len(names), None
+    for number, name in enumerate(names):
+        lock = FileLock(folder / f"{name}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except (Timeout, OSError):  # a lock that is a link is not opened
+            continue
+        return number, lock
+    return os.getpid() % len(names), None
+
+
+def is_private_folder(folder: Path) -> bool:
+    """Is this a folder, no link to one, that nobody but this user can change? It is made if need be."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+@cache
+def own_gpu(count: int) -> tuple[int, FileLock | None]:
+    """The GPU of this process, for as long as it lives. `count`: how many torch finds."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    names = visible if len(visible) == count and all(visible) else [str(number) for number in range(count)]
+    return claim_gpu(Path(tempfile.gettempdir()) / f"nmt-smt-gpus-{os.getuid()}", names)
+
+
+# ---- dask worker -------------------------------------------------------------------------------------------
 
 
 def here() -> Host:
     """This process."""
-    return Host(nmt.__version__, processor())
+    return Host(nmt.__version__, processor_name())
 
 
 class JobPlugin(WorkerPlugin):
@@ -57,7 +108,7 @@ class JobPlugin(WorkerPlugin):
         if what := cluster.difference(here(), self.expected, self.mixed):
             raise ConfigError(what)
         if (count := torch.cuda.device_count()) > 1:
-            torch.cuda.set_device(gpus.own(count)[0])  # of this thread, which loads and computes
+            torch.cuda.set_device(own_gpu(count)[0])  # of this thread, which loads and computes
         keep_freed_memory()
         plugins.load()
         return self.begin()

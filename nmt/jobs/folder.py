@@ -1,12 +1,62 @@
 """Where a long job lies: the folder beside its output, its lock, and what it was started with."""
 
-from collections.abc import Iterator, Mapping
+import json
+import os
+import platform
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from nmt import files, locks
-from nmt.errors import ConfigError
-from nmt.jobs import begun
+from nmt.errors import ConfigError, DataError
+from nmt.io import files, locks, manifest
+
+# ---- settings that work began with -------------------------------------------------------------------------
+# The settings that a long piece of work was started with, as JSON in its folder: whoever resumes it has to
+# give the same ones.
+
+
+def read_settings(place: Path) -> dict[str, object] | None:
+    """The settings; None where nothing was started. DataError for a damaged file, and for one that is not
+    ours."""
+    try:
+        found = json.loads(files.read_small(place).decode("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged_settings(place) from error
+    if not isinstance(found, dict):
+        raise damaged_settings(place)
+    return found
+
+
+def is_ours(folder: Path, name: str) -> bool:
+    """Was work begun in a folder, whose settings are in the file `name`, or can it begin there: is nothing in
+    it but a lock, and what is left of settings whose writing was killed?"""
+    if not folder.is_dir():
+        return not folder.exists()
+    names = [path.name for path in folder.iterdir()]
+    return name in names or all(one == locks.FILE or one.startswith(f"{name}.part") for one in names)
+
+
+def damaged_settings(place: Path) -> DataError:
+    """The error for settings that cannot be read."""
+    return DataError(f"{place}: damaged; remove {place.parent} to start over")
+
+
+def write_settings(place: Path, settings: Mapping[str, object]) -> None:
+    """Write the settings, as the work starts."""
+    files.write_text(place, [json.dumps(settings)])
+
+
+def changed_settings(before: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
+    """The names of settings that are not what they were. Tuples become lists when they are written and
+    read."""
+    now = json.loads(json.dumps(settings))
+    return [key for key in now if now[key] != before.get(key)]
+
+
+# ---- folder beside an output -------------------------------------------------------------------------------
+
 
 SETTINGS = "job.json"
 
@@ -38,20 +88,20 @@ def has_results(folder: Path) -> bool:
 
 def settings_of(output: str) -> dict[str, object]:
     """What an unfinished job was started with; {} without one."""
-    return begun.read(folder_of(output) / SETTINGS) or {}
+    return read_settings(folder_of(output) / SETTINGS) or {}
 
 
 def unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
     """Is there a job to be resumed? ConfigError for one that `resume` does not ask for, or of other
     settings."""
-    before = begun.read(folder / SETTINGS)
+    before = read_settings(folder / SETTINGS)
     if before is None:
         return False
     if not resume:
         raise ConfigError(
             f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
         )
-    if changed := begun.changed(before, settings):
+    if changed := changed_settings(before, settings):
         raise ConfigError(
             f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
             "remove the folder to start over"
@@ -70,5 +120,28 @@ def begin(output: str, settings: Mapping[str, object], results: str, resume: boo
             (folder / results).unlink(missing_ok=True)
         except OSError as error:
             raise files.cannot_write(folder, error) from error
-        begun.write(folder / SETTINGS, settings)
+        write_settings(folder / SETTINGS, settings)
     return folder / results
+
+
+# ---- files that workers read -------------------------------------------------------------------------------
+# The files that a job reads wherever it is computed, such as models: they are not sent, but have to be the
+# same there.
+
+
+def file_digests(paths: Iterable[str | Path]) -> dict[str, str]:
+    """The checksum of each file, by its absolute path. DataError for one that cannot be read."""
+    return {os.path.abspath(path): manifest.digest(path) for path in paths}
+
+
+def check_digests(contents: Mapping[str, str]) -> None:
+    """DataError unless the files are the same here."""
+    for path, expected in contents.items():
+        try:
+            found = manifest.digest(path)
+        except DataError as error:
+            raise DataError(
+                f"{error} on {platform.node()}; workers read models from the same path"
+            ) from error
+        if found != expected:
+            raise DataError(f"{path}: is another file on {platform.node()} than where the job was started")

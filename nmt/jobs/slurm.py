@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 
-from nmt import files, settings
+from nmt.config import settings
+from nmt.config.settings import number, setting
+from nmt.config.yaml_text import NotYaml, parse
 from nmt.errors import ConfigError, UserError
-from nmt.settings import number, setting
-from nmt.yaml_text import NotYaml, parse
+from nmt.io import files
 
 if TYPE_CHECKING:
     from dask_jobqueue.slurm import SLURMCluster

@@ -2,26 +2,146 @@
 share.
 
     FOLDER/job.json         what the job was started with; who resumes it has to give the same
-    FOLDER/STAGE/00000      what task 0 of a stage made (nmt/jobs/parts.py)
+    FOLDER/STAGE/00000      what task 0 of a stage made, in parts
 
 A task whose file is there and whole is not computed again, so that a job may be killed at any moment, and a
 task may be computed twice.
 """
 
+import os
+import struct
+import uuid
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from nmt import locks
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import begun, parts
-from nmt.jobs.executors import Executor
+from nmt.io import files, locks
+from nmt.jobs import folder as job_folder
+from nmt.jobs.executors import SHOWN_RANGES, Executor, Lost
 from nmt.jobs.folder import SETTINGS, unfinished
-from nmt.jobs.lost import SHOWN, Lost
-from nmt.jobs.parts import Part
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+# ---- parts -------------------------------------------------------------------------------------------------
+# Files between the steps of a map and reduce: each has numbered parts, one for each task of the next step.
+#
+#     nmt-smt parts 1      and a line feed
+#     number of parts      64-bit, little-endian, as all numbers
+#     of each part         where it begins in the file, its bytes, its CRC-32
+#     the parts
+#
+# A file is written whole or not at all; what a power failure leaves of it is noticed by its checksums.
+# Several processes, on several hosts, may write the same file at the same time: they write the same bytes.
+
+
+PARTS_MAGIC = b"nmt-smt parts 1\n"
+PART_COUNT, PART_ENTRY = struct.Struct("<Q"), struct.Struct("<QQQ")
+PARTS_HEAD = len(PARTS_MAGIC) + PART_COUNT.size
+Part: TypeAlias = "bytes | NDArray[np.uint64] | NDArray[np.int64]"
+
+
+class Damaged(UserError):
+    """A file of a job that is missing, cut off or changed."""
+
+
+def damaged_file(path: Path) -> Damaged:
+    """The error that names the file, and the remedy."""
+    return Damaged(f"{path}: missing or damaged; start the command again with --resume, which makes it anew")
+
+
+def write_parts(path: Path, parts: Iterable[Part]) -> None:
+    """Write a file. UserError on a full disk, for instance."""
+    views = [memoryview(part if isinstance(part, bytes) else part.data) for part in parts]
+    buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
+    sizes = [buffer.nbytes for buffer in buffers]
+    begin = PARTS_HEAD + PART_ENTRY.size * len(buffers)
+    beside = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with open(beside, "wb") as out:
+            out.write(PARTS_MAGIC + PART_COUNT.pack(len(buffers)))
+            for buffer, size in zip(buffers, sizes, strict=True):
+                out.write(PART_ENTRY.pack(begin, size, zlib.crc32(buffer) if size else 0))
+                begin += size
+            for buffer, size in zip(buffers, sizes, strict=True):
+                if size:
+                    out.write(buffer)
+        os.replace(beside, path)
+    except OSError as error:
+        raise files.cannot_write(path, error) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def part_entry(path: Path, number: int) -> tuple[int, int, int]:
+    """Where a part begins, its bytes and its checksum."""
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(PARTS_HEAD + PART_ENTRY.size * number)
+            begin, size, checksum = PART_ENTRY.unpack(stream.read(PART_ENTRY.size))
+            if begin + size > os.fstat(stream.fileno()).st_size:
+                raise damaged_file(path)
+    except (OSError, struct.error) as error:
+        raise damaged_file(path) from error
+    return begin, size, checksum
+
+
+def read_part(path: Path, number: int) -> bytes:
+    """A part. Damaged where it is not what was written."""
+    begin, size, checksum = part_entry(path, number)
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(begin)
+            found = stream.read(size)
+    except OSError as error:
+        raise damaged_file(path) from error
+    if len(found) != size or zlib.crc32(found) != checksum:
+        raise damaged_file(path)
+    return found
+
+
+def count_parts(path: Path) -> int:
+    """The number of parts of a file."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(PARTS_HEAD)
+    except OSError as error:
+        raise damaged_file(path) from error
+    if len(head) < PARTS_HEAD or not head.startswith(PARTS_MAGIC):
+        raise damaged_file(path)
+    found: int = PART_COUNT.unpack_from(head, len(PARTS_MAGIC))[0]
+    return found
+
+
+def is_whole(path: Path) -> bool:
+    """Is the file there, with all its parts as they were written?"""
+    try:
+        size = path.stat().st_size
+        number = count_parts(path)
+        end = PARTS_HEAD + PART_ENTRY.size * number
+        if end > size:
+            return False
+        for part in range(number):
+            if part_entry(path, part)[0] != end:
+                return False
+            end += len(read_part(path, part))
+    except (Damaged, OSError):
+        return False
+    return end == size
+
+
+# ---- stages ------------------------------------------------------------------------------------------------
+
 
 Task = tuple[str, int]  # a stage, and the number of a task in it
 
@@ -35,7 +155,7 @@ class Place:
     resume: bool = False
 
 
-def place(folder: Path, stage: str, number: int) -> Path:
+def task_file(folder: Path, stage: str, number: int) -> Path:
     """The file of a task."""
     return folder / stage / f"{number:05d}"
 
@@ -53,7 +173,7 @@ class Worker(ABC):
 
     def __call__(self, task: Task) -> None:
         """Make the file of a task, unless it is there."""
-        finish(place(self.folder, *task), partial(self.make, *task))
+        ensure_file(task_file(self.folder, *task), partial(self.make, *task))
 
 
 def begin(worker: Worker) -> Worker:
@@ -62,10 +182,10 @@ def begin(worker: Worker) -> Worker:
     return worker
 
 
-def finish(path: Path, make: Callable[[], Iterable[Part]]) -> None:
+def ensure_file(path: Path, make: Callable[[], Iterable[Part]]) -> None:
     """Write a file unless it is there and whole."""
-    if not parts.is_whole(path):
-        parts.write(path, make())
+    if not is_whole(path):
+        write_parts(path, make())
 
 
 @contextmanager
@@ -76,11 +196,11 @@ def held(where: Place, settings: Mapping[str, object]) -> Iterator[None]:
     ConfigError for an unfinished job that `resume` does not ask for, one of other settings, and a folder with
     other files."""
     folder = where.folder
-    if not begun.is_ours(folder, SETTINGS):
+    if not job_folder.is_ours(folder, SETTINGS):
         raise ConfigError(f"{folder}: is not empty, and not the folder of a job; name another one")
     with locks.locked(folder, where.command):
         if not unfinished(folder, settings, where.resume):
-            begun.write(folder / SETTINGS, settings)
+            job_folder.write_settings(folder / SETTINGS, settings)
         try:
             yield
         except DataError:
@@ -106,8 +226,73 @@ def run(executor: Executor[Task, object], stage: str, names: Sequence[str]) -> I
         else:
             yield number
     if lost:
-        more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+        more = f" and {len(lost) - SHOWN_RANGES} more" if len(lost) > SHOWN_RANGES else ""
         raise UserError(
-            f"{', '.join(name for name, _ in lost[:SHOWN])}{more}: {lost[0][1]}; the rest is kept, --resume "
-            "computes what is missing"
+            f"{', '.join(name for name, _ in lost[:SHOWN_RANGES])}{more}: {lost[0][1]}; the rest is kept, "
+            "--resume computes what is missing"
         )
+
+
+# ---- shards ------------------------------------------------------------------------------------------------
+# Parallel texts in shards: files of some lines of each text, in the folder of a job (nmt/jobs/stages.py).
+#
+# FOLDER/text/00000     the lines of each text, then the number of the first one
+# FOLDER/shards         how many shards there are
+
+
+SHARD_STAGE, SHARD_COUNT = "text", "shards"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Lines of a parallel text."""
+
+    first: int  # number of the first line, from 1
+    rows: list[tuple[str, ...]]  # the lines of all texts, side by side
+
+    def lines(self, name: str) -> str:
+        """What messages call it."""
+        return f"{name}: lines {self.first}-{self.first + len(self.rows) - 1}"
+
+
+def cut_shards(folder: Path, paths: Sequence[str], words: int) -> list[str]:
+    """Write shards of about this many words, which the first two texts have together; returns what messages
+    call them. DataError for texts of unequal length."""
+    names: list[str] = []
+    rows: list[tuple[str, ...]] = []
+    first = held = 0
+
+    def finish() -> None:
+        shard = Shard(first + 1, rows)
+        columns = ["\n".join(column).encode() for column in zip(*rows, strict=True)]
+        ensure_file(task_file(folder, SHARD_STAGE, len(names)), lambda: [*columns, str(shard.first).encode()])
+        names.append(shard.lines(paths[0]))
+
+    for number, row in enumerate(files.parallel(*paths), 1):
+        rows.append(row)
+        held += sum(text.count(" ") + 1 for text in row[:2])
+        if held >= words:
+            finish()
+            first, rows, held = number, [], 0
+    if rows:
+        finish()
+    ensure_file(folder / SHARD_COUNT, lambda: [str(len(names)).encode()])
+    return names
+
+
+def count_shards(folder: Path) -> int:
+    """The number of shards."""
+    return int(read_part(folder / SHARD_COUNT, 0))
+
+
+def read_shard(folder: Path, number: int) -> Shard:
+    """A shard. Damaged where it is not what was cut."""
+    path = task_file(folder, SHARD_STAGE, number)
+    *columns, first = (read_part(path, part).decode() for part in range(count_parts(path)))
+    return Shard(int(first), list(zip(*(column.split("\n") for column in columns), strict=True)))
+
+
+def read_shards(folder: Path) -> Iterator[tuple[str, ...]]:
+    """The lines of all shards, side by side."""
+    for number in range(count_shards(folder)):
+        yield from read_shard(folder, number).rows

@@ -7,15 +7,93 @@ after them, with the same bytes.
 """
 
 import json
+import struct
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from nmt.errors import DataError
-from nmt.jobs.executors import Executor
-from nmt.jobs.lost import Lost, LostLines
-from nmt.jobs.records import Records
+from nmt.io import files
+from nmt.jobs.executors import Executor, Lost, LostLines
+
+# ---- finished chunks on disk -------------------------------------------------------------------------------
+# Results of finished chunks on disk, in any order, each under the number of its chunk.
+#
+#     number of the chunk, length in bytes (8 bytes each, little-endian), checksum (4), and the result
+#
+# Records are appended; what follows the last whole one is cut off, so a job may be killed at any moment.
+
+
+RECORD_KEY = struct.Struct("<QQ")
+RECORD_CHECKSUM = struct.Struct("<I")
+
+
+class Records:
+    """A file of results. Whoever has it open holds the lock of its folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.places: dict[int, tuple[int, int]] = {}  # of a chunk: where its result begins, and its length
+        self.end = 0  # bytes of whole records
+        if path.exists():
+            self.find()
+
+    def __contains__(self, number: int) -> bool:
+        return number in self.places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def find(self) -> None:
+        """Note the place of each whole record."""
+        size, head = self.path.stat().st_size, RECORD_KEY.size + RECORD_CHECKSUM.size
+        with open(self.path, "rb") as stream:
+            while len(read := stream.read(head)) == head:
+                number, length = RECORD_KEY.unpack(read[: RECORD_KEY.size])
+                begin = stream.tell()
+                if length > size - begin or read[RECORD_KEY.size :] != record_checksum(
+                    read[: RECORD_KEY.size], stream.read(length)
+                ):
+                    break
+                self.places[number] = begin, length
+                self.end = stream.tell()
+
+    def read(self, number: int) -> bytes:
+        """The result of a finished chunk. DataError where it can no longer be read."""
+        begin, length = self.places[number]
+        try:
+            with open(self.path, "rb") as stream:
+                stream.seek(begin)
+                return stream.read(length)
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot read: {error.strerror or error}") from error
+
+    def add(self, number: int, result: bytes) -> None:
+        """Append the result of a chunk. UserError where it cannot be written."""
+        key = RECORD_KEY.pack(number, len(result))
+        try:
+            with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
+                stream.truncate(self.end)
+                stream.seek(self.end)
+                stream.write(key + record_checksum(key, result) + result)
+                stream.flush()
+                end = stream.tell()
+        except OSError as error:
+            raise files.cannot_write(self.path, error) from error
+        self.places[number] = end - len(result), len(result)
+        self.end = end
+
+
+def record_checksum(key: bytes, result: bytes) -> bytes:
+    """Of a whole record."""
+    return RECORD_CHECKSUM.pack(zlib.crc32(result, zlib.crc32(key)))
+
+
+# ---- texts -------------------------------------------------------------------------------------------------
+
 
 Task_co = TypeVar("Task_co", covariant=True)
 Task = TypeVar("Task")
@@ -62,7 +140,7 @@ def compute(
         """What earlier starts have done of the next chunks."""
         while kept is not None and waiting and waiting[0][0] in kept:
             number, _, count = waiting.popleft()
-            yield Done(count, read(kept, number), before=True)
+            yield Done(count, read_chunk(kept, number), before=True)
 
     for found in executor.map(tasks()):
         yield from finished()
@@ -79,7 +157,7 @@ def compute(
     lost.check(name, "the others are kept, --resume computes only these")
 
 
-def read(kept: Records, number: int) -> Lines:
+def read_chunk(kept: Records, number: int) -> Lines:
     """The lines of a finished chunk. DataError for a file that has changed meanwhile."""
     try:
         found: Lines = json.loads(kept.read(number))

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply, apply_triple
-from nmt.compute.mixed import in_mode
+from nmt.compute.precision import in_mode
 from nmt.data.batches import Packed
 from nmt.data.guidance import Guidance
 from nmt.layers.cells import GRU

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply, apply_pair
-from nmt.compute.mixed import in_mode
+from nmt.compute.precision import in_mode
 
 # ---- hidden state ------------------------------------------------------------------------------------------
 # What recurrent layers have in common whose state is a hidden vector, and which may read a context.

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import apply
-from nmt.compute.mixed import in_mode
+from nmt.compute.precision import in_mode
 
 RECURRENT_SCALE = 0.4  # spectral radius of W_l and W_r (section 6.3.2)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from nmt.compute.mixed import Mixed
+from nmt.compute.precision import Mixed
 
 # Inputs (N, E), rows of each step, state (R, S), dropout masks (N, H) -> features (N, H), state (R, S)
 Layers = Callable[[Tensor, list[int], Tensor, Sequence[Tensor]], tuple[Tensor, Tensor]]

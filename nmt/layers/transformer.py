@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.config.settings import MOST_UNITS, choice, name_in, number, setting
 from nmt.errors import ConfigError
 from nmt.layers.attention import Grid, Memory, SideBySide, WordGrid
 from nmt.layers.initialize import Affine
 from nmt.layers.recompute import recomputed
-from nmt.settings import MOST_UNITS, choice, name_in, number, setting
 
 # ---- past --------------------------------------------------------------------------------------------------
 # Keys and values of the words that hypotheses have read: what incremental decoding keeps.

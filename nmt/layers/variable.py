@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply_pair
-from nmt.compute.mixed import in_mode
+from nmt.compute.precision import in_mode
+from nmt.config.settings import number
 from nmt.layers.cells import HiddenState
-from nmt.settings import number
 
 # ---- computation -------------------------------------------------------------------------------------------
 # How much of its state a recurrent cell computes at each step (the sub-word thesis, section 2.4): a

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt import settings
+from nmt.config import settings
+from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
@@ -22,7 +23,6 @@ from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, SelfNormalized, check_output, make_output
 from nmt.layers.variable import Computed
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.settings import MOST_UNITS, choice, number, setting
 
 # ---- config ------------------------------------------------------------------------------------------------
 # The settings that all neural language models share; each type adds its own, beside its model.

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from nmt.config.settings import MOST_UNITS, number
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.layers.characters import LONGEST, OpenWords, SpellingSizes
 from nmt.lm.base import Floats, LMBase, LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
-from nmt.settings import MOST_UNITS, number
 from nmt.text.vocab import SPECIALS, UNK
 
 

@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch, Ids, Packed
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows, window_scores
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output
 from nmt.lm.base import FeatureLM, Floats, Ints, LMConfig, output_layer
-from nmt.settings import MOST_UNITS, choice, number, setting
 from nmt.text.vocab import BOS, EOS
 
 NORMALIZER_ROWS = 200  # contexts at a time for log Z

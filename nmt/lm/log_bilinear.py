@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from nmt.config.settings import MOST_UNITS, number, setting
 from nmt.layers.initialize import initialize
 from nmt.lm.base import LMConfig
 from nmt.lm.cslm import CSLM, Activation, NgramConfig
-from nmt.settings import MOST_UNITS, number, setting
 
 
 @dataclass

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.errors import ConfigError
@@ -33,7 +34,6 @@ from nmt.layers.variable import (
     schedulers,
 )
 from nmt.lm.base import Carried, FeatureLM, Floats, Ints, LMConfig, output_layer, trie_scores
-from nmt.settings import MOST_UNITS, choice, number, setting
 from nmt.text.vocab import BOS, EOS
 
 CELLS: dict[str, type[GRU] | type[LSTM] | type[Elman]] = {"lstm": LSTM, "gru": GRU, "elman": Elman}

@@ -2,6 +2,7 @@
 LANGUAGE_MODELS["mine"] = Mine."""
 
 from nmt.errors import ConfigError
+from nmt.io.numbers import shown
 from nmt.lm.base import LanguageModel
 from nmt.lm.characters import CharacterLM
 from nmt.lm.cslm import CSLM
@@ -9,7 +10,6 @@ from nmt.lm.log_bilinear import LogBilinear
 from nmt.lm.multiscale.model import MultiscaleLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.lm.transformer import TransformerLM
-from nmt.numbers import shown
 
 LANGUAGE_MODELS: dict[str, type[LanguageModel]] = {
     "cslm": CSLM,

@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from nmt.config.settings import choice, number, setting
 from nmt.data.batches import Batch, Ids
 from nmt.layers.attention import WordGrid
 from nmt.layers.batch_scores import on_device
@@ -17,7 +18,6 @@ from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output
 from nmt.layers.transformer import Past, Stack, TransformerSizes
 from nmt.lm.base import Floats, Ints, LMConfig, SoftmaxLM, output_layer, trie_scores
-from nmt.settings import choice, number, setting
 from nmt.text.vocab import BOS
 
 

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from nmt import settings
+from nmt.config import settings
+from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.errors import ConfigError
 from nmt.layers.cells import GATES, GRU, LSTM, RESETS
 from nmt.layers.cells import Cell as PlainCell
 from nmt.layers.output import OutputSettings, check_output
 from nmt.layers.variable import VARIABLE_CELLS, ComputationSettings, VariableCell
-from nmt.settings import MOST_UNITS, choice, number, setting
 
 Cell = PlainCell | VariableCell
 

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nmt.config.settings import MOST_UNITS, choice, number
 from nmt.data.affiliation import PHRASE, SENTENCE
 from nmt.data.aligned import AlignedBatch, Shape
 from nmt.errors import ConfigError
@@ -24,7 +25,6 @@ from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputSettings, SelfNormalized, check_output, make_output
 from nmt.models.config import ModelConfig
 from nmt.models.protocols import AlignedModel, WindowScores
-from nmt.settings import MOST_UNITS, choice, number
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

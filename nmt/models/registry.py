@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from nmt.errors import ConfigError
+from nmt.io.numbers import shown
 from nmt.models.config import ModelConfig
 from nmt.models.discourse.model import Discourse
 from nmt.models.joint import JointModel
 from nmt.models.protocols import AlignedModel, TranslationModel
 from nmt.models.rnn.translator import Translator
 from nmt.models.transformer import Transformer
-from nmt.numbers import shown
 
 AnyModel = TranslationModel[Any]  # a model whose search state only itself understands
 

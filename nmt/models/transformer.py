@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nmt.config.settings import MOST_UNITS, choice, number
 from nmt.data.batches import Batch, Ids, Packed, pack_source
 from nmt.errors import ConfigError
 from nmt.layers.attention import Memory, WordGrid, alignment_cost, join_sentences, side_by_side
@@ -17,7 +18,6 @@ from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_ou
 from nmt.layers.transformer import Past, Shown, Stack, TransformerSizes
 from nmt.models.config import ModelConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
-from nmt.settings import MOST_UNITS, choice, number
 from nmt.text.vocab import BOS
 
 # ---- config ------------------------------------------------------------------------------------------------

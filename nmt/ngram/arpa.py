@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, numbers
 from nmt.errors import DataError
-from nmt.numbers import shown
+from nmt.io import files, numbers
+from nmt.io.numbers import shown
 
 LN10 = math.log(10)
 BOS, EOS, UNK = "<s>", "</s>", "<unk>"

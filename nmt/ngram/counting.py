@@ -4,14 +4,24 @@ M n-grams of one length, N tokens of the text, V words.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import DataError
+from nmt.io import files, manifest
+from nmt.jobs import arrays, executors, stages
+from nmt.jobs.arrays import UINT, Int64s
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.stages import Part, Place, task_file
 from nmt.ngram.arpa import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, trimmed
+
+# ---- counting ----------------------------------------------------------------------------------------------
+
 
 MINUS_ALL = -99.0  # log10 p of what never follows
 
@@ -42,18 +52,18 @@ class Counted:
 
 def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> NumberedText:
     """Words to numbers, as `number` does it. DataError for a text without words, too."""
-    text = number(sentences, skip_symbols)
+    text = number_words(sentences, skip_symbols)
     if not len(text.words) > 3 and 0 not in text.ids:
-        raise nothing()
+        raise no_words()
     return text
 
 
-def nothing() -> DataError:
+def no_words() -> DataError:
     """The error for a text without words."""
     return DataError("no words to estimate a language model from")
 
 
-def number(sentences: Iterable[Sequence[str]], skip_symbols: bool, first: int = 1) -> NumberedText:
+def number_words(sentences: Iterable[Sequence[str]], skip_symbols: bool, first: int = 1) -> NumberedText:
     """Words to numbers. A word <unk> is the unknown word; <s> and </s> in a sentence are an error, or
     removed. `first`: the number of the first line."""
     numbers = {UNK: 0, BOS: 1, EOS: 2}
@@ -72,7 +82,7 @@ def number(sentences: Iterable[Sequence[str]], skip_symbols: bool, first: int = 
     return NumberedText(list(numbers), np.frombuffer(ids, np.int32))
 
 
-def count(text: NumberedText, order: int) -> list[Counted]:
+def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
     """The n-grams of every length; none crosses the edges of a sentence."""
     V, N = len(text.words), len(text.ids)
     words = text.ids.astype(np.int64)
@@ -108,7 +118,9 @@ def log10_of(probs: Floats) -> Floats:
         return np.where(probs > 0, np.log10(probs), MINUS_ALL)
 
 
-def finish(words: list[str], levels: list[NgramOrder], gammas: list[Floats], rows: list[Ints]) -> NgramModel:
+def finish_model(
+    words: list[str], levels: list[NgramOrder], gammas: list[Floats], rows: list[Ints]
+) -> NgramModel:
     """The model with each back-off weight at its context; of each order only the given rows stay."""
     V = len(words)
     for level, gamma in zip(levels, gammas[1:], strict=False):
@@ -125,3 +137,253 @@ def finish(words: list[str], levels: list[NgramOrder], gammas: list[Floats], row
         renumbered[kept] = np.arange(len(kept))
         model.levels.append(NgramOrder(keys=keys, log10=level.log10[kept], backoff=level.backoff[kept]))
     return trimmed(model)
+
+
+# ---- statistics --------------------------------------------------------------------------------------------
+# How many n-grams a text has and how many of another text's are new: why n-gram models stop at about five
+# words (the document's figure 2.1).
+
+
+@dataclass
+class NgramStatistics:
+    """The n-grams of one length; sentences have <s> and </s>, and none crosses their edges."""
+
+    words: int  # n
+    occurrences: int
+    distinct: int
+    once: float  # share of the distinct n-grams that occur once
+    unseen: float | None  # share of the occurrences in the other text that this text does not have
+
+
+def statistics(
+    sentences: Iterable[Sequence[str]], order: int, others: Sequence[Sequence[str]] = ()
+) -> list[NgramStatistics]:
+    """The n-grams of 1 to `order` words of a text; `others`: sentences whose n-grams are looked up in it.
+    DataError for a text without words, or with <s> or </s>."""
+    text = numbered(sentences)
+    counted = count_ngrams(text, order)
+    unseen = unseen_shares(text, counted, others)
+    found = []
+    for n, (here, share) in enumerate(zip(counted, unseen, strict=True), 1):
+        raw = here.raw[~here.begins | (here.raw == 0)] if n == 1 else here.raw  # <s> alone is no word
+        raw = raw[raw > 0]
+        found.append(
+            NgramStatistics(
+                words=n,
+                occurrences=int(raw.sum()),
+                distinct=len(raw),
+                once=float((raw == 1).mean()) if len(raw) else 0.0,
+                unseen=share,
+            )
+        )
+    return found
+
+
+def unseen_shares(
+    text: NumberedText, counted: list[Counted], others: Sequence[Sequence[str]]
+) -> list[float | None]:
+    """For each length the share of the n-grams of some sentences that the text does not have; None without
+    sentences."""
+    levels = [
+        NgramOrder(keys=here.keys, log10=np.zeros(0), backoff=np.zeros(0)) for here in counted
+    ]  # a model without probabilities finds n-grams too
+    model = NgramModel(text.words, levels)
+    lengths = np.array([len(words) + 2 for words in others], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    flat = np.fromiter(
+        (word for words in others for word in (model.ids[BOS], *model.encode(words), model.ids[EOS])),
+        np.int64,
+        int(lengths.sum()),
+    )
+    first = np.repeat(starts, lengths)
+    place = np.arange(len(flat)) - first
+    shares: list[float | None] = []
+    for n, (here, nodes) in enumerate(zip(counted, model.nodes(flat, first), strict=True), 1):
+        seen = here.raw[nodes] > 0 if n == 1 else nodes >= 0  # <unk> has a node, whether it occurs or not
+        asked = place >= max(n - 1, 1)  # <s> alone is no word
+        shares.append(float((~seen[asked]).mean()) if asked.any() else None)
+    return shares
+
+
+# ---- counting by several workers ---------------------------------------------------------------------------
+# N-grams of a text that several workers count, in processes or on the hosts of a cluster: what
+# `counting.count` finds.
+#
+#     cut the text into shards -> number the words of a shard -> count its n-grams, spread over buckets by a
+#     hash of all words but the last -> sum each bucket -> put the buckets together
+#
+# Workers read and write files of a folder that all of them share (nmt/jobs/stages.py).
+
+
+NUMBER_STAGE, COUNT_STAGE, SUM_STAGE = "number", "count", "sum"
+WORDS_FILE = "words"
+SHARD_WORDS = 500_000  # of a shard
+MOST_BUCKETS = 64  # at most: their number is that of the shards
+SYMBOLS = [UNK, BOS, EOS]  # numbers 0 to 2
+
+
+@dataclass(frozen=True)
+class CountSettings:
+    """What is counted."""
+
+    order: int
+    skip_symbols: bool = False
+
+
+class CountWorker(stages.Worker):
+    """The stages of counting."""
+
+    def __init__(self, folder: Path, settings: CountSettings) -> None:
+        super().__init__(folder)
+        self.settings = settings
+
+    def make(self, stage: str, number: int) -> Iterable[Part]:
+        return COUNT_STAGES[stage](self, number)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """All words by their numbers."""
+        return read_words(self.folder / WORDS_FILE)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words)}
+
+    @cached_property
+    def buckets(self) -> int:
+        return buckets_of(stages.count_shards(self.folder))
+
+
+def buckets_of(shards: int) -> int:
+    """How many buckets there are."""
+    return max(1, min(MOST_BUCKETS, shards))
+
+
+def read_words(path: Path) -> list[str]:
+    """The words of a file: those that it has beside <unk>, <s> and </s>."""
+    text = stages.read_part(path, 0).decode()
+    return [*SYMBOLS, *(text.split("\n") if text else [])]
+
+
+# ---- the stages --------------------------------------------------------------------------------------------
+
+
+def number_shard(worker: CountWorker, task: int) -> Iterable[Part]:
+    """The words of a shard in order of appearance, and its text in numbers."""
+    shard = stages.read_shard(worker.folder, task)
+    sentences = (files.split_words(line) for (line,) in shard.rows)
+    text = number_words(sentences, worker.settings.skip_symbols, shard.first)
+    return ["\n".join(text.words[len(SYMBOLS) :]).encode(), text.ids.astype(np.int64)]
+
+
+def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
+    """Of each bucket the n-grams of each length from 2 on, with their counts; then the words with theirs."""
+    path = task_file(worker.folder, NUMBER_STAGE, task)
+    known = np.array([worker.numbers[word] for word in read_words(path)], np.int32)
+    ids = known[arrays.rows(path, 1, 1)[:, 0].astype(np.int64)]
+    levels = count_ngrams(NumberedText(worker.words, ids), worker.settings.order)
+    V = len(worker.words)
+    words = np.arange(V, dtype=np.uint64)[:, None]
+    spread: list[list[UINT]] = []
+    for level in levels[1:]:
+        last = (level.keys % V).astype(np.uint64)
+        words = np.hstack([words[level.parents], last[:, None]])
+        where = arrays.bucket_of(words[:, :-1], worker.buckets)
+        rows = np.hstack([words, level.raw.astype(np.uint64)[:, None]])
+        spread.append(arrays.spread(rows, where, worker.buckets))
+    seen = np.flatnonzero(levels[0].raw)
+    singles = np.stack([seen, levels[0].raw[seen]], 1)
+    return [*(rows for bucket in zip(*spread, strict=True) for rows in bucket), singles]
+
+
+def sum_bucket(worker: CountWorker, task: int) -> Iterable[Part]:
+    """The n-grams of each length, with the counts of all shards."""
+    found: list[Part] = []
+    for level, n in enumerate(range(2, worker.settings.order + 1)):
+        part = task * (worker.settings.order - 1) + level
+        paths = [
+            task_file(worker.folder, COUNT_STAGE, shard)
+            for shard in range(stages.count_shards(worker.folder))
+        ]
+        rows = np.concatenate([arrays.rows(path, part, n + 1) for path in paths])
+        rows = rows[arrays.order_of(rows, n)]
+        starts = arrays.group_starts(rows, n)
+        found.append(np.hstack([rows[starts, :n], np.add.reduceat(rows[:, n:], starts, 0)]))
+    return found
+
+
+COUNT_STAGES: dict[str, Callable[[CountWorker, int], Iterable[Part]]] = {
+    NUMBER_STAGE: number_shard,
+    COUNT_STAGE: count_shard,
+    SUM_STAGE: sum_bucket,
+}
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+def count_text(
+    path: str, settings: CountSettings, executor: ExecutorConfig, where: Place, words: int = SHARD_WORDS
+) -> tuple[list[str], list[Counted]]:
+    """The words of a text, and its n-grams of every length. DataError for a text without words, or with
+    symbols; errors of the executor, and of `stages.held`."""
+    folder = where.folder
+    made_from: dict[str, object] = {"text": manifest.digest(path), "order": settings.order, "words": words}
+    made_from |= {"skip_symbols": settings.skip_symbols, **executor.recorded()}
+    with stages.held(where, made_from):
+        names = stages.cut_shards(folder, (path,), words)
+        worker = CountWorker(folder, settings)
+        with executors.make(worker, partial(stages.begin, worker), executor) as running:
+            list(stages.run(running, NUMBER_STAGE, names))
+            vocabulary = number_all(folder, len(names))
+            list(stages.run(running, COUNT_STAGE, names))
+            buckets = buckets_of(len(names))
+            what = [f"bucket {number + 1} of {buckets}" for number in range(buckets)]
+            list(stages.run(running, SUM_STAGE, what))
+        return vocabulary, join_buckets(folder, len(names), settings.order, len(vocabulary))
+
+
+def number_all(folder: Path, tasks: int) -> list[str]:
+    """Number the words of all shards in order of appearance, for all workers."""
+    numbers = {word: number for number, word in enumerate(SYMBOLS)}
+    unknown = False
+    for task in range(tasks):
+        path = task_file(folder, NUMBER_STAGE, task)
+        for word in read_words(path):
+            numbers.setdefault(word, len(numbers))
+        unknown = unknown or bool((arrays.rows(path, 1, 1) == 0).any())
+    vocabulary = list(numbers)
+    if len(vocabulary) == len(SYMBOLS) and not unknown:
+        raise no_words()
+    text = "\n".join(vocabulary[len(SYMBOLS) :]).encode()
+    stages.ensure_file(folder / WORDS_FILE, lambda: [text])
+    return vocabulary
+
+
+def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[Counted]:
+    """The n-grams of all buckets, in order of their keys. `V`: number of words."""
+    raw = np.zeros(V, np.int64)
+    buckets = buckets_of(tasks)
+    for task in range(tasks):
+        singles = arrays.rows(task_file(folder, COUNT_STAGE, task), buckets * (order - 1), 2).astype(np.int64)
+        raw[singles[:, 0]] += singles[:, 1]
+    words = np.arange(V)
+    levels = [Counted(words, raw, np.zeros(V, np.int64), words == 1, V)]
+    for level, n in enumerate(range(2, order + 1)):
+        rows = np.concatenate(
+            [arrays.rows(task_file(folder, SUM_STAGE, bucket), level, n + 1) for bucket in range(buckets)]
+        ).astype(np.int64)
+        keys = level_nodes(levels, rows[:, : n - 1]) * V + rows[:, n - 1]
+        ranks = np.argsort(keys)
+        keys, rows = keys[ranks], rows[ranks]
+        begins = levels[-1].begins[keys // V]
+        levels.append(Counted(keys, rows[:, n].copy(), level_nodes(levels, rows[:, 1:n]), begins, V))
+    return levels
+
+
+def level_nodes(levels: list[Counted], words: Int64s) -> Int64s:
+    """The number of each n-gram in its level, from its words: (M, n) -> (M,)"""
+    found = words[:, 0]
+    for level, column in zip(levels[1:], words.T[1:], strict=False):
+        found = np.searchsorted(level.keys, found * level.vocab_size + column)
+    return found

@@ -15,11 +15,11 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.errors import ConfigError, DataError
-from nmt.ngram import kneser_ney
+from nmt.io import files
+from nmt.ngram import estimators
 from nmt.ngram.arpa import UNK, NgramModel
-from nmt.ngram.kneser_ney import FALLBACK, KneserNeyConfig
+from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig
 from nmt.ngram.selection_config import SelectionConfig
 
 BLOCK = 20000  # lines scored together
@@ -72,9 +72,9 @@ def estimate(inside: str, general: Iterable[str], config: SelectionConfig) -> Si
         )
     nothing = NgramModel([UNK, "<s>", "</s>"], [])
     side = Side(known=known, inside=nothing, general=nothing)
-    settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK)
-    side.inside = kneser_ney.estimate(map(side.read, files.read_lines(inside)), settings)
-    side.general = kneser_ney.estimate(map(side.read, general), settings)
+    settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK_DISCOUNTS)
+    side.inside = estimators.estimate_kneser_ney(map(side.read, files.read_lines(inside)), settings)
+    side.general = estimators.estimate_kneser_ney(map(side.read, general), settings)
     return side
 
 
@@ -160,8 +160,8 @@ def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionC
         kept = np.zeros(int(order.max()) + 1, bool)
         kept[order[:count]] = True
         lines = (line for line, keep in zip(files.read_lines(path), kept, strict=False) if keep)
-        settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK)
-        found = kneser_ney.estimate(map(side.read, lines), settings).scores(texts)
+        settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK_DISCOUNTS)
+        found = estimators.estimate_kneser_ney(map(side.read, lines), settings).scores(texts)
         perplexity = math.exp(-sum(float(part.sum()) for part in found) / sum(map(len, found)))
         trials.append(Trial(lines=count, perplexity=perplexity))
     return trials

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.settings import number
+from nmt.config.settings import number
 
 
 @dataclass

@@ -11,10 +11,13 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
-from nmt import manifest, settings, yaml_text
 from nmt.compute import device as devices
+from nmt.config import settings, yaml_text
+from nmt.config.yaml_text import reason
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError, UserError
+from nmt.io import manifest
+from nmt.io.numbers import shown
 from nmt.lm.base import LanguageModel, LMConfig, OpenVocabulary
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
@@ -22,7 +25,6 @@ from nmt.models.config import ModelConfig
 from nmt.models.discourse.model import Discourse, DiscourseConfig
 from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS, MODELS, PRETRAINED, AnyModel, make
-from nmt.numbers import shown
 from nmt.runs import directory, migrations
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, DICTIONARY, back_ends_file, exists, resolve, weights_path
@@ -32,7 +34,6 @@ from nmt.text.pipeline import TextPipeline
 from nmt.text.spelling import Spelling
 from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
-from nmt.yaml_text import reason
 
 # ---- saved -------------------------------------------------------------------------------------------------
 # What all trained models have in common.
@@ -344,7 +345,7 @@ def load_pair(
     model.eval()
     return SavedPair(
         directory=directory,
-        model=model.to(devices.resolve(device)),
+        model=model.to(devices.resolve_device(device)),
         source=source,
         target=target,
         source_words=source_words,
@@ -364,7 +365,7 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
             f"{directory}: is a translator, expected a language model's run directory (lm.type)"
         )
     kind = language_model_class(lm.type)
-    device = devices.resolve(device, kind.cpu_only)
+    device = devices.resolve_device(device, kind.cpu_only)
     if kind.cpu_only and device != "cpu":
         raise ConfigError(
             f"{directory}: {config.model.type} models compute on the CPU only; use --device cpu"
@@ -401,4 +402,4 @@ def set_up_torch(directory: str | Path, device: str) -> None:
     or missing."""
     run = resolve(directory)
     if exists(run):
-        devices.set_up(device, None, "auto", back_ends_file(run))
+        devices.set_up_device(device, None, "auto", back_ends_file(run))

@@ -5,11 +5,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nmt import settings
+from nmt.config import settings
 from nmt.errors import ConfigError, DataError
-from nmt.lines import check_lines
+from nmt.io.files import check_lines
+from nmt.io.numbers import shown
 from nmt.models.protocols import Source, State, StepModel
-from nmt.numbers import shown
 from nmt.runs.checkpoint import SavedRun
 from nmt.search.beam import Candidate, search
 from nmt.search.config import BeamConfig, ConstraintConfig

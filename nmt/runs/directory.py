@@ -27,8 +27,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from nmt import files, foreign, locks, manifest, numbers
 from nmt.errors import CheckpointError, DataError, UserError
+from nmt.io import files, locks, manifest, numbers
 from nmt.runs.migrations import FORMATS
 
 # ---- directory ---------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def check_version(directory: Path) -> None:
             else f"{directory}: has a configuration, but no run yet; train it: nmt-train {directory}"
         )
     try:
-        found = foreign.read(path).decode("utf-8").strip()
+        found = files.read_small(path).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(
             f"{directory}: not a run directory (it has no readable file 'version')"
@@ -151,7 +151,7 @@ def settled(directory: Path, read: Callable[[], Result]) -> Result:
 def state_of(directory: Path) -> bytes:
     """Changes with every save."""
     try:
-        return foreign.read(directory / manifest.FILE)
+        return files.read_small(directory / manifest.FILE)
     except OSError:
         return b""
 
@@ -176,13 +176,13 @@ def check_files(directory: Path, listed: Container[str]) -> None:
     """DataError for a file that a run cannot have, see `foreign`. The content of those that are `listed` in
     the manifest is checked where they are read; of logs nothing is shown."""
     for name in (*TEXTS, INPUTS, INDEX, VERSION_FILE):
-        foreign.check(directory / name, foreign.TEXT, inside=name not in listed)
+        files.check_regular(directory / name, files.LARGEST_TEXT, inside=name not in listed)
     for name in (TRAIN_LOG, DEV_LOG, BACK_ENDS):
-        foreign.check(directory / name, foreign.TEXT, inside=False)
+        files.check_regular(directory / name, files.LARGEST_TEXT, inside=False)
     for folder in (directory, directory / DATA, directory / DATA / LINKS):
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.name == STATE or WEIGHTS.fullmatch(path.name) or CORPUS.fullmatch(path.name):
-                foreign.check(path, inside=False)
+                files.check_regular(path, inside=False)
 
 
 def back_ends_file(run: str | Path) -> Path | None:
@@ -190,7 +190,7 @@ def back_ends_file(run: str | Path) -> Path | None:
     not its own."""
     path = Path(run) / BACK_ENDS
     try:
-        foreign.check(path, foreign.SMALL)
+        files.check_regular(path, files.SMALL_FILE)
     except DataError:
         return None
     return path if exists(Path(run)) else None
@@ -298,7 +298,7 @@ def is_unfinished(name: str) -> bool:
 def first_line(path: Path) -> str | None:
     """The first line of a file; None where there is no such file, empty where it is no text."""
     with suppress(OSError, UnicodeDecodeError):
-        return foreign.read(path).decode("utf-8").partition("\n")[0]
+        return files.read_small(path).decode("utf-8").partition("\n")[0]
     return "" if path.exists() else None
 
 

@@ -21,17 +21,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nmt import files, manifest
 from nmt.data.batches import Ids
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.errors import ConfigError, DataError
-from nmt.lines import check_lines
+from nmt.io import files, manifest
+from nmt.io.files import check_lines
 from nmt.lm.base import Carried, NormalizedScores, RunningTextModel, TokenSampler, scorer_of
 from nmt.ngram import arpa, interpolation
 from nmt.ngram import count_model as count
 from nmt.ngram.arpa import Floats, Ints
 from nmt.ngram.backoff import UnknownShares
-from nmt.ngram.histories import Histories
+from nmt.ngram.interpolation import Histories
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedLM

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from nmt import settings
+from nmt.config import settings
 from nmt.errors import CheckpointError, ConfigError
 from nmt.lm.mrf.config import MRFConfig
 from nmt.lm.mrf.model import ChainMRF

@@ -20,10 +20,11 @@ from typing import Any
 
 from torch import tensor
 
-from nmt import files
+from nmt.config.settings import changed
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
-from nmt.lines import check_lines, check_pairs
+from nmt.io import files
+from nmt.io.files import check_lines, check_pairs
 from nmt.models.protocols import Restrictable
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedRun
@@ -35,7 +36,6 @@ from nmt.search.mbr import choose, evidence
 from nmt.search.sampling import sample
 from nmt.search.shortlist import Shortlisted
 from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
-from nmt.settings import changed
 from nmt.text import sentences
 from nmt.text.lexicon import Lexicon, shortlist
 from nmt.text.pipeline import TextPipeline

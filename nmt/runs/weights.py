@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, Protocol
 import torch
 from torch import Tensor
 
-from nmt import files, manifest
 from nmt.errors import CheckpointError, DataError
+from nmt.io import files, manifest
 from nmt.runs import directory as run_directory
 
 # ---- weights -----------------------------------------------------------------------------------------------

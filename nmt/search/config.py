@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
-from nmt import settings
+from nmt.config import settings
+from nmt.config.settings import choice, name_in, number, setting
 from nmt.errors import ConfigError
 from nmt.search.constraints.allocation import ALLOCATIONS
-from nmt.settings import choice, name_in, number, setting
 
 # ---- penalties ---------------------------------------------------------------------------------------------
 # How finished hypotheses of different lengths are compared. n counts the words and the end symbol.

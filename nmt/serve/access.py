@@ -11,8 +11,8 @@ import re
 import stat
 from collections.abc import Sequence
 
-from nmt import files
 from nmt.errors import ConfigError
+from nmt.io import files
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from nmt.config.settings import number, setting
 from nmt.search.config import BEAM_SIZE
-from nmt.settings import number, setting
 
 
 @dataclass

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl
 
 from nmt.errors import UserError
-from nmt.numbers import shown
+from nmt.io.numbers import shown
 
 MOST_FIELDS = 100  # of a form
 

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from nmt.errors import UserError
 from nmt.formats import nbest
-from nmt.numbers import shown
+from nmt.io.numbers import shown
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import Hypothesis, Options, Translated

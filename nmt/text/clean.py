@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from nmt import files, settings
+from nmt.config import settings
+from nmt.config.settings import choice, number, setting
 from nmt.errors import ConfigError
-from nmt.settings import choice, number, setting
+from nmt.io import files
 from nmt.text.scripts import character_length, line_length
 
 LENGTHS: dict[str, Callable[[str], int]] = {

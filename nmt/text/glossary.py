@@ -8,9 +8,9 @@ Acme Inc.	Acme Inc.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from nmt import files
 from nmt.errors import DataError
-from nmt.numbers import shown
+from nmt.io import files
+from nmt.io.numbers import shown
 from nmt.text import truecase
 
 Words = tuple[str, ...]

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 from nmt.text.vocab import Vocab
 
 NULL = "NULL"  # Moses' empty word

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from nmt import files
+from nmt.config.settings import choice, name_in, number, setting
 from nmt.errors import ConfigError, DataError
-from nmt.settings import choice, name_in, number, setting
+from nmt.io import files
 from nmt.text import scripts, subwords, truecase
 from nmt.text.scripts import SEGMENTERS
 from nmt.text.subwords import AUTO, NONE, Subwords

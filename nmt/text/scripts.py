@@ -13,9 +13,9 @@ from typing import Protocol
 
 import regex
 
-from nmt import files
 from nmt.errors import ConfigError
-from nmt.numbers import shown
+from nmt.io import files
+from nmt.io.numbers import shown
 
 # ---- lengths and scripts of lines --------------------------------------------------------------------------
 # How long a line is, whatever its script, and which script a text has.

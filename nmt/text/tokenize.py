@@ -3,8 +3,8 @@ its escapes."""
 
 from functools import partial
 
-from nmt import files
 from nmt.errors import ConfigError
+from nmt.io import files
 from nmt.text import scripts
 from nmt.text.scripts import SpacelessTokenizer
 from nmt.text.truecase import Truecaser

@@ -14,9 +14,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from nmt import files, numbers
 from nmt.errors import DataError
-from nmt.numbers import shown
+from nmt.io import files, numbers
+from nmt.io.numbers import shown
 
 SENTENCE_END = frozenset(".:?!")
 # A sentence starts at the word that follows.

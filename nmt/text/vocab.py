@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nmt import files, numbers
 from nmt.errors import DataError
-from nmt.numbers import shown
+from nmt.io import files, numbers
+from nmt.io.numbers import shown
 
 # <s> is "no previous word": its embedding is zero (spec. 3.1). </s> ends a sentence. Text never yields one.
 BOS, EOS, UNK = 0, 1, 2

@@ -6,26 +6,18 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from nmt import files
 from nmt.data import corpus
 from nmt.data.affiliation import of_pair
 from nmt.data.aligned import AlignedPair
-from nmt.data.batches import BatchStream
+from nmt.data.batches import BatchStream, GuidedStream
 from nmt.data.binarized import BinarizeReport, binarize_aligned, is_kept, open_corpus, read_stamp, store
-from nmt.data.corpus import (
-    ALIGNMENTS,
-    Corpus,
-    DataConfig,
-    aligned_stamp,
-    check_not_empty,
-    check_pairs,
-)
+from nmt.data.corpus import ALIGNMENTS, Corpus, DataConfig, aligned_stamp, check_not_empty, check_pairs
 from nmt.data.guidance import unit_links
-from nmt.data.guided import GuidedStream
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
+from nmt.io import files
 from nmt.runs.directory import LINKS
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of
 from nmt.text.subwords import NONE

@@ -11,19 +11,19 @@ from typing import Protocol, cast, runtime_checkable
 import torch
 from torch import nn
 
-from nmt import files
-from nmt.compute import matmul
+from nmt.compute import device
 from nmt.data import running
 from nmt.data.aligned import AlignedStream
 from nmt.data.batches import BatchStream
 from nmt.data.corpus import Corpus
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError
+from nmt.io import files
+from nmt.io.manifest import Stamp
 from nmt.layers.output import LearnsText
 from nmt.lm.base import LanguageModel, LMConfig
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.registry import language_model_class
-from nmt.manifest import Stamp
 from nmt.models.config import ModelConfig
 from nmt.models.registry import ALIGNED_MODELS, AnyModel, make
 from nmt.runs import checkpoint
@@ -238,8 +238,8 @@ class Truncated(Protocol):
 def remember_back_end(directory: Path) -> None:
     """Note the matrix back end of this processor, unless the run knows one."""
     memory = directory / run_directory.BACK_ENDS
-    if not matmul.recall(memory):
-        matmul.remember(memory, matmul.Choice(matmul.in_use()))
+    if not device.recall_choice(memory):
+        device.remember_choice(memory, device.BackEndChoice(device.back_end_in_use()))
 
 
 def show_text(model: nn.Module, corpus: Corpus) -> None:

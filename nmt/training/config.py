@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from nmt import settings
+from nmt.config import settings
+from nmt.config.settings import choice, name_in, number, setting
 from nmt.data.corpus import VECTORS, DataConfig
 from nmt.errors import ConfigError
 from nmt.layers.output import OUTPUTS, Evolves, OutputSettings, refuse
@@ -13,7 +14,6 @@ from nmt.lm.base import LMConfig
 from nmt.models.config import ModelConfig
 from nmt.models.registry import ALIGNED_MODELS, PRETRAINED
 from nmt.search.config import BEAM_SIZE
-from nmt.settings import choice, name_in, number, setting
 from nmt.text import scripts
 from nmt.text.pipeline import check_language, check_segment, needs_language
 from nmt.text.scripts import is_spaceless

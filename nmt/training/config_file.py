@@ -18,21 +18,23 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from nmt import files, metrics, settings, yaml_text
-from nmt.data import corpora
+from nmt import metrics
+from nmt.config import settings, yaml_text
+from nmt.config.settings import ALLOWED, HELP
+from nmt.config.yaml_text import NotYaml, reason
+from nmt.data import corpus
 from nmt.errors import CheckpointError, ConfigError
+from nmt.io import files
+from nmt.io.numbers import LONGEST, shown
 from nmt.lm.base import LMConfig
 from nmt.models.config import ModelConfig
-from nmt.numbers import LONGEST, shown
 from nmt.runs import checkpoint, migrations
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SECTION_REGISTRIES, config_class
 from nmt.runs.directory import CONFIG
 from nmt.runs.migrations import Section
-from nmt.settings import ALLOWED, HELP
 from nmt.training import subwords
 from nmt.training.config import AUTO, DERIVED_KEYS, FREE_KEYS, RunConfig, check_combinations, set_languages
-from nmt.yaml_text import NotYaml, reason
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -231,7 +233,7 @@ def check_config(config: RunConfig) -> None:
     """ConfigError for a value out of range, and for values that do not go together. A language model has
     neither BLEU nor a beam, nor has an aligned model, and files may name languages, which is set here."""
     settings.check(config)
-    corpora.check(config.data.corpora, config.data.temperature)
+    corpus.check_corpora(config.data.corpora, config.data.temperature)
     if config.lm is not None:
         config.lm.check()
         if config.training.batch_tokens and getattr(config.lm, "carry", False):

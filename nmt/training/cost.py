@@ -13,10 +13,10 @@ from typing import cast
 
 import torch
 
-from nmt import files
 from nmt.compute import device as devices
 from nmt.data.batches import BatchStream
 from nmt.data.corpus import Corpus
+from nmt.io import files
 from nmt.models.config import ModelConfig
 from nmt.models.registry import AnyModel, make
 from nmt.search.beam import search
@@ -162,8 +162,8 @@ def measure(
     """Train for some seconds on a sample, which is kept in `folder`. `sides`: what the text holds.
     UserError where the batches do not fit into memory."""
     sample = take_sample(config, sides, folder)
-    device = devices.resolve(config.device)
-    shown = devices.set_up(device, config.threads or None, config.matmul)
+    device = devices.resolve_device(config.device)
+    shown = devices.set_up_device(device, config.threads or None, config.matmul)
     job = job_of(config, sample, device)
     updates, units, took = timed(job, seconds)
     epoch_updates = batches(config, sample, job.stream) / job.update_batches

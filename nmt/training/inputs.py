@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from nmt import files, manifest
 from nmt.data.corpus import ALIGNMENTS, VECTORS, DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.io import files, manifest
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
 from nmt.training.config import RunConfig, check_languages, side_paths, text_sides, value_of

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nmt.data.shares import WHOLE, Share
+from nmt.data.batches import WHOLE, Share
 from nmt.layers.output import Evolves
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizers import WeightAverage, make_optimizer

@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from nmt import progress as bars
-from nmt.compute.mixed import Mixed
+from nmt.compute.precision import Mixed
 from nmt.errors import UserError
+from nmt.io import progress as bars
 from nmt.runs import directory as run_directory
 from nmt.training import memory, sharing
 from nmt.training.config import TrainingConfig

@@ -2,7 +2,7 @@
 
     torchrun --nproc-per-node 4 --no-python nmt-train train.yaml
 
-The processes take the batches of an update in turn (nmt/data/shares.py). DistributedDataParallel takes the
+The processes take the batches of an update in turn (nmt/data/batches.py). DistributedDataParallel takes the
 mean of the gradients, so costs are multiplied by the number of processes: the result is that of one process
 that computes all batches of an update. The first process logs, validates and saves; the others follow its
 decisions. Where a process is lost all end, and torchrun starts those that are left again.
@@ -25,9 +25,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.data.shares import Share
-from nmt.digests import digest64
+from nmt.data.batches import Share
 from nmt.errors import ConfigError, UserError
+from nmt.io.manifest import digest64
 from nmt.layers.output import Evolves
 from nmt.runs import directory as run_directory
 

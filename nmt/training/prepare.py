@@ -12,20 +12,20 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from nmt import files
-from nmt.compute.threads import bounded
-from nmt.data import corpora, running
+from nmt.compute.resources import bounded_threads
+from nmt.data import corpus as corpora
+from nmt.data import running
 from nmt.data.batches import Cut, Ids
 from nmt.data.binarized import BinarizeReport, binarize, open_corpus, read_stamp
 from nmt.data.corpus import Corpus, DataConfig, Pair, make_stamp, table_pairs
-from nmt.data.listed import ListedText
-from nmt.data.tokenized import TokenizedText
+from nmt.data.tokenized import ListedText, TokenizedText
 from nmt.errors import ConfigError, DataError
+from nmt.io import files
+from nmt.io.locks import locked
+from nmt.io.progress import Progress
 from nmt.lm.multiscale import dictionary
 from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.locks import locked
 from nmt.metrics import References
-from nmt.progress import Progress
 from nmt.runs.migrations import TOKENIZED
 from nmt.runs.run import LineLengths
 from nmt.text import truecase
@@ -43,7 +43,9 @@ def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool
     """The text that a configuration names: of a translator or a language model, or the lines of a table."""
     paths = [config.train_source, config.train_target, config.train_text, config.phrase_table]
     listed = ListedText(config.corpora) if config.corpora else None
-    return TokenizedText([path for path in paths if path], bounded(config.workers), folder, show_bar, listed)
+    return TokenizedText(
+        [path for path in paths if path], bounded_threads(config.workers), folder, show_bar, listed
+    )
 
 
 def make_pipelines(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt import files
+from nmt.io import files
 from nmt.text.inspection.findings import CASED
 from nmt.text.inspection.texts import PairReport, SideReport
 from nmt.text.scripts import is_spaceless

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files
+from nmt.io import files
 from nmt.runs.directory import DEV_LOG, TRAIN_LOG
 
 if TYPE_CHECKING:

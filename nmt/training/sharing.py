@@ -11,7 +11,7 @@ from contextlib import nullcontext
 
 import torch
 
-from nmt.compute.mixed import Mixed
+from nmt.compute.precision import Mixed
 from nmt.training import memory
 from nmt.training.job import Job, Progress
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
-from nmt.progress import Progress
+from nmt.io.progress import Progress
 from nmt.text import scripts
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of, reads_raw
 from nmt.text.subwords import NONE, SUBWORDS, Learning, Resampling, Sampler, TrainingText

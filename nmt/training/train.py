@@ -22,14 +22,13 @@ from typing import cast
 from torch import nn
 
 from nmt.compute import device as devices
-from nmt.compute import matmul
-from nmt.compute.mixed import check_precision
+from nmt.compute.precision import check_precision
 from nmt.data.corpus import DataConfig, check_config, check_text
 from nmt.errors import ConfigError
+from nmt.io.locks import locked
 from nmt.layers.output import Evolves
 from nmt.layers.variable import Paced
 from nmt.lm.registry import language_model_class
-from nmt.locks import locked
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
 from nmt.runs.language_model import LineScorer, line_scorer
@@ -143,7 +142,7 @@ def run_training(
     if fresh:
         inputs.check_new_run(config, given)
     cpu_only = config.lm is not None and language_model_class(config.lm.type).cpu_only
-    device = devices.resolve(config.device, cpu_only)
+    device = devices.resolve_device(config.device, cpu_only)
     check_precision(config.precision, device)
     if (config.monolingual or config.aligned) and config.init_from:
         raise ConfigError("init_from: for translators only")
@@ -254,7 +253,7 @@ class Training:
         """Device, threads and matrix back end; a resumed run has the back end that it was started with."""
         devices.settle_threads()
         wish = saved["extra"]["matmul"] if saved else self.config.matmul
-        log.info("%s", devices.set_up(self.device, self.config.threads or None, wish))
+        log.info("%s", devices.set_up_device(self.device, self.config.threads or None, wish))
 
     def job(self, parts: Parts, stop: Callable[[], bool], show_bar: bool) -> Job:
         """Everything the training loop needs."""
@@ -275,7 +274,7 @@ class Training:
             stream=parts.stream,
             validate=parts.validate,
             stop=stop,
-            extra={"matmul": matmul.in_use()},
+            extra={"matmul": devices.back_end_in_use()},
             precision=self.config.precision,
             show_bar=show_bar,
             evolving=[part for part in cast(nn.Module, model).modules() if isinstance(part, Evolves)],

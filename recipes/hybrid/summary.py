@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files
 from nmt.analysis.statistics import paired_bootstrap
+from nmt.io import files
 from nmt.metrics import corpus_bleu
 
 SEEDS = (1, 2, 3)

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import UserError
+from nmt.io import files
 
 SEED = 1
 LANGUAGES = ("en", "fr")

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmt import files
 from nmt.analysis import plots
 from nmt.analysis.statistics import paired_bootstrap
 from nmt.analysis.table import Table
+from nmt.io import files
 from nmt.metrics import corpus_bleu
 
 SYSTEMS = ("phrase-based", "neural", "hybrid")

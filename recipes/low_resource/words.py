@@ -7,7 +7,7 @@ stdin to stdout: what its parts read and write.
 import sys
 from pathlib import Path
 
-from nmt import files
+from nmt.io import files
 from smt_bridge.hybrid import folder
 
 

@@ -2,9 +2,9 @@
 
 import sys
 
-from nmt import files
-from nmt.ngram import arpa, kneser_ney
+from nmt.io import files
+from nmt.ngram import arpa, estimators
 
 if __name__ == "__main__":
     sentences = (files.split_words(text)[::-1] for text in files.read_lines(sys.argv[1]))
-    arpa.write(kneser_ney.estimate(sentences, kneser_ney.KneserNeyConfig(order=5)), "-")
+    arpa.write(estimators.estimate_kneser_ney(sentences, estimators.KneserNeyConfig(order=5)), "-")

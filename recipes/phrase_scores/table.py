@@ -4,8 +4,8 @@ the baseline with the same seed: table.py FOLDER REFERENCE ROW ..., the baseline
 import sys
 from pathlib import Path
 
-from nmt import files
 from nmt.analysis.statistics import paired_bootstrap
+from nmt.io import files
 from nmt.metrics import corpus_bleu
 
 SEEDS = (1, 2, 3)

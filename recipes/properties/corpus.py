@@ -17,8 +17,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import UserError
+from nmt.io import files
 from nmt.text.tokenize import Tokenizer, unescape
 
 SHORTEST, LONGEST, MOST = 5, 60, 4

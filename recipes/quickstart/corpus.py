@@ -18,7 +18,7 @@ from pathlib import Path
 
 from grammar import Pair, Tokens, Writer, text
 
-from nmt import files
+from nmt.io import files
 
 SIZES = {"train": 20000, "dev": 500, "test": 2000}
 SEED = 7

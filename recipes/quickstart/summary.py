@@ -5,7 +5,7 @@ import argparse
 import gzip
 from pathlib import Path
 
-from nmt import files
+from nmt.io import files
 from nmt.metrics import corpus_bleu
 
 SAMPLES = (4, 9, 15, 25)  # words: one sentence of about each of these lengths

@@ -11,8 +11,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import DataError, UserError
+from nmt.io import files
 
 BLOCK = 1 << 20
 TRIES = 5

@@ -15,8 +15,8 @@ import tarfile
 from pathlib import Path
 from typing import IO
 
-from nmt import files
 from nmt.errors import DataError, UserError
+from nmt.io import files
 
 SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.DOTALL)
 

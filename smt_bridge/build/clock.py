@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
-from nmt import files, typed_json
+from nmt.config import typed_json
 from nmt.errors import DataError
+from nmt.io import files
 from smt_bridge.decoder.compiled import notice
 
 FILE = "times.json"  # seconds of each step, over all starts

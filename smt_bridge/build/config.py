@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase as fnmatch
 from functools import cached_property
 from pathlib import Path
 
-from nmt import manifest
+from nmt.config.settings import number, setting
 from nmt.errors import DataError
-from nmt.manifest import Entries
-from nmt.settings import number, setting
+from nmt.io import manifest
+from nmt.io.manifest import Entries
 from smt_bridge.build.plan import Plan
 
 # ---- settings ----------------------------------------------------------------------------------------------

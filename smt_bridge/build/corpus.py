@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import ConfigError, DataError
-from nmt.jobs.lines import convert
+from nmt.io import files
+from nmt.jobs.executors import convert_lines
 from nmt.text import scripts, truecase
 from nmt.text.clean import LENGTHS, CleanConfig, CleanReport, clean
 from nmt.text.pipeline import SideConfig
@@ -184,7 +184,7 @@ def development_set(config: BuildConfig, settings: tuple[SideConfig, SideConfig]
 
 def converted(config: SideConfig, lines: Iterable[str], workers: int) -> Iterator[str]:
     """The words of raw lines, between blanks, in their own case."""
-    return convert(partial(splitter, config), lines, workers)
+    return convert_lines(partial(splitter, config), lines, workers)
 
 
 def splitter(config: SideConfig) -> Callable[[Sequence[str]], list[str]]:

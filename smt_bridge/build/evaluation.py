@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from nmt import files
-from nmt.compute import device as devices
+from nmt.compute import device
+from nmt.io import files
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from smt_bridge.build import tuning
@@ -125,7 +125,7 @@ def decoded(build: Build, name: str) -> Iterator[str]:
 
 def translated(build: Build) -> list[str]:
     """The development set by the attention model alone."""
-    devices.set_up("cpu", 1, "mkl")
+    device.set_up_device("cpu", 1, "mkl")
     run = Run.of(build.work / NETWORKS / "attention")
     lines = tuning.compared(build, "dev.source")
     return run.translate(lines, BEAM, tokenized=True)

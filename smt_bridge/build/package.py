@@ -4,7 +4,7 @@ in it are the full ones, not those of the development set."""
 import shutil
 from pathlib import Path
 
-from nmt import files, locks
+from nmt.io import files, locks
 from smt_bridge import train_system
 from smt_bridge.build import evaluation, report, tuning
 from smt_bridge.build.config import Build

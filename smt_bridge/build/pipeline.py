@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt import locks, manifest
-from nmt.compute import matmul
+from nmt.compute import device
 from nmt.errors import ConfigError, UserError
-from nmt.jobs import begun
-from nmt.progress import Progress, duration
+from nmt.io import locks, manifest
+from nmt.io.progress import Progress, duration
+from nmt.jobs import folder as job_folder
 from smt_bridge.build import corpus, evaluation, package, plan, plan_file, tables, training, tuning
 from smt_bridge.build.clock import BuildClock
 from smt_bridge.build.config import (
@@ -128,7 +128,7 @@ def plan_of(config: BuildConfig) -> Plan:
         training.check(Build(config, plan_read), str(path))
         return plan_read
     sizes = corpus.survey(config)
-    speed, back_end = plan.grade_speed(plan.measure_speed()), matmul.choose().back_end
+    speed, back_end = plan.grade_speed(plan.measure_speed()), device.choose_back_end().back_end
     return plan.decide(sizes, config.budget, speed, back_end)
 
 
@@ -156,7 +156,7 @@ def check_place(folder: Path) -> None:
     """ConfigError for a folder with files in it that no build made."""
     work = folder / WORK
     alone = not folder.is_dir() or all(path.name in (WORK, locks.FILE) for path in folder.iterdir())
-    if not (work / SETTINGS).exists() and not (alone and begun.is_ours(work, SETTINGS)):
+    if not (work / SETTINGS).exists() and not (alone and job_folder.is_ours(work, SETTINGS)):
         raise ConfigError(f"{folder}: is not empty, and not begun by smt-build; name another folder")
 
 
@@ -164,8 +164,8 @@ def begin(folder: Path, config: BuildConfig) -> Plan:
     """Record what is built from what and by which plan, or check that it is the same; remove what a killed
     step left behind."""
     settings, kept = settings_of(config), kept_plan(config)
-    before = begun.read(folder / WORK / SETTINGS)
-    if before is not None and (changed := begun.changed(before, settings)):
+    before = job_folder.read_settings(folder / WORK / SETTINGS)
+    if before is not None and (changed := job_folder.changed_settings(before, settings)):
         raise ConfigError(
             f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this one "
             "to start anew"
@@ -174,7 +174,7 @@ def begin(folder: Path, config: BuildConfig) -> Plan:
         repeat_incomplete(folder / WORK)
     made = plan_of(config)
     if before is None:
-        begun.write(folder / WORK / SETTINGS, settings)
+        job_folder.write_settings(folder / WORK / SETTINGS, settings)
     if not kept.exists():
         plan_file.write(kept, made)
     sweep(folder)

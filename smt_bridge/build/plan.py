@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from nmt.progress import duration
+from nmt.io.progress import duration
 from smt_bridge.build.networks import ORDER, Name, recipe
 
 # ---- speeds ------------------------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from nmt import files, typed_json
+from nmt.config import typed_json
+from nmt.config.settings import problems
 from nmt.errors import ConfigError, DataError
-from nmt.settings import problems
+from nmt.io import files
 from nmt.training.config_file import preset_file
 from smt_bridge.build import plan as plans
 from smt_bridge.build.plan import NetworkPlan, Plan

@@ -8,7 +8,6 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 
-from nmt import files
 from nmt.analysis import markup, report
 from nmt.analysis.buckets import WINDOW
 from nmt.analysis.charts import Chart, Point, length_charts
@@ -17,6 +16,7 @@ from nmt.analysis.markup import Column, Row
 from nmt.analysis.report import Lead, ReportConfig, ReportData, day
 from nmt.analysis.statistics import SAMPLES
 from nmt.analysis.systems import System, TestSet
+from nmt.io import files
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
 from nmt.runs.weights import load_tensors

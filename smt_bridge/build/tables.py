@@ -1,9 +1,9 @@
 """Alignment, tables, count model, and the tables of the development set: what smt-align, smt-train and
 smt-filter-table do."""
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats.pharaoh import Links
+from nmt.io import files
 from smt_bridge import train_system
 from smt_bridge.build.config import Build, matching_files, record_files
 from smt_bridge.build.corpus import FOLDER, Texts

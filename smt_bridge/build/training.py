@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import ConfigError, DataError
+from nmt.io import files
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.processes import Processes
+from nmt.jobs.executors import Processes
 from nmt.runs import directory as run_directory
 from nmt.runs import weights
 from nmt.runs.directory import TRAIN_LOG

@@ -9,8 +9,8 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from nmt import files, locks, manifest
-from nmt.compute import device as devices
+from nmt.compute import device
+from nmt.io import files, locks, manifest
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import Texts
 from smt_bridge.build.networks import FEATURES, START
@@ -137,7 +137,7 @@ def load(build: Build, path: Path, n_best: int = 0) -> Decoder:
     """The decoder of an ini of the build. `n_best`: the length of lists of different texts."""
     system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)
     if system.feature_lines:
-        devices.set_up("cpu", 1, "mkl")
+        device.set_up_device("cpu", 1, "mkl")
     config = DecoderConfig(
         stack=STACK, neural_beam=build.plan.tuning.neural_beam, nbest=n_best, distinct=n_best > 0
     )

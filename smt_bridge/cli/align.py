@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Sequence
 
-from nmt import files
 from nmt.cli import jobs, options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
+from nmt.io import files
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.stages import Place
 from smt_bridge.config import TrainConfig

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
+from nmt.io import files
 from smt_bridge.build import plan
 from smt_bridge.build.config import BuildConfig
 from smt_bridge.extraction.alignment import ALIGNERS

@@ -10,14 +10,14 @@ from functools import partial
 from itertools import islice, tee
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.cli import jobs, options
 from nmt.cli.arguments import Input, Output, check_separate, positive
 from nmt.cli.jobs import TextJob
 from nmt.errors import ConfigError
+from nmt.io import files
+from nmt.io.progress import rate_of
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.texts import Chunk, Done
-from nmt.progress import rate_of
 from nmt.text.sentences import SplitLine
 from smt_bridge.cli import decoding
 from smt_bridge.cli.decoding import LineBlock, PhraseTranslator, decoder_of, hybrid_of, split_lines

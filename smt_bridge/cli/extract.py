@@ -5,11 +5,11 @@ import sys
 import time
 from collections.abc import Sequence
 
-from nmt import files
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import Input, Output, add_setting
-from nmt.compute.allocator import peak_memory
+from nmt.compute.resources import peak_memory
 from nmt.errors import ConfigError
+from nmt.io import files
 from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli.shared_options import add_memory
 from smt_bridge.extraction.config import ExtractConfig

@@ -5,9 +5,9 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from nmt import files
 from nmt.cli import options
 from nmt.errors import DataError
+from nmt.io import files
 from smt_bridge.cli.shared_options import add_outputs, add_table, add_unsorted, check_reordering
 from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
 

@@ -5,10 +5,10 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 
-from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
 from nmt.errors import DataError
+from nmt.io import files
 from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import programs as moses

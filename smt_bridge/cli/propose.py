@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
-from nmt.jobs import contents, executors
+from nmt.io import files
+from nmt.jobs import executors, folder
 from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli.shared_options import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
@@ -23,7 +23,7 @@ from smt_bridge.moses.words import check_reads_words
 from smt_bridge.tables.filter import Occurring, read_texts
 
 if TYPE_CHECKING:
-    from nmt.compute.arithmetic import Arithmetic
+    from nmt.compute.device import Arithmetic
     from smt_bridge.tables.propose import Answers, Asked, NetworkExecutor, Networks, ProposedRow
 
 log = logging.getLogger(__name__)
@@ -138,12 +138,12 @@ def load(args: argparse.Namespace) -> "Networks":
 
 def networks(args: argparse.Namespace) -> "NetworkExecutor":
     """What computes as the networks do: in this process, or elsewhere by the same ones."""
-    from nmt.compute import arithmetic
+    from nmt.compute import device
 
     found = load(args)
     config = settings_of(ExecutorConfig, args)
-    models = {} if config.name == "local" else contents.of(found.files)
-    there = partial(begin, jobs.whole_paths(args, []), arithmetic.in_use(), models, found.identity())
+    models = {} if config.name == "local" else folder.file_digests(found.files)
+    there = partial(begin, jobs.whole_paths(args, []), device.arithmetic_in_use(), models, found.identity())
     return executors.make(found.compute, there, config)
 
 
@@ -151,7 +151,7 @@ def begin(
     args: argparse.Namespace, used: "Arithmetic", models: Mapping[str, str], inverse: str
 ) -> "Callable[[Asked], Answers]":
     """In a worker: the same networks, by the same arithmetic. DataError for others."""
-    contents.check(models)
+    folder.check_digests(models)
     used.use()
     found = load(args)
     if found.identity() != inverse:

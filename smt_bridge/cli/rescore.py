@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 import smt_bridge.moses.weights as weight_files
-from nmt import files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, settings_of
 from nmt.errors import ConfigError
+from nmt.io import files
 from nmt.jobs import folder
 from nmt.jobs.config import ExecutorConfig
 from nmt.search.config import MBRConfig

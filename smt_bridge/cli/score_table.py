@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from nmt import files, numbers
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
-from nmt.progress import duration, rate_of
+from nmt.io import files, numbers
+from nmt.io.progress import duration, rate_of
 from smt_bridge.cli import shared_options
 from smt_bridge.cli.shared_options import add_table, add_unsorted
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse

@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.cli import jobs, options
 from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
 from nmt.cli.jobs import TextJob, advance
 from nmt.errors import ConfigError
+from nmt.io import files
+from nmt.io.progress import Progress
 from nmt.jobs.texts import Chunk, Done, Lines
 from nmt.ngram.selection_config import SelectionConfig
-from nmt.progress import Progress
 
 if TYPE_CHECKING:
     from nmt.ngram.selection import Floats, Side, Trial

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import numbers
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import Input, Output, add_setting
+from nmt.config.settings import Range
 from nmt.errors import ConfigError
+from nmt.io import numbers
 from nmt.jobs import folder
-from nmt.settings import Range
 from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
@@ -140,7 +140,9 @@ def set_up_features(
     back_end = str(before.get("back_end") or args.matmul)
     threads = args.threads or 1
     line = options.set_up_torch(args.device, threads, back_end, run)
-    from nmt.compute import matmul
+    from nmt.compute import device
 
-    settings = arguments.settings_of(FeatureSettings, args, threads=threads, back_end=matmul.in_use())
+    settings = arguments.settings_of(
+        FeatureSettings, args, threads=threads, back_end=device.back_end_in_use()
+    )
     return settings, f"{line}, {jobs.where(args)}"

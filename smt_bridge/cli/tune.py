@@ -12,11 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files, locks, manifest, settings
 from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, add_setting
+from nmt.config import settings
 from nmt.errors import ConfigError, DataError
-from nmt.jobs import contents, executors
+from nmt.io import files, locks, manifest
+from nmt.jobs import executors
+from nmt.jobs import folder as job_folder
 from nmt.jobs.config import ExecutorConfig
 from smt_bridge.cli import decoding
 from smt_bridge.moses import ini as ini_paths
@@ -229,7 +231,7 @@ def decodings(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Redecodi
         return
     args.cache = args.cache and os.path.abspath(args.cache)
     ini = decoder.system.ini
-    there = partial(begin, args, decoding.elsewhere(ini), contents.of(files_of(ini)))
+    there = partial(begin, args, decoding.elsewhere(ini), job_folder.file_digests(files_of(ini)))
     config = arguments.settings_of(ExecutorConfig, args)
     with executors.make(Redecoder(decoder).compute, there, config) as executor:
         yield lambda weights, sources: decoded_by(executor, decoder, weights, sources, args.source)
@@ -241,7 +243,7 @@ def begin(
     """In a worker: the same model. DataError for files that differ."""
     from smt_bridge.tuning.decoding import Redecoder
 
-    contents.check(models)
+    job_folder.check_digests(models)
     return Redecoder(decoding.load_decoder(args, ini, args.n_best, True)).compute
 
 

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.cli import options
 from nmt.cli.arguments import Input, Output
 from nmt.errors import ConfigError
+from nmt.io import files
 from smt_bridge.moses import weights as weight_files
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import argparse
 from dataclasses import fields
 
-from nmt import settings
 from nmt.cli.arguments import add_setting, settings_of
+from nmt.config import settings
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 from smt_bridge.tuning.tuner import Tuner
 

@@ -23,10 +23,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import manifest
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.locks import locked
-from nmt.numbers import real
+from nmt.io import manifest
+from nmt.io.locks import locked
+from nmt.io.numbers import real
 
 log = logging.getLogger(__name__)
 

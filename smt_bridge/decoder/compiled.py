@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
-from nmt import signals
+from nmt.io import signals
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
-from nmt import settings
+from nmt.config import settings
+from nmt.config.settings import HELP, choice, number, setting
 from nmt.errors import ConfigError
-from nmt.settings import HELP, choice, number, setting
 from nmt.text.sentences import MAX_LINE_WORDS
 
 WIDEST = 63  # words beyond the first untranslated one that a coverage can hold

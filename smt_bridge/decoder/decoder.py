@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 
 from nmt.errors import DataError
-from nmt.lines import check_lines
-from nmt.numbers import shown
+from nmt.io.files import check_lines
+from nmt.io.numbers import shown
 from nmt.text import sentences
 from nmt.text.sentences import whole_lines
 from smt_bridge.decoder import feature_values, plain, translation

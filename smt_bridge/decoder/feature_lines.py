@@ -7,7 +7,7 @@ import math
 from collections.abc import Set
 
 from nmt.errors import ConfigError
-from nmt.numbers import count, real, shown
+from nmt.io.numbers import count, real, shown
 from smt_bridge.decoder.features.neural_translation import NeuralTranslation
 from smt_bridge.decoder.features.ngram_networks import CSLM, NNJM
 from smt_bridge.decoder.features.protocol import SearchFeature

@@ -7,9 +7,9 @@ line.
 
 from dataclasses import Field, fields
 
-from nmt import settings
+from nmt.config import settings
 from nmt.errors import DataError
-from nmt.numbers import integer, real, shown
+from nmt.io.numbers import integer, real, shown
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.xml_input import brackets
 from smt_bridge.moses.ini import FALSE, TRUE, Ini

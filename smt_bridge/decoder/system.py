@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from nmt import files
 from nmt.errors import ConfigError, DataError
+from nmt.io import files
+from nmt.io.numbers import shown
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.count_model import KenLM
-from nmt.numbers import shown
 from nmt.runs.directory import parts_of
 from smt_bridge.decoder import automaton, feature_lines, sections
 from smt_bridge.decoder.automaton import CountLM, silent

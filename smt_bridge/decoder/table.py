@@ -13,10 +13,10 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from nmt.io import files
 from smt_bridge.decoder.cache import are_cuts, within
 
 # ---- table checks ------------------------------------------------------------------------------------------

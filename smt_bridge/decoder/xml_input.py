@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nmt import files, numbers
 from nmt.formats.phrase_table import LARGEST
-from nmt.numbers import shown
+from nmt.io import files, numbers
+from nmt.io.numbers import shown
 
 # ---- avoided -----------------------------------------------------------------------------------------------
 # Phrases that a translation may not contain.

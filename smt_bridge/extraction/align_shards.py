@@ -12,14 +12,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from nmt import files, manifest
 from nmt.errors import UserError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
-from nmt.jobs import executors, parts, shards, stages
+from nmt.io import files, manifest
+from nmt.jobs import executors, stages
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.parts import Part
-from nmt.jobs.stages import Place, place
+from nmt.jobs.stages import Part, Place, task_file
 from smt_bridge.extraction import train_aligner
 from smt_bridge.extraction.alignment import (
     ALIGNERS,
@@ -58,12 +57,12 @@ class AlignmentWorker(stages.Worker):
     def make(self, stage: str, number: int) -> Iterable[Part]:
         return STAGES[stage](self, number)
 
-    def links(self, way: int, shard: shards.Shard, sources: Texts, targets: Texts) -> list[Links]:
+    def links(self, way: int, shard: stages.Shard, sources: Texts, targets: Texts) -> list[Links]:
         """The links of a shard in one direction, the source word first."""
         aligner = ALIGNERS[self.method]
         if not isinstance(aligner, TrainsOnce):
             if way not in self.found:
-                lines = parts.read(place(self.folder, TRAIN, way), 1).decode().split("\n")
+                lines = stages.read_part(task_file(self.folder, TRAIN, way), 1).decode().split("\n")
                 self.found[way] = [pharaoh.parse(line, "") for line in lines]
             return self.found[way][shard.first - 1 : shard.first - 1 + len(sources)]
         if way not in self.models:
@@ -74,10 +73,10 @@ class AlignmentWorker(stages.Worker):
 
     def load(self, aligner: TrainsOnce, way: int) -> Any:
         """The model of a direction."""
-        path = place(self.folder, TRAIN, way)
+        path = task_file(self.folder, TRAIN, way)
         with tempfile.TemporaryDirectory() as folder:
-            for part, name in enumerate(json.loads(parts.read(path, 0)), 1):
-                (Path(folder) / name).write_bytes(parts.read(path, part))
+            for part, name in enumerate(json.loads(stages.read_part(path, 0)), 1):
+                (Path(folder) / name).write_bytes(stages.read_part(path, part))
             return aligner.load(f"{folder}/{MODEL_PREFIX}")
 
 
@@ -108,7 +107,7 @@ def run_training(arguments: list[str]) -> None:
 def align_shard(worker: AlignmentWorker, number: int) -> Iterable[Part]:
     """Lines of links: symmetrized, and of both directions; then how many links there are, and how many pairs
     get none since they cannot be aligned."""
-    shard = shards.read(worker.folder, number)
+    shard = stages.read_shard(worker.folder, number)
     sources, targets = ([files.split_words(row[side]) for row in shard.rows] for side in (0, 1))
     forward, reverse = (worker.links(way, shard, sources, targets) for way in (0, 1))
     both = symmetrized(forward, reverse, worker.heuristic)
@@ -171,23 +170,23 @@ def align(
         **executor.recorded(),
     }
     with stages.held(where, made_from):
-        names = shards.cut(folder, (source, target), words)
-        if not any(all(map(files.split_words, row)) for row in shards.read_all(folder)):
+        names = stages.cut_shards(folder, (source, target), words)
+        if not any(all(map(files.split_words, row)) for row in stages.read_shards(folder)):
             raise no_words(source)
         worker = AlignmentWorker(folder, method, heuristic)
         with executors.make(worker, partial(stages.begin, worker), executor) as running:
             ways = [f"word alignment, {way}" for way in WAYS]
             for stage, what in ((TRAIN, ways), (ALIGN, names)):
                 list(stages.run(running, stage, what))
-        paths = [place(folder, ALIGN, number) for number in range(len(names))]
+        paths = [task_file(folder, ALIGN, number) for number in range(len(names))]
         for part, path in enumerate((outputs.both, outputs.forward, outputs.reverse)):
             if path:
                 files.write_text(path, chain.from_iterable(map(partial(link_lines, part), paths)))
-        numbers = [json.loads(parts.read(path, 3)) for path in paths]
+        numbers = [json.loads(stages.read_part(path, 3)) for path in paths]
         pairs = sum(len(link_lines(0, path)) for path in paths)
     return AlignmentCounts(pairs, *(sum(one[name] for one in numbers) for name in ("links", "skipped")))
 
 
 def link_lines(part: int, path: Path) -> list[str]:
     """The lines of links in a file."""
-    return parts.read(path, part).decode().split("\n")
+    return stages.read_part(path, part).decode().split("\n")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from nmt import files, signals
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats.pharaoh import Links
-from nmt.progress import Progress
+from nmt.io import files, signals
+from nmt.io.progress import Progress
 
 # ---- symmetrization ----------------------------------------------------------------------------------------
 # Symmetrization (Och and Ney 2003; Koehn et al. 2005): union, intersection, grow,

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, folders, locks
 from nmt.errors import UserError
+from nmt.io import files, locks
 
 # ---- buckets -----------------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ def work_folder(output: str) -> Iterator[Path]:
     sweep_work_folders(parent)
     made: list[Path] = []
     try:
-        made = folders.make_parents(parent / FOLDER_PREFIX)
+        made = files.make_parents(parent / FOLDER_PREFIX)
         folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
     except OSError as error:
         raise files.cannot_write(parent, error) from error
@@ -136,7 +136,7 @@ def work_folder(output: str) -> Iterator[Path]:
             raise files.cannot_write(error.filename or folder, error) from error
         finally:
             locks.clear(folder)
-            folders.remove_empty(made)
+            files.remove_empty_folders(made)
 
 
 def sweep_work_folders(parent: Path) -> None:

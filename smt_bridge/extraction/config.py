@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.settings import choice, number
+from nmt.config.settings import choice, number
 
 LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
 BASE = 250  # MB that Python, numpy and numba take themselves

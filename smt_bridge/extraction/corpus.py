@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats import pharaoh
+from nmt.io import files
 
 END = b"|||"
 Int32s = NDArray[np.int32]

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt import files, manifest, settings
-from nmt.jobs import arrays, begun, executors, parts, shards, stages
+from nmt.config import settings
+from nmt.io import files, manifest
+from nmt.jobs import arrays, executors, stages
+from nmt.jobs import folder as job_folder
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Executor
-from nmt.jobs.lines import chunks
-from nmt.jobs.parts import Part
-from nmt.jobs.stages import Place, Task, place
+from nmt.jobs.executors import Executor, line_chunks
+from nmt.jobs.stages import Part, Place, Task, task_file
 from smt_bridge.extraction import corpus, scores
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.instances import Extractor, packing_of, word_pairs
@@ -76,7 +76,7 @@ class ExtractionWorker(stages.Worker):
     @cached_property
     def buckets(self) -> int:
         """Their number."""
-        return int(str((begun.read(self.folder / PLAN) or {})["buckets"]))
+        return int(str((job_folder.read_settings(self.folder / PLAN) or {})["buckets"]))
 
     @cached_property
     def words(self) -> corpus.Survey:
@@ -98,7 +98,7 @@ class ExtractionWorker(stages.Worker):
 
     def gather(self, stage: str, tasks: int, part: int, columns: int) -> list[UINT]:
         """What each task of a stage made for one task of a later stage: (N, columns) each"""
-        return [arrays.rows(place(self.folder, stage, task), part, columns) for task in range(tasks)]
+        return [arrays.rows(task_file(self.folder, stage, task), part, columns) for task in range(tasks)]
 
 
 # ---- the stages --------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class ExtractionWorker(stages.Worker):
 
 def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     """The words of both sides, and how many words, pairs and instances there are."""
-    shard = shards.read(worker.folder, number)
+    shard = stages.read_shard(worker.folder, number)
     found = corpus.count(shard.rows, worker.names, shard.first)
     instances, tokens = sample_instances(shard.rows[:SAMPLED_PAIRS], worker.config.max_length)
     numbers = {"pairs": found.pairs, "tokens": found.tokens, "instances": instances, "sampled": tokens}
@@ -126,7 +126,7 @@ def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[in
 
 def extract_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     """Instances, condensed, a part for each bucket; then counts of linked words."""
-    (block,) = corpus.blocks(shards.read(worker.folder, number).rows, worker.words, 1 << 62)
+    (block,) = corpus.blocks(stages.read_shard(worker.folder, number).rows, worker.words, 1 << 62)
     rows = scores.condense(*worker.extractor.instances(block))
     lexicon = WordTable(len(worker.words.target))
     lexicon.add(*word_pairs(block))
@@ -141,7 +141,7 @@ def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     width = columns + worker.extractor.target.columns
     buckets = worker.buckets
     pairs = scores.pairs_of(
-        np.concatenate(worker.gather(EXTRACT, shards.count(worker.folder), number, width + 8))
+        np.concatenate(worker.gather(EXTRACT, stages.count_shards(worker.folder), number, width + 8))
     )
     targets = pairs.keys[:, columns:]
     numbers = np.stack([pairs.count.astype(np.uint64), np.arange(len(targets), dtype=np.uint64)], 1)
@@ -184,7 +184,7 @@ def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 def read_pairs(worker: ExtractionWorker, number: int) -> PhrasePairs:
     """The pairs of a bucket, as `count` wrote them."""
-    path, first = place(worker.folder, COUNT, number), worker.buckets
+    path, first = task_file(worker.folder, COUNT, number), worker.buckets
     width = worker.extractor.source.columns + worker.extractor.target.columns
     keys, held, direct, inverse, ways = (
         arrays.rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
@@ -206,9 +206,9 @@ def read_words(paths: Iterable[Path]) -> corpus.Counted:
     found = corpus.Counted((set(), set()))
     for path in paths:
         for part, side in enumerate(found.sides):
-            side.update(parts.read(path, part).decode().split("\n"))
+            side.update(stages.read_part(path, part).decode().split("\n"))
             side.discard("")  # of a side without words
-        numbers = json.loads(parts.read(path, 2))
+        numbers = json.loads(stages.read_part(path, 2))
         found.pairs += numbers["pairs"]
         found.tokens += numbers["tokens"]
     return found
@@ -263,7 +263,7 @@ class Work:
 
     def run(self, outputs: Outputs, progress: Told) -> int:
         """All stages, and the tables."""
-        self.shards = shards.cut(self.folder, self.names, self.config.block)
+        self.shards = stages.cut_shards(self.folder, self.names, self.config.block)
         self.survey()
         done = 0
         for number in self.stage(EXTRACT, self.shards):
@@ -286,7 +286,7 @@ class Work:
     def survey(self) -> None:
         """Number the words, and decide on the number of buckets."""
         list(self.stage(SURVEY, self.shards))
-        paths = [place(self.folder, SURVEY, number) for number in range(len(self.shards))]
+        paths = [task_file(self.folder, SURVEY, number) for number in range(len(self.shards))]
         found = read_words(paths)
         self.words = found.survey(self.names)
         log.info(
@@ -295,20 +295,20 @@ class Work:
             f"{len(self.words.source) - 2:,}",
             f"{len(self.words.target) - 2:,}",
         )
-        numbers = [json.loads(parts.read(path, 2)) for path in paths]
+        numbers = [json.loads(stages.read_part(path, 2)) for path in paths]
         self.tokens = [shard["tokens"] for shard in numbers]
         instances = sum(shard["tokens"] * shard["instances"] / max(1, shard["sampled"]) for shard in numbers)
-        stages.finish(
+        stages.ensure_file(
             self.folder / WORDS,
             lambda: [
                 *("\n".join(sorted(side)).encode() for side in found.sides),
                 json.dumps({"pairs": found.pairs, "tokens": found.tokens}).encode(),
             ],
         )
-        plan = begun.read(self.folder / PLAN) or {
+        plan = job_folder.read_settings(self.folder / PLAN) or {
             "buckets": self.wanted(instances),
         }
-        begun.write(self.folder / PLAN, plan)
+        job_folder.write_settings(self.folder / PLAN, plan)
         self.buckets = int(str(plan["buckets"]))
 
     def wanted(self, instances: float) -> int:
@@ -330,27 +330,29 @@ class Work:
         and the number of pairs."""
         lexicon, totals = WordTable(len(self.words.target)), Totals()
         for number in range(len(self.shards)):
-            rows = arrays.rows(place(self.folder, EXTRACT, number), self.buckets, 2).astype(np.int64)
+            rows = arrays.rows(task_file(self.folder, EXTRACT, number), self.buckets, 2).astype(np.int64)
             lexicon.join(rows[:, 0], rows[:, 1])
         lexicon.settle()
         for number in range(self.buckets):
-            path = place(self.folder, COUNT, number)
+            path = task_file(self.folder, COUNT, number)
             found = arrays.rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
             totals.pairs += int(found[0])
             totals.counts_of_counts = totals.counts_of_counts + found[1:]
         both = np.array([totals.pairs, *totals.counts_of_counts])
-        stages.finish(self.folder / SHARED, lambda: [lexicon.keys, lexicon.counts, both])
+        stages.ensure_file(self.folder / SHARED, lambda: [lexicon.keys, lexicon.counts, both])
         return lexicon, totals.pairs
 
     def merged(self) -> Iterator[tuple[list[str], list[str]]]:
         """The lines of both tables, in order. Lines of different pairs differ before their scores, so that
         the order of lines is that of pairs."""
-        for rows in chunks(heapq.merge(*map(self.lines, range(self.buckets)))):
+        for rows in line_chunks(heapq.merge(*map(self.lines, range(self.buckets)))):
             yield [table for table, _ in rows], [reordering for _, reordering in rows]
 
     def lines(self, bucket: int) -> Iterator[tuple[str, str]]:
         """The lines of a bucket, a part at a time."""
-        path = place(self.folder, SCORE, bucket)
-        for part in range(0, parts.count(path), 2):
-            table, reordering = (parts.read(path, part + other).decode().split("\n") for other in (0, 1))
+        path = task_file(self.folder, SCORE, bucket)
+        for part in range(0, stages.count_parts(path), 2):
+            table, reordering = (
+                stages.read_part(path, part + other).decode().split("\n") for other in (0, 1)
+            )
             yield from zip(table, reordering, strict=True)

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, settings
+from nmt.config import settings
+from nmt.io import files
 from smt_bridge.extraction import corpus, scores
 from smt_bridge.extraction.buckets import Buckets, quantiles, work_folder
 from smt_bridge.extraction.config import BASE, ExtractConfig

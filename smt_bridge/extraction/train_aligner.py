@@ -11,9 +11,10 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files, plugins
+from nmt import plugins
 from nmt.errors import UserError
-from nmt.jobs import shards
+from nmt.io import files
+from nmt.jobs import stages
 from smt_bridge.extraction.alignment import ALIGNERS, TrainsOnce, line_of, one_way
 
 LINKS = ".links"  # behind the prefix: of an aligner whose model cannot be kept
@@ -35,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
 def train(folder: Path, method: str, way: int, prefix: str) -> None:
     """Train on the shards of a job. `way`: 0 from source to target, 1 back. Writes the model into files whose
     paths begin with `prefix`, or the links of all pairs."""
-    rows = list(shards.read_all(folder))
+    rows = list(stages.read_shards(folder))
     sources, targets = ([files.split_words(row[side]) for row in rows] for side in (0, 1))
     aligner = ALIGNERS[method]
     if not isinstance(aligner, TrainsOnce):

@@ -10,8 +10,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, manifest
 from nmt.formats.phrase_table import PhrasePair
+from nmt.io import files, manifest
 
 
 @dataclass

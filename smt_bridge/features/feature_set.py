@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from nmt.compute import matmul
+from nmt.compute import device
 from nmt.errors import DataError
 from nmt.jobs import executors
 from nmt.jobs.config import ExecutorConfig
@@ -86,7 +86,7 @@ def checked(values: object, count: int, spec: FeatureSpec) -> Values:
 
 def here() -> FeatureSettings:
     """The settings of this process: its threads, and its back end of matrix products."""
-    return FeatureSettings(threads=torch.get_num_threads(), back_end=matmul.in_use())
+    return FeatureSettings(threads=torch.get_num_threads(), back_end=device.back_end_in_use())
 
 
 def absolute(path: str) -> str:
@@ -100,7 +100,7 @@ def begin(
     """In another process: the same features, by the same arithmetic. DataError for a model that is not the
     one that the job began with."""
     torch.set_num_threads(settings.threads)
-    matmul.use(settings.back_end)
+    device.use_back_end(settings.back_end)
     found = FeatureSet(specs, settings)
     for spec, one, expected in zip(specs, found.identities(), identities, strict=True):
         if one != expected:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from nmt.config.settings import choice, setting
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
-from nmt.settings import choice, setting
 
 if TYPE_CHECKING:
     from smt_bridge.features.base import Feature

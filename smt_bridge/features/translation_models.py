@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmt.compute.reduced import Reduced
+from nmt.compute.precision import Reduced
 from nmt.data.aligned import AlignedPair, Ints, mirrored, source_windows, target_contexts
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows as distinct

@@ -17,10 +17,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
-from nmt import files, foreign, manifest, settings
+from nmt.config import settings
 from nmt.errors import ConfigError, DataError
-from nmt.manifest import Entry
-from nmt.numbers import shown
+from nmt.io import files, manifest
+from nmt.io.manifest import Entry
+from nmt.io.numbers import shown
 from nmt.runs.directory import parts_of
 from nmt.text import pipeline
 from nmt.text.pipeline import SideConfig
@@ -213,7 +214,7 @@ def verify(hybrid: Hybrid) -> None:
 def parse(place: Path) -> tuple[HybridConfig, dict[str, Entry]]:
     """What a system.json says: settings and parts. Errors as from `read`."""
     try:
-        found = json.loads(foreign.read(place).decode("utf-8"))
+        found = json.loads(files.read_small(place).decode("utf-8"))
     except OSError as error:
         raise DataError(f"{place}: cannot read: {error.strerror}; is this a folder of smt-build?") from error
     except (ValueError, RecursionError) as error:
@@ -282,13 +283,13 @@ def check_part(folder: Path, name: str, entry: Entry) -> None:
     """DataError for a part that is missing, that has another size, or that is small or a link and has another
     content."""
     path = folder / name
-    foreign.check(path, inside=False)
+    files.check_regular(path, inside=False)
     try:
         size = path.stat().st_size
     except OSError as error:
         raise DataError(
             f"{path}: {error.strerror}, but {FILE} lists it; was the folder copied whole?"
         ) from error
-    whole = size <= QUICK or foreign.leads_out(path)
+    whole = size <= QUICK or files.leads_out(path)
     if size != entry.size or (whole and manifest.digest(path) != entry.sha256):
         raise changed(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.errors import DataError
 from nmt.formats import phrase_table
-from nmt.numbers import shown
+from nmt.io.numbers import shown
 from smt_bridge.decoder import sections
 from smt_bridge.features.registry import NAME, NOT_A_NAME
 from smt_bridge.moses.ini import FeatureLine, Ini, find_table

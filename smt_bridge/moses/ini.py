@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt import files, numbers
 from nmt.errors import ConfigError, DataError
+from nmt.io import files, numbers
 from smt_bridge.moses import weights as weight_lines
 from smt_bridge.moses.weights import Weights
 

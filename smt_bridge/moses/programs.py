@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import BinaryIO, cast
 
-from nmt import files, folders, locks
+from nmt.config.settings import name_in, number
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.settings import name_in, number
+from nmt.io import files, locks
 from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
 
@@ -102,7 +102,7 @@ def compact(moses: Installation, table: str, output: str, scores: int, threads: 
     column."""
     program = moses.program("bin/processPhraseTableMin")
     given = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
-    with folders.parents(output):
+    with files.parent_folders(output):
         run([program, *given])
 
 
@@ -127,7 +127,7 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
     try:
         with ExitStack() as stack:
             for file in filter(None, (output, options.n_best_list)):
-                stack.enter_context(folders.parents(file))
+                stack.enter_context(files.parent_folders(file))
             for part in filter(None, (beside, listed)):
                 stack.callback(Path(part).unlink, missing_ok=True)
             given = stack.enter_context(TemporaryFile())

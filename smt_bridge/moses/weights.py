@@ -4,8 +4,8 @@ of their own."""
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from nmt import files, numbers
 from nmt.errors import DataError
+from nmt.io import files, numbers
 
 Weights = dict[str, list[float]]
 UNTUNED = "UnknownWordPenalty"  # weight 1, never printed, never tuned

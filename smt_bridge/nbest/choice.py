@@ -13,10 +13,10 @@ from typing import Protocol
 
 import numpy as np
 
-from nmt import files
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
+from nmt.io import files
 from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics
 from nmt.search.config import MBRConfig
 from nmt.search.mbr import Evidence, Ints, choose, evidence

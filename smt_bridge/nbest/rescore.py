@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt import files
 from nmt.errors import ConfigError
 from nmt.formats import nbest
+from nmt.io import files
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.lost import KILLED, Lost, LostLines
+from nmt.jobs.executors import KILLED, Lost, LostLines
 from nmt.search.config import MBRConfig
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs import Job, Scores, is_lost, no_scores, open_job, remedy

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nmt import files
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
+from nmt.io import files
 from nmt.text import sentences
 from nmt.text.tokenize import escape, unescape
 

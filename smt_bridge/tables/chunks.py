@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, numbers
-from nmt.compute.allocator import peak_memory
+from nmt.compute.resources import peak_memory
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import SMALLEST, PhrasePair
-from nmt.jobs.lost import Lost
+from nmt.io import files, numbers
+from nmt.jobs.executors import Lost
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs import Job, Scores, no_scores

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from nmt.io import files
 
 # words of the n-grams kept in a set; longer phrases, which few tables have, are searched for in the text
 # itself

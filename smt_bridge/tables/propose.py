@@ -25,12 +25,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, numbers
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from nmt.jobs.executors import Executor
-from nmt.jobs.lost import all_of
+from nmt.io import files, numbers
+from nmt.jobs.executors import Executor, all_results
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
 from nmt.text.tokenize import escape, unescape
@@ -274,7 +273,7 @@ class Proposer:
         `progress` is called with the number of phrases of each batch. UserError for phrases that it lost."""
         batches = [sources[start : start + BATCH] for start in range(0, len(sources), BATCH)]
         found: list[list[Proposal]] = []
-        for batch, said in zip(batches, all_of(executor.map(map(Asked, batches))), strict=True):
+        for batch, said in zip(batches, all_results(executor.map(map(Asked, batches))), strict=True):
             found.append(self.targets_of(batch, said))
             progress(len(batch))
         rows: list[ProposedRow] = []
@@ -313,7 +312,7 @@ class Proposer:
             yield from ([chance for _, _, chance in proposals] for proposals in found)
             return
         asked = (Asked(pairs=[(source, target) for source, target, _ in proposals]) for proposals in found)
-        yield from (said.inverse for said in all_of(executor.map(asked)))
+        yield from (said.inverse for said in all_results(executor.map(asked)))
 
 
 def merged(

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.analysis import plots
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from nmt.io import files
 from smt_bridge.features.base import Feature, Readers
 
 POINTS = 5000  # of the scatter

@@ -15,13 +15,13 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from nmt import files
 from nmt.errors import ConfigError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from nmt.io import files
 from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.executors import KILLED, LostLines
 from nmt.jobs.folder import held
-from nmt.jobs.lost import KILLED, LostLines
 from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import FeatureSettings, parse

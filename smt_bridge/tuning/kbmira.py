@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.settings import number
+from nmt.config.settings import number
 from smt_bridge.tuning.bleu import COLUMNS, ORDER
 from smt_bridge.tuning.pool import Floats, Pool, normalize
 from smt_bridge.tuning.tuner import Point, Progress, silent

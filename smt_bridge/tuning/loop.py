@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, manifest
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import begun
+from nmt.io import files, manifest
+from nmt.jobs import folder as job_folder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import pool as pools
@@ -295,7 +295,7 @@ def collect(
 
 def check_folder(folder: Path) -> None:
     """ConfigError for a folder with files in it that was not made by smt-tune."""
-    if not begun.is_ours(folder, SETTINGS):
+    if not job_folder.is_ours(folder, SETTINGS):
         raise ConfigError(f"{folder}: is not empty, and not a folder of smt-tune; name another --work folder")
 
 
@@ -305,10 +305,12 @@ def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig
     same = {**settings, **asdict(config), **asdict(tuner)}
     for name in ("iterations", "patience"):
         same.pop(name)  # a resumed tuning may ask for more
-    before = begun.read(folder / SETTINGS)
+    before = job_folder.read_settings(folder / SETTINGS)
     if before is None:
-        begun.write(folder / SETTINGS, same)
-    elif changed := begun.changed(asdict(type(tuner)()) | before, same):  # older versions knew fewer settings
+        job_folder.write_settings(folder / SETTINGS, same)
+    elif changed := job_folder.changed_settings(
+        asdict(type(tuner)()) | before, same
+    ):  # older versions knew fewer settings
         raise ConfigError(
             f"{folder}: was started with another {', '.join(changed)}; name another --work folder, or remove "
             "this one to start anew"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.settings import number
+from nmt.config.settings import number
 from smt_bridge.decoder.compiled import HAVE_NUMBA, njit, njit_ieee
 from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool, normalize

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, numbers
 from nmt.errors import DataError
 from nmt.formats import nbest
+from nmt.io import files, numbers
 from smt_bridge.moses.weights import Weights, tuned
 from smt_bridge.tuning.bleu import COLUMNS, References, bleu
 

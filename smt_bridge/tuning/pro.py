@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.settings import choice, number
+from nmt.config.settings import choice, number
 from smt_bridge.tuning.bleu import COLUMNS, ORDER
 from smt_bridge.tuning.kbmira import sentence_bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool, first_of_highest, normalize

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from nmt.settings import name_in, number
+from nmt.config.settings import name_in, number
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.pro import Logistic, Margin, Pro

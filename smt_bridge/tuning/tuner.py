@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from nmt import files, numbers
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.io import files, numbers
 from smt_bridge.moses import weights as weight_files
 from smt_bridge.tuning.pool import Floats, Pool, from_weights, normalize
 

@@ -18,11 +18,12 @@ from pathlib import Path
 import torch
 from torch.optim import Optimizer
 
-from nmt import files
-from nmt.compute import matmul
-from nmt.compute.mixed import Mixed
-from nmt.compute.processor import flags
-from nmt.data.batches import Batch, make_batch
+from nmt.io import files
+from nmt.compute import device
+from nmt.compute.precision import Mixed
+from nmt.compute.device import processor_flags
+from nmt.data.batches import Batch
+from nmt.data.batches import make_batch
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.runs.run import Run
@@ -77,7 +78,7 @@ def training(look_inside: bool = False) -> None:
             batch: Batch = batch,
             optimizer: Optimizer = optimizer,
         ) -> None:
-            matmul.use(back_end)
+            device.use_back_end(back_end)
             optimizer.zero_grad()
             with mode:
                 torch.autograd.backward(model.loss(batch) / batch.target_tokens)
@@ -89,7 +90,7 @@ def training(look_inside: bool = False) -> None:
             "fp32, oneDNN": partial(step, "onednn", nullcontext()),
             "bf16": partial(step, "mkl", Mixed()),
         }
-        if not flags() & {"avx512_bf16", "amx_bf16"}:
+        if not processor_flags() & {"avx512_bf16", "amx_bf16"}:
             del variants["bf16"]
         if look_inside:
             print(f"\n{name}")
@@ -140,10 +141,10 @@ def main() -> None:
     parser.add_argument("--shares", action="store_true")
     parser.add_argument("--translate", default="", metavar="RUN_DIR")
     parser.add_argument("--input", default="", metavar="FILE")
-    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=device.BACK_ENDS)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    matmul.use(args.matmul)
+    device.use_back_end(args.matmul)
     if args.translate:
         translating(args.translate, args.input)
     else:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from pathlib import Path
 
-from nmt import files
+from nmt.io import files
 from smt_bridge.tables import chunks
 from smt_bridge.tables.chunks import CHUNK
 from tests.conftest import BIN

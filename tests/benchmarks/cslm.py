@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from nmt.formats import nbest
-from nmt.compute import matmul
+from nmt.compute import device
 from nmt.text.vocab import Vocab
 from nmt.layers.batch_scores import distinct_windows
 from nmt.lm.cslm import CSLM, CSLMConfig, ngrams
@@ -27,11 +27,11 @@ SINGLE, BATCHED, SAMPLE = 200, 6400, 50000  # n-grams scored by each
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True, metavar="NBEST")
-    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=device.BACK_ENDS)
     parser.add_argument("--vocabulary", type=int, default=15000)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    matmul.use(args.matmul)
+    device.use_back_end(args.matmul)
     texts = [hypothesis.text for hypothesis in islice(nbest.read(args.input), 5000)]
     vocab = Vocab.count(texts, args.vocabulary)
     torch.manual_seed(1)

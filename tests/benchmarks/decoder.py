@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from nmt import files
+from nmt.io import files
 from smt_bridge.decoder import system
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig

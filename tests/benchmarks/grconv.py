@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt.compute import matmul
+from nmt.compute import device
 from nmt.layers.grconv import GatedConvolution
 
 T = 30
@@ -38,13 +38,13 @@ def padded(layer: GatedConvolution, words: Tensor, lengths: list[int]) -> Tensor
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=device.BACK_ENDS)
     parser.add_argument("--sentences", type=int, default=16)
     parser.add_argument("--units", type=int, default=2000)
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    matmul.use(args.matmul)
+    device.use_back_end(args.matmul)
     lengths = sorted((int(n) for n in torch.randint(10, T + 1, (args.sentences - 1,))), reverse=True)
     lengths = [T, *lengths]
     layer = GatedConvolution(620, args.units, bias=True)

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import torch
 
-from nmt import files
+from nmt.io import files
 from nmt.formats import phrase_table
-from nmt.compute import matmul, processor
+from nmt.compute import device
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.scoring import pair_scores, word_scores
@@ -70,8 +70,8 @@ def compare(title: str, chunks: list[list[Pair]], model: Translator, goal: str) 
         "sources "
         f"  (goal: {goal})"
     )
-    for back_end in matmul.BACK_ENDS:
-        matmul.use(back_end)
+    for back_end in device.BACK_ENDS:
+        device.use_back_end(back_end)
         seconds = interleave(
             {
                 "pair by pair": lambda: [word_scores(model, [pair]) for pair in sample],
@@ -113,7 +113,7 @@ def speed(data: Path) -> None:
         for table in (model.encoder.embedding, model.decoder.embedding):
             assert isinstance(table, torch.nn.Embedding)
             table.weight.normal_(0, 1)
-    print(processor.processor())
+    print(device.processor_name())
     wanted = Occurring(
         read_texts([str(data / "corpus" / f"{name}.tok.en") for name in ("val", "test_2016_flickr")])
     )

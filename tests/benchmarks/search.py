@@ -7,7 +7,7 @@ import random
 
 import torch
 
-from nmt.compute import matmul
+from nmt.compute import device
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.search.beam import search
@@ -16,7 +16,7 @@ from nmt.search.config import BeamConfig
 
 def main() -> None:
     torch.set_num_threads(1)
-    matmul.use("mkl")
+    device.use_back_end("mkl")
     torch.manual_seed(0)
     words = 30000
     model = Translator(

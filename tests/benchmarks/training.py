@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.compute import matmul
-from nmt.data.batches import Batch, make_batch
+from nmt.compute import device
+from nmt.data.batches import Batch
+from nmt.data.batches import make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
 from nmt.models.config import RNNConfig
@@ -210,11 +211,11 @@ def b1() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--matmul", default="mkl", choices=matmul.BACK_ENDS)
+    parser.add_argument("--matmul", default="mkl", choices=device.BACK_ENDS)
     torch.set_num_threads(1)
-    print(matmul.choose("auto"))
+    print(device.choose_back_end("auto"))
     back_end = parser.parse_args().matmul
-    matmul.use(back_end)
+    device.use_back_end(back_end)
     print(f"measured with {back_end} on both sides, one thread")
     cell()
     step()

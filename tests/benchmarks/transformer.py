@@ -16,8 +16,9 @@ from typing import cast
 
 import torch
 
-from nmt import files
-from nmt.data.batches import Batch, Ids
+from nmt.io import files
+from nmt.data.batches import Batch
+from nmt.data.batches import Ids
 from nmt.models.registry import AnyModel
 from nmt.runs import checkpoint
 from nmt.search.beam import search

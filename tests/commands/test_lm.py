@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
+from nmt.io import files
 from nmt.ngram import arpa
 from nmt.runs import checkpoint, weights
 from nmt.runs.language_model import load_language_model

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import score, translate
-from nmt.jobs import contents, folder
+from nmt.jobs import folder
 from nmt.ngram import selection
 from smt_bridge.cli import decode, select, tune
 from smt_bridge.cli import propose as propose_command
@@ -109,7 +109,9 @@ def test_a_file_that_differs_on_a_worker(
     two: str, text: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As if the run had been trained on since."""
-    monkeypatch.setattr(contents, "of", lambda paths: dict.fromkeys(map(str, paths), "another"))
+    monkeypatch.setattr(
+        "nmt.jobs.folder.file_digests", lambda paths: dict.fromkeys(map(str, paths), "another")
+    )
     line = [str(GOLDEN / "translator"), "-i", "text", "-o", "out", "-q", "--cluster", two]
     assert translate.main(line) == 2
     assert "is another file on" in capfd.readouterr().err and not Path("out").exists()

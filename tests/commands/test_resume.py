@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt import locks, manifest
 from nmt.errors import CheckpointError, DataError, UserError
+from nmt.io import locks, manifest
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from tests.commands.runs import copy, equal_runs, start, wait_for

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import translate
-from nmt.compute.processor import flags
+from nmt.compute.device import processor_flags
 from nmt.formats import nbest
 from nmt.runs import checkpoint
 from nmt.runs.run import Run
@@ -186,7 +186,7 @@ def test_a_shortlist_allows_its_words_alone(tiny: Path, tmp_path: Path, command:
 @pytest.mark.ci
 def test_precisions_print_other_numbers_and_the_same_lines(attentive: Path, command: Command) -> None:
     exact = run_translate(command, attentive, "--n-best", 1, "--beam-size", 2)
-    for precision in ("int8", *(["bf16"] if "avx512_bf16" in flags() else [])):
+    for precision in ("int8", *(["bf16"] if "avx512_bf16" in processor_flags() else [])):
         rough = run_translate(command, attentive, "--n-best", 1, "--beam-size", 2, "--precision", precision)
         assert len(rough) == len(exact) and rough != exact
 

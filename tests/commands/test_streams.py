@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from nmt import files, progress
+from nmt.io import files
 from tests.conftest import BIN, Command
 
 # ---- test streams ------------------------------------------------------------------------------------------
@@ -200,7 +200,9 @@ def test_each_command_shows_how_far_it_has_come(
     assert seen.text.count("%|")  # a bar, not only a number
     assert seen.text.split("\r")[-1].strip() == "", seen.text  # which is gone at the end
 
-    monkeypatch.setattr(progress, "EVERY", 0.0)  # a line at each look at the clock, instead of one a minute
+    monkeypatch.setattr(
+        "nmt.io.progress.EVERY", 0.0
+    )  # a line at each look at the clock, instead of one a minute
     assert call(f"{line} --quiet --log log") == 0
     assert " left" not in capsys.readouterr().err
     written = Path("log").read_text()
@@ -209,7 +211,7 @@ def test_each_command_shows_how_far_it_has_come(
 
 def test_alignment_says_how_far_it_has_come(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("thot")
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr("nmt.io.progress.EVERY", 0.0)
     assert call(f"smt_bridge.cli.align {PAIR} --method hmm -o out -q --log log") == 0
     lines = [line for line in Path("log").read_text().splitlines() if " aligning: " in line]
     assert "1 of 10 iterations, " in lines[0] and len(lines) > 2

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.files import write_text
+from nmt.io.files import write_text
 from smt_bridge.tables.chunks import CHUNK
 from tests.conftest import BIN, load_recipe, tiny_config, write_corpus
 

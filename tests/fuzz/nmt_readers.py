@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from nmt import files, manifest
 from nmt.analysis import curves, statistics, systems
 from nmt.data import binarized
 from nmt.formats import nbest, phrase_table
+from nmt.io import files, manifest
 from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.ngram import count_model as count
 from nmt.runs import run

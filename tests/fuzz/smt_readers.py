@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats import pharaoh
+from nmt.io import files
 from smt_bridge import jobs
 from smt_bridge.decoder import system, xml_input
 from smt_bridge.decoder import table as tables

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
+from nmt.io import files
 from nmt.metrics import corpus_bleu
 from recipes.hybrid import summary
 from tests.conftest import BIN, ROOT

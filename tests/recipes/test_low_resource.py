@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
+from nmt.io import files
 from nmt.metrics import corpus_bleu
 from recipes.low_resource import corpora, curve
 from tests.conftest import BIN, ROOT

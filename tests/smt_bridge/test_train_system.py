@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import locks
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.io import locks
 from nmt.jobs.config import ExecutorConfig
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.config import ExtractConfig

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from nmt import files
 from nmt.analysis.table import Table
 from nmt.cli.options import Parser
 from nmt.errors import UserError
+from nmt.io import files
 
 log = logging.getLogger(__name__)
 

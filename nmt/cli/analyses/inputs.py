@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.analysis import hard_words, systems
 from nmt.analysis.buckets import LEAST
 from nmt.analysis.systems import System, TestSet
@@ -15,6 +14,7 @@ from nmt.cli.analyses.base import add_output
 from nmt.cli.arguments import Input, integer, positive
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
+from nmt.io import files
 from nmt.runs import directory as run_directory
 from nmt.text import subwords
 from nmt.text.vocab import Vocab

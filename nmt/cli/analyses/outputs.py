@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.analysis import differences, hard_words, plots, statistics, systems
 from nmt.analysis.buckets import WINDOW, Curves, by_length, curve_table, lengths
 from nmt.analysis.differences import DifferenceConfig, NgramConfig
@@ -20,6 +19,7 @@ from nmt.cli.analyses.base import Findings, add_output, add_title
 from nmt.cli.arguments import Input, add_setting, integer, positive, settings_of
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError, DataError
+from nmt.io import files
 
 # ---- outputs -----------------------------------------------------------------------------------------------
 

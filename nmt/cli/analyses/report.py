@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt import files
 from nmt.analysis import curves, hard_words, report
 from nmt.analysis.report import ReportConfig, ReportData
 from nmt.analysis.systems import System, TestSet, read_systems, unique_names
@@ -16,6 +15,7 @@ from nmt.cli.analyses import inputs
 from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
+from nmt.io import files
 from nmt.runs import directory as run_directory
 from nmt.search.config import BeamConfig
 

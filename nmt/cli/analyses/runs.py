@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt import files
 from nmt.analysis import computation, curves, embeddings, grconv_parse, plots
 from nmt.analysis.computation import ComputationConfig
 from nmt.analysis.embeddings import Floats, MapConfig, NeighborsConfig
@@ -22,6 +21,7 @@ from nmt.cli.arguments import Input, add_setting, integer, positive, settings_of
 from nmt.cli.options import Parser, add_model
 from nmt.errors import ConfigError, DataError
 from nmt.formats import word_vectors as word2vec
+from nmt.io import files
 from nmt.search.config import BeamConfig
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import SPECIALS, UNK, Vocab
@@ -335,26 +335,26 @@ def vectors_of(model: object, token_ids: list[int], args: argparse.Namespace) ->
     """The vectors of words, of those of the convolutions with --before-highway: (T,) -> (T, width)"""
     import torch
 
-    from nmt.compute.device import resolve
+    from nmt.compute.device import resolve_device
     from nmt.lm.base import OpenVocabulary
 
     if not args.before_highway:
         return word_vectors(model, token_ids, args)
     if not isinstance(model, OpenVocabulary):
         raise ConfigError(f"--before-highway: {args.run} is not of lm.type characters")
-    return model.filter_vectors(torch.tensor(token_ids, device=resolve(args.device)))
+    return model.filter_vectors(torch.tensor(token_ids, device=resolve_device(args.device)))
 
 
 def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
     """The vectors that words are read as: (T,) -> (T, width)"""
     import torch
 
-    from nmt.compute.device import resolve
+    from nmt.compute.device import resolve_device
     from nmt.models.protocols import WordVectors
 
     if not isinstance(model, WordVectors):
         raise ConfigError(f"{args.run}: a model of its type has no word vectors")
-    return model.word_vectors(args.side, torch.tensor(token_ids, device=resolve(args.device)))
+    return model.word_vectors(args.side, torch.tensor(token_ids, device=resolve_device(args.device)))
 
 
 # ---- vectors -----------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt import files
 from nmt.analysis import plots
 from nmt.analysis.alignment_error import score_alignment
 from nmt.analysis.table import Table, fields_of
@@ -13,7 +12,8 @@ from nmt.cli.analyses.base import Findings, add_output, add_title
 from nmt.cli.arguments import Input, integer
 from nmt.cli.options import Parser
 from nmt.formats import pharaoh
-from nmt.ngram.statistics import NgramStatistics, statistics
+from nmt.io import files
+from nmt.ngram.counting import NgramStatistics, statistics
 
 # ---- texts -------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import apply
-from nmt.compute.mixed import in_mode
+from nmt.compute.precision import in_mode
 from nmt.errors import ConfigError
 
 # ---- nodes -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.settings import choice, number, setting
+from nmt.config.settings import choice, number, setting
 
 # ---- settings ----------------------------------------------------------------------------------------------
 # The settings of output layers: keys of the sections `model` and `lm`.

@@ -4,13 +4,13 @@ A layer of your own adds a line: OUTPUTS["mine"] = Mine."""
 from dataclasses import fields
 
 from nmt.errors import ConfigError
+from nmt.io.numbers import shown
 from nmt.layers.output.classes import ClassSoftmax
 from nmt.layers.output.learned_tree import LearnedTree
 from nmt.layers.output.protocol import OutputLayer, OutputSettings
 from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive
 from nmt.layers.output.softmax import Softmax
 from nmt.layers.output.tree import TreeSoftmax
-from nmt.numbers import shown
 
 OUTPUTS: dict[str, type[OutputLayer]] = {
     "softmax": Softmax,

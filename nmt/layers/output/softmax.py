@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply
-from nmt.compute.mixed import rounded
+from nmt.compute.precision import rounded
 
 # Rows of scores are padded to a multiple of this many floats: a row of 6,478 instead of 6,480 costs matrix
 # products a quarter of their speed.

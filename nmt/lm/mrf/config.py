@@ -3,7 +3,7 @@ imported."""
 
 from dataclasses import dataclass
 
-from nmt.settings import choice, number
+from nmt.config.settings import choice, number
 
 
 @dataclass

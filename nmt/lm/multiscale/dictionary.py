@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files, numbers
 from nmt.errors import DataError
-from nmt.numbers import shown
+from nmt.io import files, numbers
+from nmt.io.numbers import shown
 
 HEADER = "#version: 1 dictionary"
 REMOVALS = ("parts", "all", "none")

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply
+from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch
 from nmt.data.running import Chunk
 from nmt.errors import ConfigError
@@ -30,7 +31,6 @@ from nmt.layers.initialize import initialize
 from nmt.layers.output import OUTPUTS, LearnsText
 from nmt.lm.base import Carried, LMBase, LMConfig, output_layer
 from nmt.lm.multiscale.dictionary import REMOVALS, Dictionary
-from nmt.settings import MOST_UNITS, choice, number, setting
 from nmt.text.vocab import EOS
 
 # ---- lattice -----------------------------------------------------------------------------------------------

@@ -12,16 +12,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.config.settings import choice, setting
 from nmt.data.batches import Packed
 from nmt.errors import ConfigError
+from nmt.io.numbers import shown
 from nmt.layers.characters import CharacterWords
 from nmt.layers.initialize import initialize
 from nmt.layers.variable import computation_penalty, schedulers
 from nmt.models.config import RNNConfig
 from nmt.models.discourse.objectives import OBJECTIVES, DiscourseBatch, Objective
 from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoded
-from nmt.numbers import shown
-from nmt.settings import choice, setting
 
 ALL = "order next conj"
 

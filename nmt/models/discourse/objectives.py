@@ -15,9 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.data.batches import Ids, Packed, pack_source
+from nmt.data.batches import WHOLE, Ids, Packed, Share, pack_source
 from nmt.data.corpus import Corpus
-from nmt.data.shares import WHOLE, Share
 from nmt.errors import DataError
 
 # ---- objective ---------------------------------------------------------------------------------------------

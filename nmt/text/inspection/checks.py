@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import regex
 
-from nmt import files
-from nmt.numbers import shown
+from nmt.io import files
+from nmt.io.numbers import shown
 from nmt.text import sentences
 from nmt.text.scripts import line_length
 from nmt.text.sentences import MAX_LINE_WORDS

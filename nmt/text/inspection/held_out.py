@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 from nmt.text.inspection.texts import PairReport
 
 MOST, SHARE = 1000, 20  # pairs; at most one of so many

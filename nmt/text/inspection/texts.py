@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import files
-from nmt.digests import digest64
 from nmt.errors import DataError
+from nmt.io import files
+from nmt.io.manifest import digest64
 from nmt.text.clean import CleanConfig, reason_against
 from nmt.text.inspection.checks import CAPITAL, CHECKS, NOWHERE, Punctuation
 from nmt.text.inspection.language import WORD, Guess, LanguageCounts, script_of_line
@@ -196,7 +196,7 @@ def excerpt(line: str, place: int) -> str:
 
 def inspected_lines(path: str | Path, report: SideReport) -> Iterator[str]:
     """The lines of a file, those that are not UTF-8 too, with U+FFFD for what is wrong: they are counted in
-    the report, and shown by what `nmt.files.read_lines` would say."""
+    the report, and shown by what `nmt.io.files.read_lines` would say."""
     for number, raw in enumerate(files.read_byte_lines(path), 1):
         report.lines = number
         if number == 1 and raw.startswith(b"\xef\xbb\xbf"):

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 from nmt.text.subwords.bpe import BPE, load_codes
 from nmt.text.subwords.protocol import Learning, Resampling, Sampler, Subwords, TrainingText
 from nmt.text.subwords.sentencepiece import Pieces, SentencePieceBPE, Unigram, is_model, kind_of_model

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar, Self
 
-from nmt import files
 from nmt.errors import DataError
-from nmt.numbers import shown
+from nmt.io import files
+from nmt.io.numbers import shown
 from nmt.text.subwords.protocol import MIN_FREQUENCY, Learning, Sampler, TrainingText
 from nmt.text.vocab import UNK, Vocab
 

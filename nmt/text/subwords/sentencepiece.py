@@ -14,8 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from nmt import files, signals
 from nmt.errors import ConfigError, DataError
+from nmt.io import files, signals
 from nmt.text.scripts import byte_letter
 from nmt.text.subwords.protocol import Learning, Sampler, TrainingText
 from nmt.text.vocab import BOS, EOS, UNK, Vocab

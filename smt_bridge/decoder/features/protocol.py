@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, Protocol, Self, TypeGuard
 import numpy as np
 
 from nmt.errors import ConfigError
-from nmt.numbers import count
+from nmt.io.numbers import count
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.sections import truth

@@ -10,10 +10,10 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 import nmt.analysis
-from nmt import files
 from nmt.analysis.systems import read_systems, unique_names
 from nmt.analysis.table import Table, fields_of
 from nmt.errors import ConfigError, DataError
+from nmt.io import files
 
 # ---- test systems ------------------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt import manifest
 from nmt.cli import arguments, options
 from nmt.cli.analyze import ANALYSES
 from nmt.cli.arguments import check_separate, names_file
+from nmt.config.settings import number
 from nmt.errors import ConfigError
-from nmt.settings import number
+from nmt.io import manifest
 
 # Each command line as words: `<name` is a file or folder that is read, `>name` one that is written.
 LINES = {

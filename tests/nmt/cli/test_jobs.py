@@ -9,20 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.cli import jobs, options, score, translate
 from nmt.cli.arguments import Input, Output
 from nmt.cli.jobs import TextJob
 from nmt.cli.translator import Block
 from nmt.errors import ConfigError
+from nmt.io import files
 from nmt.jobs import folder
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import EXECUTORS
-from nmt.jobs.local import Local
-from nmt.jobs.lost import Lost
-from nmt.jobs.records import Records
+from nmt.jobs.executors import EXECUTORS, Local, Lost
 from nmt.jobs.stages import Place
-from nmt.jobs.texts import Lines
+from nmt.jobs.texts import Lines, Records
 from tests.commands.runs import LINES
 from tests.conftest import BIN, ROOT, kill_once_written
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import dictionary, interpolate, mrf, ngram, perplexity, sample
-from nmt.ngram import arpa, kneser_ney, smoothing
-from nmt.ngram.kneser_ney import FALLBACK, KneserNeyConfig
-from nmt.ngram.smoothing import ESTIMATORS, SmoothingConfig
+from nmt.ngram import arpa, estimators
+from nmt.ngram.estimators import ESTIMATORS, FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
 from nmt.runs.language_model import line_scorer
 
 # ---- test ngram --------------------------------------------------------------------------------------------
@@ -23,8 +22,8 @@ def test_the_file_is_the_estimate(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in TEXT))
     common = ["-i", str(tmp_path / "text"), "-q", "--order", "2", "--discount-fallback"]
     assert ngram.main([*common, "-o", str(tmp_path / "lm")]) == 0
-    config = KneserNeyConfig(order=2, discount_fallback=FALLBACK)
-    expected = kneser_ney.estimate([line.split(" ") for line in TEXT], config)
+    config = KneserNeyConfig(order=2, discount_fallback=FALLBACK_DISCOUNTS)
+    expected = estimators.estimate_kneser_ney([line.split(" ") for line in TEXT], config)
     assert (tmp_path / "lm").read_text() == "".join(f"{line}\n" for line in arpa.lines(expected))
     assert ngram.main([*common, "-o", str(tmp_path / "other"), "--no-interpolate-unigrams"]) == 0
     assert (tmp_path / "other").read_text() != (tmp_path / "lm").read_text()
@@ -53,8 +52,8 @@ def test_other_estimators(
     common = ["-i", "text", "--order", "2", "--discount-fallback"]
     for kind in ESTIMATORS:
         assert ngram.main([*common, "-q", "-o", kind, "--estimator", kind]) == 0
-        config = SmoothingConfig(order=2, discount_fallback=FALLBACK)
-        expected = smoothing.estimate([line.split(" ") for line in TEXT], config, kind)
+        config = SmoothingConfig(order=2, discount_fallback=FALLBACK_DISCOUNTS)
+        expected = estimators.estimate_smoothed([line.split(" ") for line in TEXT], config, kind)
         assert Path(kind).read_text() == "".join(f"{line}\n" for line in arpa.lines(expected))
     assert "stupid-backoff has scores that do not sum to 1" in capfd.readouterr().err
     assert ngram.main([*common, "--estimator", "katz", "--prune", "0", "1"]) == 2

@@ -14,7 +14,7 @@ import pytest
 
 from nmt.cli import messages, options
 from nmt.cli.options import Action, Parser
-from nmt.compute.threads import bounded
+from nmt.compute.resources import bounded_threads
 from nmt.errors import ConfigError
 from tests.conftest import Command
 from tests.tools import man_pages
@@ -26,9 +26,9 @@ def test_as_many_threads_as_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     """More are cut to four a processor, with one line; sixteen always work, so that no result of a larger
     machine depends on this one."""
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(6)), raising=False)
-    assert [bounded(count) for count in (1, 16, 24, 25, 100_000)] == [1, 16, 24, 24, 24]
+    assert [bounded_threads(count) for count in (1, 16, 24, 25, 100_000)] == [1, 16, 24, 24, 24]
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
-    assert [bounded(count) for count in (16, 17)] == [16, 16]
+    assert [bounded_threads(count) for count in (16, 17)] == [16, 16]
     parser = options.Parser("a-command", "")
     options.add_compute(parser)
     parser.add_argument("--workers", type=options.positive, default=1)
@@ -86,7 +86,7 @@ def test_threads_of_a_configuration() -> None:
     assert done.returncode == 0 and done.stderr.startswith(
         "x: threads: 1,000,000: more than this machine can use; taking "
     ), done
-    assert f" {bounded(10**6)} threads" in done.stdout
+    assert f" {bounded_threads(10**6)} threads" in done.stdout
 
 
 def test_int8_off_the_processor_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,8 @@
+""""""
+
 import random
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -6,11 +10,26 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from nmt.data.batches import Batch, BatchStream, make_batch, pack
+from nmt.data.batches import (
+    Batch,
+    BatchStream,
+    EpochPairs,
+    GuidedStream,
+    Share,
+    batch_ends,
+    full_batch_ends,
+    make_batch,
+    mean_pairs,
+    pack,
+    row_links,
+    shuffled_pairs,
+)
 from nmt.data.binarized import binarize, open_corpus
 from nmt.data.corpus import Corpus
-from nmt.data.shares import Share
+from nmt.data.guidance import unit_links
 from nmt.text.vocab import BOS, EOS, Vocab
+
+# ---- test batches ------------------------------------------------------------------------------------------
 
 
 def test_the_picture_of_the_docstring() -> None:
@@ -164,3 +183,191 @@ def test_grid_lays_sentences_side_by_side() -> None:
         [1, 2, 9, 0],
     ]
     assert packed.lengths.tolist() == [4, 3, 2] and packed.steps.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3]
+
+
+# ---- test epochs -------------------------------------------------------------------------------------------
+# Pairs that an epoch has more often, or less often, than once.
+
+
+def corpus_of_parts(*parts: int) -> Corpus:
+    """Pairs of one word; that of pair i is i."""
+    total = sum(parts)
+    ids, offsets = np.arange(total), np.arange(total + 1, dtype=np.int64)
+    return Corpus(ids, offsets, ids, offsets, parts=parts)
+
+
+def epoch_pairs(stream: BatchStream, number: int) -> list[int]:
+    return list(chain.from_iterable(rows.tolist() for rows in stream.rows(number)))
+
+
+SIZES, COUNTS = (10, 4, 7), (5, 11, 7)
+
+
+def test_each_pair_comes_as_often_as_whole_repeats_and_one_draw() -> None:
+    stream = BatchStream(corpus_of_parts(*SIZES), 4, 2, 1, counts=COUNTS)
+    assert stream.count(0) == 6
+    starts = np.cumsum([0, *SIZES])
+    for number in range(5):
+        found = Counter(epoch_pairs(stream, number))
+        for place, (size, count) in enumerate(zip(SIZES, COUNTS, strict=True)):
+            times = [found[row] for row in range(starts[place], starts[place + 1])]
+            assert sum(times) == count and set(times) <= {count // size, -(-count // size)}
+
+
+def test_what_is_drawn_changes_with_epoch_and_seed_and_nothing_else() -> None:
+    def drawn(seed: int, number: int) -> list[int]:
+        return sorted(epoch_pairs(BatchStream(corpus_of_parts(*SIZES), 4, 2, seed, counts=COUNTS), number))
+
+    assert drawn(1, 0) == drawn(1, 0)
+    assert len({tuple(drawn(seed, number)) for seed in (1, 2) for number in range(6)}) > 6
+    often = Counter(
+        chain.from_iterable(
+            epoch_pairs(BatchStream(corpus_of_parts(4, 1), 5, 1, s, counts=(1, 4)), 0) for s in range(400)
+        )
+    )
+    assert all(60 < often[row] < 140 for row in range(4)) and often[4] == 1600
+
+
+@pytest.mark.parametrize("start", [1, 2, 5, 6])
+@pytest.mark.parametrize("tokens", [0, 8])  # four pairs of a word and an end symbol
+def test_an_epoch_of_drawn_pairs_goes_on_from_any_batch(start: int, tokens: int) -> None:
+    stream = BatchStream(corpus_of_parts(*SIZES), 4, 2, 3, counts=COUNTS, tokens=tokens)
+    assert len(epoch_pairs(stream, 2)) == sum(COUNTS) and stream.count(2) == 6
+    whole = [rows.tolist() for rows in stream.rows(2)]
+    assert [rows.tolist() for rows in stream.rows(2, start)] == whole[start:]
+
+
+def test_corpora_as_they_are_give_the_batches_of_one_file() -> None:
+    plain = BatchStream(corpus_of_parts(21), 4, 2, 1)
+    stream = BatchStream(corpus_of_parts(*SIZES), 4, 2, 1, counts=SIZES)
+    for number in range(3):
+        assert epoch_pairs(stream, number) == epoch_pairs(plain, number)
+    assert sorted(epoch_pairs(plain, 0)) == list(range(21))
+
+
+def test_a_pair_that_comes_twice_is_cut_twice() -> None:
+    """The keys of its cuts differ."""
+    keys: list[str] = []
+
+    def cut(source: object, target: object, key: str) -> tuple[list[int], list[int]]:
+        keys.append(key)
+        return [3], [3]
+
+    list(BatchStream(corpus_of_parts(*SIZES), 4, 2, 1, cut, COUNTS).batches(0))
+    assert len(keys) == len(set(keys)) == sum(COUNTS)
+
+
+def test_the_picture_of_drawn_pairs() -> None:
+    rows = EpochPairs((3, 4), (5, 2), 1, 0).rows(np.arange(7)).tolist()
+    assert rows[:3] == [0, 1, 2] and len({*rows[3:5]}) == len({*rows[5:]}) == 2
+    assert all(row < 3 for row in rows[:5]) and all(3 <= row < 7 for row in rows[5:])
+
+
+def test_places_in_any_order_have_their_rows() -> None:
+    pairs = EpochPairs(SIZES, COUNTS, 5, 1)
+    places = np.arange(sum(COUNTS))
+    order = np.random.default_rng(1).permutation(places)
+    assert (pairs.rows(places)[order] == pairs.rows(order)).all()
+
+
+def test_shuffled_is_a_permutation_in_four_bytes() -> None:
+    found = shuffled_pairs(100, np.random.default_rng([3, 2]))
+    assert found.dtype == np.int32 and sorted(found) == list(range(100))
+    # as before there were lists of corpora
+    assert (found == np.random.default_rng([3, 2]).permutation(np.arange(100, dtype=np.int32))).all()
+
+
+# ---- test token batches ------------------------------------------------------------------------------------
+# Batches of at most so many units: as few as there can be, and alike.
+
+
+def batch_parts(
+    sizes: np.ndarray[tuple[int, int], np.dtype[np.int64]], found: list[int]
+) -> list[tuple[int, int]]:
+    """The units of each batch, source and target."""
+    return [tuple(part.sum(1).tolist()) for part in np.split(sizes, found[:-1], axis=1)]
+
+
+def naive_ends(sizes: np.ndarray[tuple[int, int], np.dtype[np.int64]], tokens: int) -> list[int]:
+    """Pair by pair: a batch ends before the pair that does not fit."""
+    found, batch = list[int](), np.zeros(2)
+    for place, pair in enumerate(sizes.T):
+        if batch.any() and (batch + pair > tokens).any():
+            found.append(place)
+            batch = np.zeros(2)
+        batch = batch + pair
+    return [*found, sizes.shape[1]]
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 40, 300, 10**6])
+@pytest.mark.parametrize("count", [1, 2, 57])
+def test_as_few_as_pair_by_pair(tokens: int, count: int) -> None:
+    rng = np.random.default_rng(count)
+    sizes = np.sort(rng.integers(1, 40, (2, count)), axis=1)
+    expected = naive_ends(sizes, tokens)
+    assert full_batch_ends(sizes.cumsum(1), tokens) == expected
+    found = batch_ends(sizes, tokens)
+    assert len(found) == len(expected) and found[-1] == count and found == sorted(set(found))
+    for end, units in zip(found, batch_parts(sizes, found), strict=True):
+        assert max(units) <= tokens or sizes[:, end - 1].max() == max(units), "longer ones are alone"
+
+
+def test_batches_are_alike() -> None:
+    """Full batches would leave a rest of 10 of 1,000 units; no batch is far from the mean."""
+    sizes = np.full((2, 101), 10)
+    assert [units[1] for units in batch_parts(sizes, full_batch_ends(sizes.cumsum(1), 500))] == [500, 500, 10]
+    assert [units[1] for units in batch_parts(sizes, batch_ends(sizes, 500))] == [340, 340, 330]
+
+
+def test_either_side_may_fill_a_batch() -> None:
+    assert batch_ends(np.array([[5, 5, 1, 1], [1, 1, 5, 5]]), 6) == [1, 3, 4]
+    assert batch_ends(np.array([[1, 1, 1, 1], [5, 5, 5, 5]]), 10) == [2, 4]
+
+
+def test_pairs_of_an_average_batch() -> None:
+    """The side of more units decides; end symbols count."""
+    offsets = np.array([0, 4, 8, 12]), np.array([0, 1, 2, 3])
+    corpus = Corpus(np.zeros(12, np.int64), offsets[0], np.zeros(3, np.int64), offsets[1])
+    assert [mean_pairs(corpus, tokens) for tokens in (1, 5, 10, 14)] == [1, 1, 2, 2]
+
+
+# ---- test guided -------------------------------------------------------------------------------------------
+# A guided stream has the batches of its stream, each with the links of its own pairs.
+
+
+def linked_corpus(texts: list[list[int]], others: list[list[int]]) -> Corpus:
+    (source, starts), (target, ends) = (
+        (
+            np.array([word for line in lines for word in line], np.int64),
+            np.cumsum([0, *map(len, lines)]).astype(np.int64),
+        )
+        for lines in (texts, others)
+    )
+    return Corpus(source, starts, target, ends)
+
+
+def test_links_stay_with_their_pairs_through_shuffling_and_packing() -> None:
+    """Every word is linked to the source word of the same id, which stands elsewhere in its sentence."""
+    rng = random.Random(1)
+    sources = [rng.sample(range(3, 40), rng.randint(1, 8)) for _ in range(50)]
+    targets = [rng.sample(source, len(source)) for source in sources]
+    links = [
+        unit_links(frozenset((s.index(word), t.index(word)) for word in s), range(len(s)), range(len(t)))
+        for s, t in zip(sources, targets, strict=True)
+    ]
+    kept = linked_corpus([[]] * 50, [pair.flatten().tolist() for pair in links])
+    assert all(np.array_equal(row_links(kept, row), pair) for row, pair in enumerate(links))
+    stream = BatchStream(linked_corpus(sources, targets), 8, 2, 1)
+    guided = GuidedStream(stream, kept, 0.5)
+    assert guided.count(0) == stream.count(0)
+    for epoch, start in ((0, 0), (1, 0), (1, 3)):
+        plain, found = list(stream.batches(epoch, start)), list(guided.batches(epoch, start))
+        assert len(plain) == len(found)
+        for before, batch in zip(plain, found, strict=True):
+            assert torch.equal(before.target.ids, batch.target.ids) and batch.guidance is not None
+            tokens, places = batch.guidance.tokens, batch.guidance.places
+            source = batch.source.grid(batch.source.ids[:, None])[:, :, 0]
+            sentence = batch.target.order[batch.target.rows[tokens]]
+            assert torch.equal(source[sentence, places], batch.target.ids[tokens])
+            assert len(tokens) == batch.target_tokens - batch.sentences  # all but the end symbols
+            assert (batch.guidance.shares == 0.5).all()

@@ -1,28 +1,35 @@
 """What a corpus is made from."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nmt.config import settings
+from nmt.data import corpus
 from nmt.data.batches import BatchStream
 from nmt.data.binarized import binarize, open_corpus
-from nmt.data.corpora import CorpusConfig, FilterConfig
 from nmt.data.corpus import (
-    LATER,
+    LATER_SETTINGS,
+    CorpusConfig,
     DataConfig,
+    FilterConfig,
     check_config,
     check_text,
+    epoch_counts,
     make_stamp,
     table_pairs,
     text_rules,
 )
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training.alignment import check_aligned
 from nmt.training.prepare import make_cut, make_vocabs
+
+# ---- test corpus -------------------------------------------------------------------------------------------
 
 
 def vocabs() -> tuple[Vocab, Vocab]:
@@ -51,8 +58,8 @@ def test_keys_that_came_later_leave_old_caches_good() -> None:
         "SideConfig(language='en', normalize=True, tokenize=True, escaped=False, case='lower', "
         "characters=False, vocabulary=0, min_count=2, vocab_file='', codes='')"
     )
-    others = [replace(old, **{key: "other"}) for key in LATER]  # type: ignore[arg-type]
-    assert len({text_rules(side) for side in [old, *others]}) == 1 + len(LATER)
+    others = [replace(old, **{key: "other"}) for key in LATER_SETTINGS]  # type: ignore[arg-type]
+    assert len({text_rules(side) for side in [old, *others]}) == 1 + len(LATER_SETTINGS)
     assert text_rules(replace(old, vocabulary=9)) == text_rules(old)
 
 
@@ -141,3 +148,124 @@ def test_dropout_needs_subwords_and_a_shared_vocabulary_holds_both_sides() -> No
     config = DataConfig(shared_vocabulary=True, target=SideConfig(vocabulary=3))
     one, other = make_vocabs(config, (plain, plain), (Counter({"a": 3, "b": 1}), Counter({"x": 2, "a": 2})))
     assert one is other and one.words[3:] == ["a", "x", "b"] and one.counts["a"] == 5
+
+
+# ---- test corpora ------------------------------------------------------------------------------------------
+# Several corpora: what may be said of them, and how many of the pairs of each an epoch has.
+
+
+def corpus_configs(*values: Mapping[str, object]) -> list[CorpusConfig]:
+    return [CorpusConfig(source="s", target="t", **value) for value in values]  # type: ignore[arg-type]
+
+
+def test_alike_at_temperature_one_is_plain_concatenation() -> None:
+    for sizes in ([7], [1, 2], [999_983, 3, 77_777], [1] * 9):
+        for weight in (1.0, 0.3):
+            given = corpus_configs(*[{"weight": weight}] * len(sizes))
+            assert epoch_counts(sizes, given, 1) == sizes
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1, 2, 5, 100])
+def test_shares_follow_the_formula(temperature: float) -> None:
+    sizes, weights = [1_000_000, 50_000, 2_000], [1.0, 4.0, 0.5]
+    counts = epoch_counts(sizes, corpus_configs(*({"weight": weight} for weight in weights)), temperature)
+    wanted = [(weight * size) ** (1 / temperature) for weight, size in zip(weights, sizes, strict=True)]
+    assert sum(counts) == sum(sizes)
+    for count, share in zip(counts, wanted, strict=True):
+        assert abs(count - sum(sizes) * share / sum(wanted)) <= 1
+
+
+def test_a_weight_is_what_a_pair_counts_and_a_large_temperature_makes_all_alike() -> None:
+    assert epoch_counts([100, 10], corpus_configs({}, {"weight": 10}), 1) == [55, 55]
+    assert epoch_counts([900, 90, 9], corpus_configs({}, {}, {}), 1e9) == [333, 333, 333]
+    small = [epoch_counts([900, 90], corpus_configs({}, {}), t)[1] for t in (1, 2, 3, 5, 10)]
+    assert small == sorted(small) and small[0] == 90 < small[-1] < 495
+
+
+def test_shares_are_those_of_an_epoch() -> None:
+    assert epoch_counts([900, 100], corpus_configs({"share": 0.25}, {"share": 0.75}), 1) == [250, 750]
+    assert epoch_counts([1, 1, 1], corpus_configs(*[{"share": 1 / 3}] * 3), 1) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "temperature", "message"),
+    [
+        (
+            [{"share": 0.5}, {"share": 0.4}],
+            1,
+            r"^data\.corpora: the shares 0\.5 \+ 0\.4 sum to 0\.9, expected 1",
+        ),
+        ([{"share": 0.5}, {}], 1, r"^data\.corpora\[1\]\.share: missing or 0"),
+        (
+            [{"share": 0.5}, {"share": 0.5, "weight": 2}],
+            1,
+            r"^data\.corpora\[1\]\.weight: weights and shares",
+        ),
+        ([{"share": 1}], 2, r"^data\.temperature: has no meaning beside shares"),
+        ([], 2, r"^data\.temperature: there is one corpus only"),
+        ([{"tag": "bt"}], 1, r"^data\.corpora\[0\]\.tag: 'bt' is no tag"),
+        ([{"tag": "<b t>"}], 1, "is no tag"),
+        ([{"tag": "<b\0t>"}], 1, "is no tag"),
+        ([{"tag": "</s>"}], 1, r"</s> means something else"),
+        ([{"tag": "<0xE7>"}], 1, "means something else"),
+        (
+            [{"filters": FilterConfig(max_ratio=0.5)}],
+            1,
+            r"^data\.corpora\[0\]\.filters\.max_ratio: 0\.5 is too",
+        ),
+        (
+            [{"filters": FilterConfig(min_length=5, max_length=4)}],
+            1,
+            r"^data\.corpora\[0\]\.filters\.max_length: 4 is less than min_length 5",
+        ),
+        ([{"target": ""}], 1, r"^data\.corpora\[0\]\.target: missing"),
+    ],
+)
+def test_contradictions(values: list[dict[str, object]], temperature: float, message: str) -> None:
+    given = [CorpusConfig(**{"source": "s", "target": "t", **value}) for value in values]  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=message):
+        corpus.check_corpora(given, temperature)
+
+
+@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), 1e10, 1e308])
+def test_weights_are_above_zero_and_sums_of_them_finite(weight: float) -> None:
+    with pytest.raises(ConfigError, match=r"^data\.weight: .* is out of range"):
+        settings.check(CorpusConfig(source="s", target="t", weight=weight), "data.")
+
+
+def test_good_lists_pass() -> None:
+    corpus.check_corpora(corpus_configs({"tag": "<bt>"}, {"tag": "<2fr>", "weight": 3}, {"tag": "<bt>"}), 5)
+    corpus.check_corpora(corpus_configs({"share": 0.1}, {"share": 0.2}, {"share": 0.7}), 1)
+    corpus.check_corpora([], 1)
+    assert corpus.tags_of(corpus_configs({"tag": "<b>"}, {}, {"tag": "<a>"}, {"tag": "<b>"})) == (
+        "<b>",
+        "<a>",
+    )
+
+
+def test_text_with_a_tag_is_refused_with_its_line(tmp_path: Path) -> None:
+    for name, text in (
+        ("a", "x\ny < z\n"),
+        ("b", "1\n2\n"),
+        ("c", "u\nv<bt>w\n"),
+        ("d", "u\n&lt;bt&gt;\n"),
+        ("empty", ""),
+    ):
+        (tmp_path / name).write_text(text)
+
+    def check(source: str, target: str, thorough: bool = True) -> None:
+        first = CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "b"), tag="<bt>")
+        other = CorpusConfig(source=str(tmp_path / source), target=str(tmp_path / target))
+        corpus.check_corpora_text([first, other], thorough)
+
+    check("a", "b")
+    check("c", "b", thorough=False)
+    for pair in (("c", "b"), ("b", "c"), ("a", "d")):
+        with pytest.raises(DataError, match=r"/[cd]:2: the text has <bt>, which is a tag"):
+            check(*pair)
+    with pytest.raises(DataError, match="/empty: empty file"):
+        check("a", "empty", thorough=False)
+    with pytest.raises(DataError, match="/none: cannot read"):
+        check("none", "b", thorough=False)
+    with pytest.raises(DataError, match="not a regular file"):
+        check(".", "b", thorough=False)

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
+from nmt.io import files
 
 
 def test_read_of_write_is_the_same() -> None:

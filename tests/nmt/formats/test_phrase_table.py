@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats import phrase_table
+from nmt.io import files
 
 LINES = [
     (

@@ -4,9 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Executor
-from nmt.jobs.local import Local
-from nmt.jobs.lost import KILLED, Lost
+from nmt.jobs.executors import KILLED, Executor, Local, Lost
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -17,11 +17,9 @@ from distributed import Client, Scheduler
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.jobs import cluster as connection
-from nmt.jobs import dask
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.dask import Dask
 from nmt.jobs.dask_scheduler import MESSAGES
-from nmt.jobs.lost import KILLED, all_of
+from nmt.jobs.executors import KILLED, Dask, all_results
 from tests.nmt.jobs import clusters
 
 pytestmark = pytest.mark.ci
@@ -87,7 +85,7 @@ def test_results_are_in_order_and_of_both_workers(two: str) -> None:
             yield number
 
     with executor(two) as running:
-        results = all_of(running.map(tasks()))
+        results = all_results(running.map(tasks()))
         first = next(results)
         assert len(drawn) < 12  # as many as keep two workers busy
         found = [first, *results]
@@ -101,7 +99,7 @@ def test_results_are_in_order_and_of_both_workers(two: str) -> None:
 def test_each_worker_begins_once(two: str, tmp_path: Path) -> None:
     with executor(two, partial(begin_once, str(tmp_path))) as running:
         list(running.map(range(20, 40)))
-        (again,) = all_of(running.map([3]))
+        (again,) = all_results(running.map([3]))
         assert again[0] == 9  # not the first result of the first call
     assert len(list(tmp_path.iterdir())) == 2
     client = connection.connect(two)
@@ -124,7 +122,7 @@ def plugins(dask_worker: HasPlugins | None = None, dask_scheduler: HasPlugins | 
 def test_an_error_is_that_of_the_task(two: str) -> None:
     found: list[tuple[int, int]] = []
     with pytest.raises(DataError) as raised, executor(two) as running:
-        found.extend(all_of(running.map(range(6, 9))))
+        found.extend(all_results(running.map(range(6, 9))))
     assert str(raised.value) == "line 7: seven"
     assert [square for square, _ in found] == [36]
     assert any("on worker tcp://" in note for note in raised.value.__notes__)
@@ -150,7 +148,7 @@ def test_a_worker_that_joins_and_cannot_begin(
             assert third.wait(clusters.SECONDS) == 0
         finally:
             third.kill()
-        found = list(all_of(running.map(range(20, 60))))
+        found = list(all_results(running.map(range(20, 60))))
     assert [square for square, _ in found] == [number * number for number in range(20, 60)]
     assert "runs/none: no model; it does not take part" in caplog.text
 
@@ -168,7 +166,7 @@ def test_a_chunk_that_kills_three_workers_is_lost_alone(tmp_path: Path) -> None:
         until(lambda: len(running.client.nthreads()) == 2)
     assert [number for number, result in zip(tasks, found, strict=True) if result == KILLED] == [13]
     rest = [result for result in found if result != KILLED]
-    assert [square for square, _ in all_of(rest)] == [number**2 for number in tasks if number != 13]
+    assert [square for square, _ in all_results(rest)] == [number**2 for number in tasks if number != 13]
 
 
 def test_a_lost_worker_costs_nothing(tmp_path: Path) -> None:
@@ -188,7 +186,7 @@ def test_a_lost_worker_costs_nothing(tmp_path: Path) -> None:
         pids: set[int] = set()
         squares: list[int] = []
         with executor(place) as running:
-            for square, pid in all_of(running.map(tasks())):
+            for square, pid in all_results(running.map(tasks())):
                 squares.append(square)
                 pids.add(pid)
                 time.sleep(0.005)
@@ -206,7 +204,7 @@ def test_a_cluster_that_has_lost_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The user hears of it; the job goes on with the next worker."""
-    monkeypatch.setattr(dask, "NEWS", 0.2)
+    monkeypatch.setattr("nmt.jobs.executors.SECONDS_TO_NEWS", 0.2)
 
     def another() -> "subprocess.Popen[bytes]":
         with suppress(AssertionError):  # the job has to end, also where nothing was said
@@ -226,7 +224,7 @@ def test_a_cluster_that_has_lost_its_workers(
         later.result().kill()
         later.result().wait()
     assert SAID in caplog.text
-    assert [square for square, _ in all_of(found)] == [number**2 for number in range(20, 60)]
+    assert [square for square, _ in all_results(found)] == [number**2 for number in range(20, 60)]
 
 
 def test_a_lost_scheduler(tmp_path: Path) -> None:
@@ -264,7 +262,7 @@ def test_a_scheduler_that_is_lost_as_the_job_starts(
             time.sleep(0.05)
         return client
 
-    monkeypatch.setattr(connection, "connect", connect_and_lose)
+    monkeypatch.setattr("nmt.jobs.cluster.connect", connect_and_lose)
     with (
         pytest.raises(UserError, match="the scheduler is gone"),
         executor(str(tmp_path / "scheduler.json")),
@@ -273,7 +271,7 @@ def test_a_scheduler_that_is_lost_as_the_job_starts(
 
 
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_WORKER", 1)
+    monkeypatch.setattr("nmt.jobs.cluster.FIRST_WORKER", 1)
     with (
         clusters.cluster(tmp_path, workers=0) as place,
         pytest.raises(UserError, match="has no worker; start `dask worker` on each host"),

@@ -2,15 +2,21 @@
 blames all chunks that the worker had been sent."""
 
 import asyncio
+import subprocess
+import sys
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
-
-pytest.importorskip("distributed")
-
 from distributed.batched import BatchedSend
 
+from nmt.jobs import dask_scheduler
 from nmt.jobs.dask_scheduler import MESSAGES, JobWatch
+
+# ---- test dask scheduler -----------------------------------------------------------------------------------
+
+
+pytest.importorskip("distributed")
 
 
 @dataclass
@@ -152,3 +158,22 @@ def test_streams_forget_what_they_have_sent() -> None:
         return [len(stream.recent_message_log) for stream in scheduler.stream_comms.values()]
 
     assert asyncio.run(sent()) == [MESSAGES, MESSAGES]
+
+
+# ---- test dask task ----------------------------------------------------------------------------------------
+# A task on its way through a cluster.
+
+
+pytest.importorskip("distributed")
+
+
+def test_a_chunk_is_computed_by_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugins = {"job": SimpleNamespace(compute=lambda task: [*task, "done"])}
+    monkeypatch.setattr("nmt.jobs.dask_scheduler.get_worker", lambda: SimpleNamespace(plugins=plugins))
+    assert dask_scheduler.compute_task("job", dask_scheduler.pack_task(["a", 1])) == ["a", 1, "done"]
+
+
+@pytest.mark.ci
+def test_the_scheduler_is_spared_torch() -> None:
+    code = "import sys, nmt.jobs.dask_scheduler, nmt.jobs.dask_scheduler; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,16 +4,21 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-
-pytest.importorskip("distributed")
 from distributed import Reschedule
 
 from nmt.errors import ConfigError, DataError
-from nmt.jobs import dask_worker, gpus
+from nmt.jobs import dask_worker
 from nmt.jobs.cluster import Host
 from nmt.jobs.dask_worker import JobPlugin
+
+# ---- test dask worker --------------------------------------------------------------------------------------
+
+
+pytest.importorskip("distributed")
+
 
 NAMES: list[str] = []  # of the threads that computed
 
@@ -91,7 +96,7 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     """A stand-in for three GPUs, of which others have taken two; chosen in the thread that computes."""
     chosen: list[tuple[int, str]] = []
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-    monkeypatch.setattr(gpus, "own", lambda count: (count - 1, None))
+    monkeypatch.setattr("nmt.jobs.dask_worker.own_gpu", lambda count: (count - 1, None))
     monkeypatch.setattr(
         "torch.cuda.set_device", lambda number: chosen.append((number, threading.current_thread().name))
     )
@@ -103,3 +108,59 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_numbers_depend_on() -> None:
     assert dask_worker.here() == dask_worker.here()
     assert str(os.getpid()) not in repr(dask_worker.here())
+
+
+# ---- test gpus ---------------------------------------------------------------------------------------------
+# GPUs among workers, without any.
+
+
+def test_one_each_then_they_share(tmp_path: Path) -> None:
+    claims = [dask_worker.claim_gpu(tmp_path / "gpus", ["0", "1"]) for _ in range(3)]
+    assert [number for number, _ in claims[:2]] == [0, 1] and claims[2][0] in (0, 1) and claims[2][1] is None
+    lock = claims[0][1]
+    assert lock
+    lock.release()  # as the end of its process does
+    assert dask_worker.claim_gpu(tmp_path / "gpus", ["0", "1"])[0] == 0
+
+
+@pytest.mark.parametrize("planted", ["link", "writable", "file"])
+def test_a_planted_folder_is_not_used(planted: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The temporary folder is everybody's: whoever made this name there could hold the locks, or have them
+    opened elsewhere. The process shares, and nothing is written."""
+    folder, elsewhere = tmp_path / "gpus", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if planted == "link":
+        folder.symlink_to(elsewhere)
+    elif planted == "file":
+        folder.touch()
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    number, lock = dask_worker.claim_gpu(folder, ["0", "1"])
+    assert number in (0, 1) and lock is None and "gpus: is not this user's alone" in caplog.text
+    assert not any(elsewhere.iterdir()) and (folder.is_file() or not any(folder.iterdir()))
+
+
+def test_a_lock_that_is_a_link_is_passed_over(tmp_path: Path) -> None:
+    folder, precious = tmp_path / "gpus", tmp_path / "precious"
+    folder.mkdir(mode=0o700)
+    precious.write_text("text")
+    (folder / "0.lock").symlink_to(precious)
+    assert dask_worker.claim_gpu(folder, ["0", "1"])[0] == 1 and precious.read_text() == "text"
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_hosts_that_hide_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number 0 of one worker is number 1 of another: they are told apart by their names."""
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    found = []
+    for visible in ("2,3", "1,2", "3"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        dask_worker.own_gpu.cache_clear()
+        number, lock = dask_worker.own_gpu(len(visible.split(",")))
+        found.append((number, lock and Path(lock.lock_file).name))
+        names = lock  # held until the next one has chosen
+        assert names or visible
+    dask_worker.own_gpu.cache_clear()
+    assert [number for number, _ in found] == [0, 0, 0]
+    assert [name for _, name in found] == ["2.lock", "1.lock", "3.lock"]

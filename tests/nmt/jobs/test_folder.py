@@ -1,11 +1,16 @@
 """Where a job lies, and who holds it."""
 
+import platform
 from pathlib import Path
 
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import begun, folder
+from nmt.io import locks
+from nmt.jobs import folder
+from nmt.jobs import folder as job_folder
+
+# ---- test folder -------------------------------------------------------------------------------------------
 
 
 def test_a_job_lies_beside_its_output(tmp_path: Path) -> None:
@@ -18,7 +23,7 @@ def test_what_an_unfinished_job_was_started_with(tmp_path: Path) -> None:
     folder.folder_of(output).mkdir()
     assert folder.settings_of(output) == {}
     place = folder.folder_of(output) / folder.SETTINGS
-    begun.write(place, {"back_end": "eigen"})
+    folder.write_settings(place, {"back_end": "eigen"})
     assert folder.settings_of(output) == {"back_end": "eigen"}
     place.write_text("[")
     with pytest.raises(DataError, match=r"job.json: damaged; remove .*out.job to start over"):
@@ -88,3 +93,59 @@ def test_results_without_settings_are_none_of_a_job(tmp_path: Path) -> None:
     (tmp_path / "out.job").mkdir()
     (tmp_path / "out.job" / "lines").touch()
     assert not folder.begin(str(tmp_path / "out"), {}, "lines", resume=True).exists()
+
+
+# ---- test begun --------------------------------------------------------------------------------------------
+# The settings of a piece of work that may be resumed.
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    place = tmp_path / "settings.json"
+    assert job_folder.read_settings(place) is None
+    job_folder.write_settings(place, {"shard": (1, 2), "name": "é"})
+    assert job_folder.read_settings(place) == {"shard": [1, 2], "name": "é"}
+
+
+def test_a_start_that_was_killed_can_be_repeated(tmp_path: Path) -> None:
+    """Settings are written under another name first; a kill at that moment leaves them there."""
+    folder = tmp_path / "work"
+    assert job_folder.is_ours(folder, "settings.json")
+    folder.mkdir()
+    for name in (locks.FILE, "settings.json.part12-1"):
+        (folder / name).touch()
+        assert job_folder.is_ours(folder, "settings.json")
+    (folder / "novel.txt").touch()
+    assert not job_folder.is_ours(folder, "settings.json")
+    (folder / "settings.json").touch()
+    assert job_folder.is_ours(folder, "settings.json")
+    assert not job_folder.is_ours(folder / "novel.txt", "settings.json")
+
+
+def test_changes_are_named() -> None:
+    before = {"shard": [1, 2], "a": 1, "gone": 3}
+    assert job_folder.changed_settings(before, {"shard": (1, 2), "a": 1}) == []
+    assert job_folder.changed_settings(before, {"shard": (1, 3), "a": 1, "new": None, "other": 0}) == [
+        "shard",
+        "other",
+    ]
+
+
+# ---- test contents -----------------------------------------------------------------------------------------
+# Files that have to be the same wherever a job is computed.
+
+
+def test_the_same_files_are_accepted_and_others_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path(name).write_text(name)
+    found = folder.file_digests(["a", tmp_path / "b"])
+    assert list(found) == [str(tmp_path / "a"), str(tmp_path / "b")]
+    folder.check_digests(found)
+    Path("b").write_text("c")
+    with pytest.raises(DataError, match=f"b: is another file on {platform.node()} than where the job was"):
+        folder.check_digests(found)
+    Path("a").unlink()
+    with pytest.raises(DataError, match=f"a: cannot read: No such file or directory on {platform.node()}; "):
+        folder.check_digests(found)

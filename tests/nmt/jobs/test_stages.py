@@ -3,37 +3,40 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import parts, stages
+from nmt.jobs import arrays, stages
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.local import Local
-from nmt.jobs.lost import Lost
-from nmt.jobs.stages import Place, Task, held
+from nmt.jobs.executors import Local, Lost
+from nmt.jobs.stages import Place, Shard, Task, held
+
+# ---- test stages -------------------------------------------------------------------------------------------
+
 
 SETTINGS = {"text": "1234"}
 
 
-def place(folder: Path, resume: bool = False) -> Place:
+def job_place(folder: Path, resume: bool = False) -> Place:
     return Place(folder / "job", "smt-extract", resume)
 
 
 def test_a_finished_job_leaves_nothing(tmp_path: Path) -> None:
-    with held(place(tmp_path), SETTINGS):
+    with held(job_place(tmp_path), SETTINGS):
         stages.check_shared(tmp_path / "job")
-        stages.finish(stages.place(tmp_path / "job", "map", 1), lambda: [b"x"])
+        stages.ensure_file(stages.task_file(tmp_path / "job", "map", 1), lambda: [b"x"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unfinished_job_stays_but_not_after_an_error_in_the_data(tmp_path: Path) -> None:
-    with pytest.raises(UserError), held(place(tmp_path), SETTINGS):
+    with pytest.raises(UserError), held(job_place(tmp_path), SETTINGS):
         raise UserError("a full disk")
     with pytest.raises(ConfigError, match="job: an unfinished job; --resume continues it"):
-        held(place(tmp_path), SETTINGS).__enter__()
+        held(job_place(tmp_path), SETTINGS).__enter__()
     with pytest.raises(ConfigError, match=r"was started with other settings \(text\)"):
-        held(place(tmp_path, resume=True), {"text": "5678"}).__enter__()
-    with pytest.raises(DataError), held(place(tmp_path, resume=True), SETTINGS):
+        held(job_place(tmp_path, resume=True), {"text": "5678"}).__enter__()
+    with pytest.raises(DataError), held(job_place(tmp_path, resume=True), SETTINGS):
         raise DataError("text:3: not UTF-8")
     assert list(tmp_path.iterdir()) == []
 
@@ -42,17 +45,17 @@ def test_a_folder_of_other_files(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "thesis").touch()
     with pytest.raises(ConfigError, match="job: is not empty, and not the folder of a job"):
-        held(place(tmp_path), SETTINGS).__enter__()
+        held(job_place(tmp_path), SETTINGS).__enter__()
 
 
 def test_what_is_whole_is_not_made_again(tmp_path: Path) -> None:
-    path = stages.place(tmp_path, "map", 0)
-    stages.finish(path, lambda: [b"first"])
-    stages.finish(path, lambda: [b"second"])
-    assert parts.read(path, 0) == b"first"
+    path = stages.task_file(tmp_path, "map", 0)
+    stages.ensure_file(path, lambda: [b"first"])
+    stages.ensure_file(path, lambda: [b"second"])
+    assert stages.read_part(path, 0) == b"first"
     path.write_bytes(path.read_bytes()[:-1])
-    stages.finish(path, lambda: [b"third"])
-    assert parts.read(path, 0) == b"third"
+    stages.ensure_file(path, lambda: [b"third"])
+    assert stages.read_part(path, 0) == b"third"
 
 
 def test_tasks_are_computed_in_order(tmp_path: Path) -> None:
@@ -83,3 +86,112 @@ def test_lost_tasks_are_named_when_the_others_are_done() -> None:
 def test_a_folder_that_a_worker_does_not_see(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not the folder of the job here; all hosts have to share it"):
         stages.check_shared(tmp_path / "job")
+
+
+# ---- test parts --------------------------------------------------------------------------------------------
+# Files of parts: what is read is what was written, and damage is noticed.
+
+
+ROWS = np.arange(12, dtype=np.uint64).reshape(4, 3)
+
+
+def written_parts(folder: Path) -> Path:
+    """In a folder that does not exist yet; the rows lie in another order in memory."""
+    path = folder / "stage" / "00000"
+    stages.write_parts(path, [b"one", b"", np.asfortranarray(ROWS), np.zeros((0, 3), np.uint64)])
+    return path
+
+
+def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
+    path = written_parts(tmp_path)
+    assert stages.count_parts(path) == 4 and stages.is_whole(path)
+    assert [stages.read_part(path, part) for part in (0, 1)] == [b"one", b""]
+    assert (arrays.rows(path, 2, 3) == ROWS).all() and arrays.rows(path, 3, 3).shape == (0, 3)
+    assert [one.name for one in path.parent.iterdir()] == ["00000"]
+
+
+def test_the_same_parts_are_the_same_bytes(tmp_path: Path) -> None:
+    path = written_parts(tmp_path)
+    before = path.read_bytes()
+    assert written_parts(tmp_path).read_bytes() == before
+
+
+def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
+    path = written_parts(tmp_path)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert not stages.is_whole(path), place
+    for end in range(0, len(whole), 7):
+        path.write_bytes(whole[:end])
+        assert not stages.is_whole(path), end
+    path.write_bytes(whole + b"x")
+    assert not stages.is_whole(path)
+    path.write_bytes(whole)
+    assert stages.is_whole(path)
+
+
+def test_damage_is_one_line_for_who_reads(tmp_path: Path) -> None:
+    path = written_parts(tmp_path)
+    with pytest.raises(UserError, match=r"00001: missing or damaged; .* --resume"):
+        stages.read_part(path.with_name("00001"), 0)
+    with pytest.raises(stages.Damaged):
+        stages.count_parts(tmp_path / "none")
+    path.write_bytes(path.read_bytes().replace(b"one", b"two"))
+    with pytest.raises(stages.Damaged, match="00000"):
+        stages.read_part(path, 0)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(stages.Damaged):
+        stages.read_part(path, 2)
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "stage").write_text("in the way")
+    with pytest.raises(UserError, match="00000: cannot write: File exists"):
+        written_parts(tmp_path)
+    with pytest.raises(UserError, match="cannot write"):
+        stages.write_parts(Path("/proc/none/00000"), [b"x"])
+
+
+# ---- test shards -------------------------------------------------------------------------------------------
+# Parallel texts in shards.
+
+
+SHARD_ROWS = [("a b", "x", "0-0"), ("", "", ""), ("c", "y z", "0-1"), ("d\u2028\x0c", "w", "")]
+
+
+def cut_rows(folder: Path, words: int) -> list[str]:
+    for column, name in enumerate("sta"):
+        text = "".join(row[column] + "\n" for row in SHARD_ROWS)
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return stages.cut_shards(folder / "job", [str(folder / name) for name in "sta"], words)
+
+
+def test_what_is_cut_is_read(tmp_path: Path) -> None:
+    """An empty line counts as a word; each shard knows its lines."""
+    (tmp_path / "job").mkdir()
+    names = cut_rows(tmp_path, 4)
+    assert [name.removeprefix(f"{tmp_path}/") for name in names] == ["s: lines 1-2", "s: lines 3-4"]
+    assert stages.count_shards(tmp_path / "job") == 2
+    assert stages.read_shard(tmp_path / "job", 1) == Shard(3, [*SHARD_ROWS[2:]])
+    assert [*stages.read_shards(tmp_path / "job")] == SHARD_ROWS
+
+
+@pytest.mark.parametrize("words", [1, 1000])
+def test_every_size(words: int, tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    assert len(cut_rows(tmp_path, words)) == (4 if words == 1 else 1)
+    assert [*stages.read_shards(tmp_path / "job")] == SHARD_ROWS
+
+
+def test_an_empty_text_has_no_shards(tmp_path: Path) -> None:
+    (tmp_path / "s").touch()
+    assert stages.cut_shards(tmp_path, [str(tmp_path / "s")] * 2, 10) == []
+    assert stages.count_shards(tmp_path) == 0 and not list(stages.read_shards(tmp_path))
+
+
+def test_texts_of_unequal_length(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("a\nb\n")
+    (tmp_path / "t").write_text("a\n")
+    with pytest.raises(DataError, match="1 lines, but"):
+        stages.cut_shards(tmp_path, [str(tmp_path / "s"), str(tmp_path / "t")], 10)

@@ -8,10 +8,11 @@ import pytest
 from nmt.errors import DataError, UserError
 from nmt.jobs import texts
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.local import Local
-from nmt.jobs.lost import Lost
-from nmt.jobs.records import Records
-from nmt.jobs.texts import Chunk, Lines
+from nmt.jobs.executors import Local, Lost
+from nmt.jobs.texts import Chunk, Lines, Records
+
+# ---- test texts --------------------------------------------------------------------------------------------
+
 
 SIZES = [3, 1, 2, 4, 1, 5]
 CHUNKS = [Chunk(sum(SIZES[:number]), size, number) for number, size in enumerate(SIZES)]
@@ -90,3 +91,69 @@ def test_a_result_that_changed_on_the_disk(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(bytes(1000))
     with pytest.raises(DataError, match="lines: damaged; --resume again"):
         list(texts.compute(CHUNKS, Losing(), "text", kept))
+
+
+# ---- test records ------------------------------------------------------------------------------------------
+# Results of chunks on disk.
+
+
+RESULTS = {0: b"first", 2: b"", 1: "é\n".encode(), 7: bytes(1000)}
+
+
+def filled_records(path: Path) -> Records:
+    records = Records(path)
+    for number, result in RESULTS.items():
+        records.add(number, result)
+    return records
+
+
+def record_contents(records: Records) -> dict[int, bytes]:
+    return {number: records.read(number) for number in range(10) if number in records}
+
+
+def test_what_is_added_is_read(tmp_path: Path) -> None:
+    assert (
+        record_contents(filled_records(tmp_path / "lines"))
+        == record_contents(Records(tmp_path / "lines"))
+        == RESULTS
+    )
+    assert len(Records(tmp_path / "lines")) == 4 and len(Records(tmp_path / "none")) == 0
+
+
+def test_a_file_that_ends_anywhere_holds_its_whole_records(tmp_path: Path) -> None:
+    """And goes on after them, as if it had never been longer."""
+    path = tmp_path / "lines"
+    filled_records(path)
+    whole = path.read_bytes()
+    for end in range(80):
+        path.write_bytes(whole[:end])
+        records = Records(path)
+        assert record_contents(records) == dict(list(RESULTS.items())[: len(records)])
+        assert records.end <= end
+        for number, result in list(RESULTS.items())[len(records) :]:
+            records.add(number, result)
+        assert path.read_bytes() == whole
+
+
+def test_each_byte_is_checked(tmp_path: Path) -> None:
+    """Whatever byte is damaged, the records from there on are no results."""
+    path = tmp_path / "lines"
+    filled_records(path)
+    whole = path.read_bytes()
+    for place in range(70):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        found = Records(path)
+        assert len(found) < 4 and record_contents(found) == dict(list(RESULTS.items())[: len(found)])
+
+
+def test_bytes_that_were_never_written_are_no_records(tmp_path: Path) -> None:
+    """A machine without power may leave a file of its new size that ends in zeros."""
+    filled_records(tmp_path / "lines")
+    with open(tmp_path / "lines", "ab") as stream:
+        stream.write(bytes(1000))
+    assert record_contents(Records(tmp_path / "lines")) == RESULTS
+
+
+def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot write"):
+        Records(tmp_path / "no folder" / "lines").add(0, b"")

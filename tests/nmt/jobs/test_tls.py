@@ -10,7 +10,7 @@ import pytest
 from nmt.errors import UserError
 from nmt.jobs import cluster
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.dask import Dask
+from nmt.jobs.executors import Dask
 from tests.nmt.jobs import certificates, clusters
 
 dask_config = pytest.importorskip("dask").config
@@ -68,7 +68,7 @@ def test_the_right_certificates(folder: Path, scheduler: str) -> None:
 def test_wrong_certificates(
     name: str, ca: str, message: str, folder: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "SECONDS", 5)
+    monkeypatch.setattr("nmt.jobs.cluster.SECONDS", 5)
     with (
         dask_config.set(certificates.configuration(folder, name, ca)),
         pytest.raises(UserError, match=message) as raised,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from nmt.compute.mixed import Mixed
+from nmt.compute.precision import Mixed
 from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.lm.recurrent import RecurrentLM

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nmt.errors import DataError
-from nmt.ngram import arpa, kneser_ney
+from nmt.ngram import arpa, estimators
 from nmt.ngram.arpa import LN10, NgramModel
-from nmt.ngram.kneser_ney import KneserNeyConfig
+from nmt.ngram.estimators import KneserNeyConfig
 
 TEXT = """\\data\\
 ngram 1=5
@@ -45,7 +45,9 @@ def write(folder: Path, text: str = TEXT) -> Path:
 def some_model(order: int = 4) -> tuple[NgramModel, list[list[str]]]:
     rng = random.Random(2)
     text = [[f"w{int(rng.paretovariate(0.9))}" for _ in range(rng.randrange(0, 9))] for _ in range(300)]
-    return kneser_ney.estimate(text, KneserNeyConfig(order, discount_fallback=(0.5, 1.0, 1.5))), text
+    return estimators.estimate_kneser_ney(
+        text, KneserNeyConfig(order, discount_fallback=(0.5, 1.0, 1.5))
+    ), text
 
 
 def one_by_one(model: NgramModel, words: list[str], whole: bool) -> list[float]:
@@ -197,7 +199,7 @@ def test_what_is_no_number_is_named(tmp_path: Path, number: str) -> None:
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_odd_white_space_is_part_of_a_word(odd: str, order: int, tmp_path: Path) -> None:
     text = [[f"a{odd}", f"{odd}b", odd, "c"], ["c", f"a{odd}"], [f"a{odd}b"]] * 2
-    model = kneser_ney.estimate(text, KneserNeyConfig(order, discount_fallback=(0.5, 1.0, 1.5)))
+    model = estimators.estimate_kneser_ney(text, KneserNeyConfig(order, discount_fallback=(0.5, 1.0, 1.5)))
     arpa.write(model, tmp_path / "lm")
     again = arpa.read(tmp_path / "lm")
     assert again.words == model.words

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from nmt.lm.cslm import CSLM, CSLMConfig
-from nmt.ngram import kneser_ney
+from nmt.ngram import estimators
 from nmt.ngram.arpa import NgramModel
 from nmt.ngram.backoff import UnknownShares, masses
-from nmt.ngram.kneser_ney import FALLBACK, KneserNeyConfig
+from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig
 from nmt.scoring import word_scores
 from nmt.text.vocab import BOS, EOS, Vocab
 
@@ -18,7 +18,9 @@ from nmt.text.vocab import BOS, EOS, Vocab
 def some_model(order: int, prune: tuple[int, ...] = (0,)) -> tuple[NgramModel, list[list[str]]]:
     rng = random.Random(2)
     text = [[f"w{int(rng.paretovariate(0.9)) % 20}" for _ in range(rng.randrange(0, 9))] for _ in range(200)]
-    return kneser_ney.estimate(text, KneserNeyConfig(order, prune, discount_fallback=FALLBACK)), text
+    return estimators.estimate_kneser_ney(
+        text, KneserNeyConfig(order, prune, discount_fallback=FALLBACK_DISCOUNTS)
+    ), text
 
 
 @pytest.mark.parametrize("order, prune", [(1, (0,)), (2, (0,)), (4, (0,)), (3, (0, 1, 2))])

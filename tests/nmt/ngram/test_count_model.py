@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from tests.nmt.ngram.test_arpa import TEXT

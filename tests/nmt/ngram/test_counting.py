@@ -1,13 +1,32 @@
 """Counts of n-grams against a naive count."""
 
+import random
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nmt.cli import ngram
 from nmt.errors import DataError
-from nmt.ngram.counting import MINUS_ALL, count, log10_of, numbered
-from tests.nmt.ngram.test_kneser_ney import some_text
+from nmt.io import files
+from nmt.jobs.config import ExecutorConfig
+from nmt.jobs.stages import Place
+from nmt.ngram import counting
+from nmt.ngram.counting import (
+    MINUS_ALL,
+    CountSettings,
+    count_ngrams,
+    count_text,
+    log10_of,
+    numbered,
+    statistics,
+)
+from tests.nmt.jobs import clusters
+from tests.nmt.ngram.test_estimators import some_text
+
+# ---- test counting -----------------------------------------------------------------------------------------
 
 
 def test_counts_are_those_of_a_naive_count() -> None:
@@ -15,7 +34,7 @@ def test_counts_are_those_of_a_naive_count() -> None:
     text = numbered(sentences)
     lines = [("<s>", *words, "</s>") for words in sentences]
     above: list[tuple[str, ...]] = [()]
-    for n, here in enumerate(count(text, 4), 1):
+    for n, here in enumerate(count_ngrams(text, 4), 1):
         last = (here.keys % len(text.words)).tolist()
         grams = [(*above[parent], text.words[word]) for parent, word in zip(here.parents, last, strict=True)]
         naive = Counter(line[at : at + n] for line in lines for at in range(len(line) - n + 1))
@@ -36,3 +55,127 @@ def test_texts_without_words() -> None:
 
 def test_logarithms_of_nothing() -> None:
     assert log10_of(np.array([0.0, 0.01])).tolist() == [MINUS_ALL, -2.0]
+
+
+# ---- test statistics ---------------------------------------------------------------------------------------
+# The statistics of n-grams are those of a naive count.
+
+
+def test_equal_to_a_naive_count() -> None:
+    text, other = some_text(1), [*some_text(2, 50), [], ["never", "never"]]
+
+    def occurrences(sentences: list[list[str]], n: int) -> list[tuple[str, ...]]:
+        lines = [("<s>", *words, "</s>") for words in sentences]
+        found = [line[at : at + n] for line in lines for at in range(len(line) - n + 1)]
+        return [gram for gram in found if gram != ("<s>",)]
+
+    for n, row in enumerate(statistics(text, 5, other), 1):
+        here, there = Counter(occurrences(text, n)), occurrences(other, n)
+        assert (row.words, row.occurrences, row.distinct) == (n, sum(here.values()), len(here))
+        assert row.once == pytest.approx(sum(count == 1 for count in here.values()) / len(here))
+        assert row.unseen == pytest.approx(sum(gram not in here for gram in there) / len(there))
+
+
+def test_a_short_text_without_another() -> None:
+    found = statistics([["a", "b", "a"]], 6)
+    assert [(row.distinct, row.once, row.unseen) for row in found] == [
+        (3, 2 / 3, None), (4, 1, None), (3, 1, None), (2, 1, None), (1, 1, None), (0, 0, None)
+    ]  # fmt: skip
+
+
+# ---- test shared counts ------------------------------------------------------------------------------------
+# N-grams that several workers count are those of one.
+
+
+def write_text(folder: Path, seed: int = 1, lines: int = 60) -> str:
+    """Empty lines, <unk>, words that are new late."""
+    rng = random.Random(seed)
+    text = [
+        " ".join(rng.choice(["a", "b", "<unk>", f"w{line}"]) for _ in range(line % 8))
+        for line in range(lines)
+    ]
+    files.write_text(folder / "text", text)
+    return str(folder / "text")
+
+
+def job_place(folder: Path, resume: bool = False) -> Place:
+    return Place(folder / "job", "nmt-ngram", resume)
+
+
+def assert_same(path: str, order: int, executor: ExecutorConfig, words: int, resume: bool = False) -> None:
+    text = numbered([files.split_words(line) for line in files.read_lines(path)])
+    expected = count_ngrams(text, order)
+    folder = Path(path).parent
+    vocabulary, found = count_text(path, CountSettings(order), executor, job_place(folder, resume), words)
+    assert vocabulary == text.words and len(found) == len(expected) == order
+    for one, other in zip(found, expected, strict=True):
+        for name in ("keys", "raw", "suffix", "begins"):
+            here, there = getattr(one, name), getattr(other, name)
+            assert here.dtype == there.dtype and np.array_equal(here, there), name
+        assert one.vocab_size == other.vocab_size
+    assert not (folder / "job").exists()
+
+
+@pytest.mark.parametrize(("order", "words"), [(1, 20), (2, 1), (4, 50), (3, 10_000)])
+def test_shards_change_nothing(order: int, words: int, tmp_path: Path) -> None:
+    assert_same(write_text(tmp_path), order, ExecutorConfig(), words)
+
+
+@pytest.mark.parametrize("lines", [["a"], ["a b"] * 30, ["", "a", "", ""], ["<unk>"]])
+def test_odd_texts(lines: list[str], tmp_path: Path) -> None:
+    files.write_text(tmp_path / "text", lines)
+    assert_same(str(tmp_path / "text"), 3, ExecutorConfig(), 3)
+
+
+@pytest.mark.parametrize("lines", [[], ["", ""]])
+def test_no_words(lines: list[str], tmp_path: Path) -> None:
+    files.write_text(tmp_path / "text", lines)
+    with pytest.raises(DataError, match="no words to estimate a language model from"):
+        count_text(str(tmp_path / "text"), CountSettings(3), ExecutorConfig(), job_place(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
+def test_symbols_are_refused_with_their_line(tmp_path: Path) -> None:
+    files.write_text(tmp_path / "text", ["a"] * 20 + ["b </s>"])
+    with pytest.raises(DataError, match="line 21: the text contains </s>"):
+        count_text(str(tmp_path / "text"), CountSettings(2), ExecutorConfig(), job_place(tmp_path), words=3)
+    vocabulary, _ = count_text(
+        str(tmp_path / "text"), CountSettings(2, True), ExecutorConfig(), job_place(tmp_path)
+    )
+    assert vocabulary[3:] == ["a", "b"]
+
+
+def test_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_text(tmp_path)
+
+    def stop(worker: counting.CountWorker, task: int) -> list[bytes]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setitem(counting.COUNT_STAGES, counting.SUM_STAGE, stop)
+        assert_same(path, 3, ExecutorConfig(), 50)
+    damaged = tmp_path / "job" / counting.COUNT_STAGE / "00001"
+    damaged.write_bytes(damaged.read_bytes()[:-8])
+    assert_same(path, 3, ExecutorConfig(), 50, resume=True)
+
+
+@pytest.mark.parametrize("estimator", ["own", "add-k"])
+def test_the_command_writes_the_same_model(estimator: str, tmp_path: Path) -> None:
+    path = write_text(tmp_path)
+    given = ["-i", path, "--order", "3", "--discount-fallback", "--estimator", estimator, "-q"]
+    assert ngram.main([*given, "-o", str(tmp_path / "one")]) == 0
+    assert ngram.main([*given, "-o", str(tmp_path / "many"), "--work", str(tmp_path / "job")]) == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "many").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with clusters.cluster(tmp_path_factory.mktemp("cluster")) as where:
+        yield where
+
+
+@pytest.mark.ci
+def test_processes_and_a_cluster(two_workers: str, tmp_path: Path) -> None:
+    path = write_text(tmp_path)
+    assert_same(path, 4, ExecutorConfig(workers=2), 50)
+    assert_same(path, 4, ExecutorConfig(cluster=two_workers), 50)

@@ -1,11 +1,26 @@
 """EM for the weights of linear interpolation: planted weights, a likelihood that never decreases, naive
 sums."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from nmt.errors import DataError
 from nmt.ngram.arpa import Floats
-from nmt.ngram.interpolation import bucket_of, edges, learn, learn_by_bucket, mixed, uniform
+from nmt.ngram.interpolation import (
+    CONTEXT_STEP,
+    Histories,
+    bucket_of,
+    edges,
+    learn,
+    learn_by_bucket,
+    mixed,
+    uniform,
+)
+
+# ---- test interpolation ------------------------------------------------------------------------------------
+
 
 PLANTED = np.array([0.6, 0.3, 0.1])
 
@@ -64,3 +79,29 @@ def test_walls_of_bricks() -> None:
     assert np.bincount(bucket_of(evidence, cuts)).tolist() == [5, 11, 5]
     assert edges(evidence, 100) == [] and bucket_of(evidence, []).max() == 0
     assert bucket_of(np.array([2, 3, 99]), cuts).tolist() == [0, 1, 2]
+
+
+# ---- test histories ----------------------------------------------------------------------------------------
+# Counts of contexts: against a naive count, and through their file.
+
+
+HISTORY_TEXT = [["a", "b"], ["a", "b", "a"], []]
+
+
+def test_evidence_is_the_longest_counted_context_and_its_count() -> None:
+    found = Histories.count(HISTORY_TEXT, 2)
+    assert found.counts == {"<s>": 3, "<s> a": 2, "a": 3, "a b": 2, "b": 2, "b a": 1}
+    lengths = [
+        (value // CONTEXT_STEP, value % CONTEXT_STEP) for value in found.evidence(["a", "x", "a"]).tolist()
+    ]
+    assert lengths == [(1, 2), (2, 2), (0, 0), (1, 2)]
+
+
+def test_the_file(tmp_path: Path) -> None:
+    found = Histories.count(HISTORY_TEXT, 2)
+    found.save(tmp_path / "c.gz")
+    again = Histories.load(tmp_path / "c.gz")
+    assert again.counts == found.counts and again.words == 2
+    (tmp_path / "other").write_text("#version: 1 histories words=2\nx\tb\n")
+    with pytest.raises(DataError, match="other: not a file of contexts of nmt-interpolate"):
+        Histories.load(tmp_path / "other")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import files
+from nmt.io import files
 from nmt.ngram import selection
 from nmt.ngram.selection_config import SelectionConfig
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.compute import matmul
-from nmt.data.corpora import CorpusConfig
-from nmt.data.corpus import DataConfig
+from nmt.compute import device
+from nmt.config.settings import number
+from nmt.data.corpus import CorpusConfig, DataConfig
 from nmt.errors import CheckpointError, ConfigError
 from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
@@ -23,7 +23,6 @@ from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import Saved
 from nmt.runs.language_model import line_scorer, load_language_model
 from nmt.runs.run import Run
-from nmt.settings import number
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
 from nmt.training import config_file
@@ -399,26 +398,26 @@ def test_a_loaded_run_computes_with_its_back_end(
     """As nmt-translate does: with the one that it remembers for this processor."""
     shutil.copytree(GOLDEN_05 / "translator", tmp_path / "run")
     shutil.copytree(GOLDEN_05 / "lm", tmp_path / "lm")
-    before = matmul.in_use()
+    before = device.back_end_in_use()
     try:
         for name, load in (("run", Run.load), ("lm", load_language_model)):
             (tmp_path / name / "matmul.tsv").unlink(missing_ok=True)
-            matmul.remember(tmp_path / name / "matmul.tsv", matmul.Choice(back_end))
-            matmul.use("mkl" if back_end == "onednn" else "onednn")
+            device.remember_choice(tmp_path / name / "matmul.tsv", device.BackEndChoice(back_end))
+            device.use_back_end("mkl" if back_end == "onednn" else "onednn")
             load(tmp_path / name)
-            assert matmul.in_use() == back_end
-            matmul.use("mkl" if back_end == "onednn" else "onednn")
+            assert device.back_end_in_use() == back_end
+            device.use_back_end("mkl" if back_end == "onednn" else "onednn")
         Run.of(tmp_path / "run"), line_scorer(tmp_path / "lm")  # commands have chosen
-        assert matmul.in_use() != back_end
+        assert device.back_end_in_use() != back_end
     finally:
-        matmul.use(before)
+        device.use_back_end(before)
 
 
 def test_what_is_no_run_is_left_to_its_reader(tmp_path: Path) -> None:
     """An ARPA file, a folder that is missing: nothing is measured or written."""
-    before = matmul.in_use()
+    before = device.back_end_in_use()
     for path in (tmp_path, tmp_path / "lm.arpa"):
         checkpoint.set_up_torch(path, "nonsense")
-    assert matmul.in_use() == before and not list(tmp_path.iterdir())
+    assert device.back_end_in_use() == before and not list(tmp_path.iterdir())
     with pytest.raises(ConfigError, match="device: 'nonsense' is unknown"):
         Run.load(GOLDEN_05 / "translator", device="nonsense")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import locks, manifest
 from nmt.errors import CheckpointError, UserError
+from nmt.io import locks, manifest
 from nmt.runs import directory as run_directory
 
 # ---- test directory ----------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ def test_files_come_together_and_in_order(tmp_path: Path, monkeypatch: pytest.Mo
         order.extend(parts)
         publish(folder, parts, drop)
 
-    monkeypatch.setattr(manifest, "publish", noting)
+    monkeypatch.setattr("nmt.io.manifest.publish", noting)
     make(tmp_path / "run")
     assert order == ["config.yaml", "step-1.pt", "checkpoints.json", "version"]
     assert names(tmp_path / "run") == {*order, "manifest.json"} and manifest.verify(tmp_path / "run", order)

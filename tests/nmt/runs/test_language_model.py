@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from nmt.errors import CheckpointError, ConfigError, DataError
-from nmt.ngram import arpa, kneser_ney, smoothing
-from nmt.ngram.histories import Histories
-from nmt.ngram.kneser_ney import FALLBACK, KneserNeyConfig
-from nmt.ngram.smoothing import SmoothingConfig
+from nmt.ngram import arpa, estimators
+from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
+from nmt.ngram.interpolation import Histories
 from nmt.runs import checkpoint, language_model
 from nmt.runs.language_model import (
     MixtureFile,
@@ -111,9 +110,11 @@ WEIGHTS = np.array([[0.25, 0.75], [0.9, 0.1], [0.5, 0.5]])
 @pytest.fixture
 def models(tmp_path: Path) -> list[Path]:
     """Two n-gram models of different words."""
-    settings = KneserNeyConfig(order=2, discount_fallback=FALLBACK)
-    arpa.write(kneser_ney.estimate(FIRST, settings), tmp_path / "first.arpa")
-    arpa.write(smoothing.estimate(SECOND, SmoothingConfig(order=2), "add-k"), tmp_path / "second.arpa")
+    settings = KneserNeyConfig(order=2, discount_fallback=FALLBACK_DISCOUNTS)
+    arpa.write(estimators.estimate_kneser_ney(FIRST, settings), tmp_path / "first.arpa")
+    arpa.write(
+        estimators.estimate_smoothed(SECOND, SmoothingConfig(order=2), "add-k"), tmp_path / "second.arpa"
+    )
     return [tmp_path / "first.arpa", tmp_path / "second.arpa"]
 
 
@@ -165,7 +166,7 @@ def test_runs_and_ngrams_together_and_a_mixture_of_mixtures(tmp_path: Path) -> N
     run = shutil.copytree(GOLDEN / "lm", tmp_path / "runs" / "lm")
     line = "un garçon ne suit pas l' homme ."
     settings = SmoothingConfig(order=2)
-    arpa.write(smoothing.estimate([line.split()], settings, "add-k"), tmp_path / "lm.arpa")
+    arpa.write(estimators.estimate_smoothed([line.split()], settings, "add-k"), tmp_path / "lm.arpa")
     step = checkpoint.load_lm(run).step
     parts = [MixtureModel(str(run), step, fingerprint(run, step))]
     parts.append(MixtureModel(str(tmp_path / "lm.arpa"), None, fingerprint(tmp_path / "lm.arpa", None)))

@@ -10,7 +10,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt import settings
+from nmt.config import settings
 from nmt.search import mbr
 from nmt.search.config import MBRConfig
 from nmt.search.mbr import GAINS, choose, evidence

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.batches import BatchStream
+from nmt.data.batches import BatchStream, GuidedStream, row_links
 from nmt.data.corpus import DataConfig
 from nmt.data.guidance import unit_links
-from nmt.data.guided import GuidedStream, links_of
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.text.pipeline import SideConfig
@@ -61,7 +60,7 @@ def test_units_of_kept_pairs_are_linked_and_made_anew_when_the_text_changes(tmp_
         cut = sides[0].units(line), sides[1].units(other)
         assert len(cut[0]) > len(line.split())
         numbers = [side.word_numbers(part) for side, part in zip(sides, cut, strict=True)]
-        assert links_of(stream.links, row).tolist() == unit_links(frozenset(links), *numbers).tolist()
+        assert row_links(stream.links, row).tolist() == unit_links(frozenset(links), *numbers).tolist()
         units += sum(word in {b for _, b in links} for word in numbers[1])
     [batch] = stream.batches(0)
     assert batch.guidance is not None

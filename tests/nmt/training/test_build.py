@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import nmt
-from nmt.compute import matmul
+from nmt.compute import device
 from nmt.data.batches import BatchStream
 from nmt.data.running import ChunkStream
 from nmt.errors import ConfigError
@@ -122,8 +122,8 @@ def test_a_model_of_the_cpu(folder: Path) -> None:
 def test_the_back_end_of_a_processor_is_noted_once(tmp_path: Path) -> None:
     memory = tmp_path / run_directory.BACK_ENDS
     build.remember_back_end(tmp_path)
-    found = matmul.recall(memory)
-    assert found and found.back_end == matmul.in_use()
+    found = device.recall_choice(memory)
+    assert found and found.back_end == device.back_end_in_use()
     before = memory.read_bytes()
     build.remember_back_end(tmp_path)
     assert memory.read_bytes() == before

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import train
-from nmt.data.corpora import CorpusConfig
-from nmt.data.corpus import DataConfig
+from nmt.data.corpus import CorpusConfig, DataConfig
 from nmt.errors import ConfigError
 from nmt.lm.cslm import CSLMConfig
 from nmt.text.pipeline import SideConfig

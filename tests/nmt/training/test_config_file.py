@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from nmt.config.settings import HELP
 from nmt.errors import CheckpointError, ConfigError
 from nmt.lm.cslm import CSLMConfig
 from nmt.lm.registry import LANGUAGE_MODELS
 from nmt.models.config import RNNConfig
 from nmt.models.registry import MODELS
 from nmt.runs.migrations import Section
-from nmt.settings import HELP
 from nmt.training import config_file
 from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.config_file import ConfigPart, Schema, explained, schema_of

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import train
-from nmt.data.corpora import CorpusConfig
-from nmt.data.corpus import DataConfig
+from nmt.data.corpus import CorpusConfig, DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.runs import directory as run_directory
 from nmt.text.pipeline import SideConfig

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nmt.data.shares import WHOLE, Share
+from nmt.data.batches import WHOLE, Share
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress, last_update, limit_reached, seconds_left, time_used
 from nmt.training.parallel import Team

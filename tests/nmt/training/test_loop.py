@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.data.batches import make_batch
-from nmt.data.shares import WHOLE, Share
+from nmt.data.batches import WHOLE, Share, make_batch
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.training.config import TrainingConfig

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.data.batches import Batch, make_batch
+from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.data.running import Chunk
-from nmt.data.shares import WHOLE, Share
 from nmt.errors import UserError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator

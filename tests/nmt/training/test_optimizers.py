@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch.nn import Parameter
 
-from nmt.data.batches import Batch, make_batch
-from nmt.data.shares import WHOLE, Share
+from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.data.shares import WHOLE
+from nmt.data.batches import WHOLE
 from nmt.errors import ConfigError
 from nmt.models.discourse.model import Discourse, DiscourseConfig
 from nmt.runs import directory as run_directory

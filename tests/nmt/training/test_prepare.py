@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import locks
-from nmt.data.corpora import CorpusConfig
-from nmt.data.corpus import DataConfig
+from nmt.data.corpus import CorpusConfig, DataConfig
 from nmt.errors import DataError
+from nmt.io import locks
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords import bpe
 from nmt.text.vocab import Vocab

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.data.batches import Batch, make_batch
-from nmt.data.shares import WHOLE, Share
+from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.errors import CheckpointError, UserError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator

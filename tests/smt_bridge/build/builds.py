@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 
-from nmt import files
+from nmt.io import files
 from smt_bridge.build import plan, plan_file
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.corpus import COUNTS, Texts

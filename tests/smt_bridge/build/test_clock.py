@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 from smt_bridge.build import clock
 from smt_bridge.build.clock import BuildClock
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files, manifest
 from nmt.cli.arguments import settings_of
 from nmt.errors import DataError
+from nmt.io import files, manifest
 from smt_bridge.build import config
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.cli.build import parser

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files, manifest
 from nmt.errors import UserError
+from nmt.io import files, manifest
 from smt_bridge import train_system
 from smt_bridge.build import package
 from smt_bridge.build.config import Build, BuildConfig

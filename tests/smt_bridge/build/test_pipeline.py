@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from nmt import files, locks, manifest
-from nmt.compute import matmul
+from nmt.compute import device
 from nmt.errors import ConfigError, UserError
+from nmt.io import files, locks, manifest
 from smt_bridge.build import corpus, pipeline, plan, plan_file
 from smt_bridge.build.clock import BuildClock
 from smt_bridge.build.config import Build, BuildConfig
@@ -71,7 +71,7 @@ def test_a_resumed_build_keeps_its_plan(
     """Whatever this machine is like now."""
     given.plan = ""
     monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: plan.REFERENCE_FLOPS)
-    monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
+    monkeypatch.setattr("nmt.compute.device.choose_back_end", lambda: device.BackEndChoice("mkl"))
     before = build(given)
     monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: pytest.fail("measured again"))
     assert build(given) == before
@@ -181,7 +181,7 @@ def test_a_step_counts_once_its_checksums_are_noted(given: BuildConfig, taken: l
 def late(given: BuildConfig, monkeypatch: pytest.MonkeyPatch) -> BuildConfig:
     """A build of its own plan that takes ten times as long as planned: the clock says so."""
     monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: plan.REFERENCE_FLOPS)
-    monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
+    monkeypatch.setattr("nmt.compute.device.choose_back_end", lambda: device.BackEndChoice("mkl"))
     monkeypatch.setattr(BuildClock, "pace", lambda clock: 10.0)
     monkeypatch.setattr(BuildClock, "spent", lambda clock: 100.0)
     monkeypatch.setattr(corpus, "survey", lambda config: Sizes(2000, 20_000, 20_000, 400, 4000))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.analysis import report
+from nmt.io import files
 from nmt.metrics import corpus_bleu
 from smt_bridge.build import clock, evaluation, tuning
 from smt_bridge.build.report import (

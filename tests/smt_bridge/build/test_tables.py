@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 from smt_bridge import train_system
 from smt_bridge.build import corpus, tables
 from smt_bridge.build.config import Build, check_files, recorded_files

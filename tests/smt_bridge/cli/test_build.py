@@ -5,8 +5,8 @@ from types import ModuleType
 
 import pytest
 
-from nmt import files
-from nmt.compute import matmul
+from nmt.compute import device
+from nmt.io import files
 from smt_bridge.build.plan import REFERENCE_FLOPS
 from smt_bridge.cli.build import main, parser, seconds
 from tests.smt_bridge.build.builds import config, write_plan
@@ -57,7 +57,7 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(
     given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: REFERENCE_FLOPS)
-    monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
+    monkeypatch.setattr("nmt.compute.device.choose_back_end", lambda: device.BackEndChoice("mkl"))
     assert main([*given, "--dry-run", "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert "30 pairs" in shown and "attention: left out, 30 pairs are too few" in shown
@@ -85,7 +85,7 @@ def test_the_survey_of_the_texts_stands_above_the_plan(
 ) -> None:
     """As nmt-init prints it."""
     monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: REFERENCE_FLOPS)
-    monkeypatch.setattr(matmul, "choose", lambda: matmul.Choice("mkl"))
+    monkeypatch.setattr("nmt.compute.device.choose_back_end", lambda: device.BackEndChoice("mkl"))
     assert main([*given, "--dry-run", "--quiet"]) == 0
     assert finding not in capsys.readouterr().out
     assert main([*given, *(word.format(dir=tmp_path) for word in change), "--dry-run", "--quiet"]) == 0

@@ -9,8 +9,7 @@ import pytest
 
 import smt_bridge
 from nmt.formats import nbest
-from nmt.jobs.executors import EXECUTORS
-from nmt.jobs.local import Local
+from nmt.jobs.executors import EXECUTORS, Local
 from smt_bridge.cli import decode
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
@@ -67,7 +66,7 @@ def test_a_job_in_blocks_writes_what_threads_do(model: Path, monkeypatch: pytest
     run(model, *more)
     expected = files()
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.locks.clear", lambda folder: None)  # as if killed at the end
+        patch.setattr("nmt.io.locks.clear", lambda folder: None)  # as if killed at the end
         run(model, *more, "--executor", "blocks")
     assert files() == expected
     with monkeypatch.context() as patch:

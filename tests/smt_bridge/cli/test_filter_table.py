@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.formats import phrase_table
+from nmt.io import files
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.formats import phrase_table
+from nmt.io import files
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.local import Local
+from nmt.jobs.executors import Local
 from nmt.runs.run import Run
 from smt_bridge.cli.propose import main
 from smt_bridge.config import ProposeConfig

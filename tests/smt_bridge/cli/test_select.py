@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import files
-from nmt.jobs.executors import EXECUTORS
-from nmt.jobs.local import Local
+from nmt.io import files
+from nmt.jobs.executors import EXECUTORS, Local
 from nmt.ngram import selection
 from smt_bridge.cli import select
 from tests.nmt.ngram.test_selection import texts

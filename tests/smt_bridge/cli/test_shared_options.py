@@ -8,7 +8,7 @@ import torch
 
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
-from nmt.jobs import begun, folder
+from nmt.jobs import folder
 from smt_bridge.cli import shared_options
 from smt_bridge.cli.shared_options import add_memory, gigabytes
 from smt_bridge.features.registry import FEATURES, FeatureSettings, parse
@@ -111,7 +111,7 @@ def test_a_resumed_job_keeps_its_back_end(tmp_path: Path) -> None:
     """Whatever the options say; another back end gives other digits."""
     output = str(tmp_path / "out")
     folder.folder_of(output).mkdir()
-    begun.write(folder.folder_of(output) / folder.SETTINGS, {"back_end": "onednn"})
+    folder.write_settings(folder.folder_of(output) / folder.SETTINGS, {"back_end": "onednn"})
     assert (
         shared_options.set_up_features(parsed_features("--matmul", "mkl", "--resume"), [], output)[0].back_end
         == "onednn"

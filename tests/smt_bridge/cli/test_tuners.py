@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from nmt.config.settings import check, number
 from nmt.errors import ConfigError
-from nmt.settings import check, number
 from smt_bridge.cli.tuners import add_tuner, tuner_of
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.registry import TUNERS, TuneConfig

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.ngram import arpa, kneser_ney
+from nmt.ngram import arpa, estimators
 from smt_bridge.decoder import system
 from smt_bridge.decoder.arrays import Floats
 from smt_bridge.decoder.config import DecoderConfig
@@ -60,8 +60,8 @@ def write_model(
     for number in range(lms):
         sentences = [[rng.choice(TARGET[:5]) for _ in range(rng.randint(1, 8))] for _ in range(40)]
         arpa.write(
-            kneser_ney.estimate(
-                sentences, kneser_ney.KneserNeyConfig(3, discount_fallback=kneser_ney.FALLBACK)
+            estimators.estimate_kneser_ney(
+                sentences, estimators.KneserNeyConfig(3, discount_fallback=estimators.FALLBACK_DISCOUNTS)
             ),
             folder / f"lm{number}",
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.ngram import arpa, kneser_ney
+from nmt.ngram import arpa, estimators
 from nmt.ngram.arpa import NgramModel
 from smt_bridge.decoder import automaton
 from smt_bridge.decoder.automaton import CountLM
@@ -20,8 +20,8 @@ def test_automaton_is_the_model(tmp_path: Path) -> None:
     rng = random.Random(3)
     texts = [[rng.choice("abcdef") for _ in range(rng.randint(1, 9))] for _ in range(80)]
     for order in (1, 2, 4):
-        model = kneser_ney.estimate(
-            texts, kneser_ney.KneserNeyConfig(order, discount_fallback=kneser_ney.FALLBACK)
+        model = estimators.estimate_kneser_ney(
+            texts, estimators.KneserNeyConfig(order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
         )
         check_automaton(model, [[*text[:4], "zz", *text[4:]] for text in texts[:40]] + [[]])
 
@@ -58,8 +58,9 @@ def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
 
 def test_equal_futures_recombine(tmp_path: Path) -> None:
     """Two histories that no n-gram tells apart lead to one state, as in KenLM."""
-    model = kneser_ney.estimate(
-        [list("abc"), list("xbc")], kneser_ney.KneserNeyConfig(2, discount_fallback=kneser_ney.FALLBACK)
+    model = estimators.estimate_kneser_ney(
+        [list("abc"), list("xbc")],
+        estimators.KneserNeyConfig(2, discount_fallback=estimators.FALLBACK_DISCOUNTS),
     )
     built = automaton.build(model)
     states = set()

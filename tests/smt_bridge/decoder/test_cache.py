@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from nmt import manifest
 from nmt.errors import ConfigError, UserError
-from nmt.locks import locked
+from nmt.io import manifest
+from nmt.io.locks import locked
 from smt_bridge.decoder import cache, system
 from smt_bridge.decoder.automaton import CountLM
 from smt_bridge.decoder.cache import Cache, Kept, arrays, parts_of

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from nmt import signals
+from nmt.io import signals
 from smt_bridge.decoder import automaton, compiled
 from smt_bridge.decoder.compiled import HAVE_NUMBA, Compiled, Stopped
 from smt_bridge.decoder.search import search

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import files
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
+from nmt.io import files
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats import nbest
+from nmt.io import files
 from smt_bridge.decoder import sections, system
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DecoderConfig

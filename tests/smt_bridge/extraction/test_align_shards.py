@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import shards, stages
+from nmt.io import files
+from nmt.jobs import stages
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.stages import Place
 from smt_bridge.cli import align as command
@@ -195,7 +195,7 @@ def test_links_instead_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(ALIGNERS, "corner", Corner())
     (tmp_path / "s").write_text("a b c\nd\n")
     (tmp_path / "t").write_text("x y\nz\n")
-    shards.cut(tmp_path, [str(tmp_path / "s"), str(tmp_path / "t")], 1)
+    stages.cut_shards(tmp_path, [str(tmp_path / "s"), str(tmp_path / "t")], 1)
     for way, expected in ((0, "2-0\n0-0\n"), (1, "0-1\n0-0\n")):
         train_aligner.train(tmp_path, "corner", way, str(tmp_path / "out"))
         assert (tmp_path / f"out{train_aligner.LINKS}").read_text() == expected

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import locks
 from nmt.errors import UserError
+from nmt.io import locks
 from smt_bridge.extraction import tables
 from smt_bridge.extraction.buckets import Buckets, quantiles, sweep_work_folders, work_folder
 from smt_bridge.extraction.config import ExtractConfig

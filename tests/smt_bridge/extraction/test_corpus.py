@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 from smt_bridge.extraction import corpus
 from smt_bridge.extraction.corpus import SideVocab
 

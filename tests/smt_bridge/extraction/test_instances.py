@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt import files
+from nmt.io import files
 from smt_bridge.extraction import corpus
 from smt_bridge.extraction.instances import Extractor, packing_of, unpack, word_pairs
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import parts, stages
+from nmt.io import files
+from nmt.jobs import stages
 from nmt.jobs.config import ExecutorConfig
 from nmt.jobs.stages import Place
 from smt_bridge.extraction import mapreduce, tables
@@ -281,6 +281,6 @@ def test_a_sample_counts_instances() -> None:
 def test_words_of_several_shards(tmp_path: Path) -> None:
     """A side may have none."""
     for number, (source, target) in enumerate([(b"a\nb", b"x"), (b"", b"x\ny")]):
-        parts.write(tmp_path / str(number), [source, target, b'{"pairs": 2, "tokens": 5}'])
+        stages.write_parts(tmp_path / str(number), [source, target, b'{"pairs": 2, "tokens": 5}'])
     found = mapreduce.read_words([tmp_path / "0", tmp_path / "1"])
     assert found.sides == ({"a", "b"}, {"x", "y"}) and (found.pairs, found.tokens) == (4, 10)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import manifest
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.io import manifest
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig
 from smt_bridge.build.config import WORK

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt import locks
+from nmt.io import locks
 from smt_bridge.cli.moses import main
 from tests.smt_bridge.moses.systems import INI, REORDERING, TABLE
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.formats import nbest, phrase_table
+from nmt.io import files
 from nmt.jobs.executors import EXECUTORS
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.formats.phrase_table import parse
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.local import Local
+from nmt.jobs.executors import Local
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
 from smt_bridge.config import ProposeConfig

@@ -9,8 +9,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.local import Local
-from nmt.jobs.lost import Lost
+from nmt.jobs.executors import Local, Lost
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import locks, manifest
+from nmt.config.settings import check
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.settings import check
+from nmt.io import locks, manifest
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning.decoding import NO_OPTIONS

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
 from nmt.formats import nbest
+from nmt.io import files
 from nmt.metrics import BleuStatistics
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import References, bleu

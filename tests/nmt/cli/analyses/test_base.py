@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.analysis.systems import System, TestSet
 from nmt.analysis.table import Table
 from nmt.cli import analyze
@@ -15,6 +14,7 @@ from nmt.cli.analyses.inputs import check_names, read_units, read_vocabularies, 
 from nmt.cli.analyze import ANALYSES
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError, UserError
+from nmt.io import files
 from nmt.text.vocab import Vocab
 
 # ---- test base ---------------------------------------------------------------------------------------------

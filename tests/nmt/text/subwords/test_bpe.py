@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt import files
 from nmt.errors import DataError
+from nmt.io import files
 from nmt.text.subwords import bpe
 from nmt.text.vocab import UNK, Vocab
 

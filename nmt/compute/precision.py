@@ -1,0 +1,281 @@
+"""Matrix products in bf16 or int8: for training, with fp32 weights, and for inference."""
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from nmt.compute.autograd import apply
+from nmt.compute.device import processor_flags
+from nmt.errors import ConfigError
+
+# ---- products ----------------------------------------------------------------------------------------------
+# What remains of an intercepted matrix product once the product itself is computed.
+
+
+def deliver_product(
+    function: Callable[..., object], args: Sequence[Tensor], kwargs: Mapping[str, Tensor], product: Tensor
+) -> Tensor:
+    """The result of torch's mm, addmm or addmm_ (`function`) with these arguments, where `product` is that of
+    its two matrices: the sum, the target of `out=`."""
+    if function is Tensor.addmm_:
+        return args[0].add_(product)
+    if function is torch.addmm:
+        product += args[0]
+    return kwargs["out"].copy_(product) if "out" in kwargs else product
+
+
+# ---- training in bf16 --------------------------------------------------------------------------------------
+# Training with matrix products in bf16; everything else, weights and sums included, stays fp32.
+
+
+PRECISIONS = ("fp32", "bf16")
+Inputs = ParamSpec("Inputs")
+Result = TypeVar("Result")
+SMALL_PRODUCT = 1 << 20  # products of fewer multiplications stay fp32: rounding their operands takes longer
+CACHED_OPERANDS = 12  # operands whose rounded copies are kept: the matrices of a recurrent loop
+
+
+def check_precision(precision: str, device: str) -> None:
+    """ConfigError for an unknown precision, and for bf16 on a processor without bf16 products, where it would
+    be slower."""
+    if precision not in PRECISIONS:
+        raise ConfigError(f"precision: {precision!r} is unknown, expected one of {', '.join(PRECISIONS)}")
+    if precision == "bf16" and device == "cpu" and not processor_flags() & {"avx512_bf16", "amx_bf16"}:
+        raise ConfigError(
+            "precision: bf16 needs a processor with avx512_bf16 or amx_bf16, which this CPU lacks; use fp32"
+        )
+
+
+class ProductContext(Protocol):
+    """What the forward pass of a product leaves for its backward pass."""
+
+    saved_tensors: tuple[Tensor, ...]
+    needs_input_grad: tuple[bool, ...]
+    mixed: "Mixed"
+
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+
+class _LinearFunction(torch.autograd.Function):
+    """x Wᵀ + b with x and W rounded to bf16, in the forward pass and for both gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: ProductContext, x: Tensor, matrix: Tensor, bias: Tensor | None, mixed: "Mixed"
+    ) -> Tensor:
+        ctx.save_for_backward(x, matrix)
+        ctx.mixed = mixed
+        result = mixed.product(x.flatten(0, -2), matrix.t())
+        if bias is not None:
+            result += bias
+        return result.view(*x.shape[:-1], len(matrix))
+
+    @staticmethod
+    def backward(ctx: ProductContext, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, matrix = ctx.saved_tensors
+        rows = grad.flatten(0, -2)
+        dx = ctx.mixed.product(rows, matrix).view(x.shape) if ctx.needs_input_grad[0] else None
+        return (
+            dx,
+            ctx.mixed.product(rows.t(), x.flatten(0, -2)),
+            rows.sum(0) if ctx.needs_input_grad[2] else None,
+            None,
+        )
+
+
+class Mixed(TorchFunctionMode):
+    """`with Mixed(): model.loss(batch).backward()` computes large matrix products in bf16, but their results
+    and all other operations in fp32.
+
+    Rounding to bf16 keeps 8 bits of each factor; a product of n terms is summed in fp32 and rounded once.
+    Matrices that are used repeatedly, as in a recurrent loop, are rounded once: enter the mode anew after
+    each change of the weights.
+    """
+
+    entered: ClassVar[list["Mixed"]] = []  # those that this process has entered, the innermost last
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounded: OrderedDict[int, tuple[Tensor, int, Tensor]] = OrderedDict()
+
+    def __enter__(self) -> "Mixed":
+        self.entered.append(self)
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.entered.pop()
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+
+    def round(self, value: Tensor) -> Tensor:
+        """bf16 of a tensor; cached for the last few tensors while they do not change."""
+        known = self.rounded.get(id(value))
+        if known and known[0] is value and known[1] == value._version:
+            self.rounded.move_to_end(id(value))
+            return known[2]
+        made = value.bfloat16()
+        # The cache holds the tensor, so that no other gets its id.
+        self.rounded[id(value)] = (value, value._version, made)
+        if len(self.rounded) > CACHED_OPERANDS:
+            self.rounded.popitem(last=False)
+        return made
+
+    def product(self, a: Tensor, b: Tensor) -> Tensor:
+        """(n, k), (k, m) -> (n, m)"""
+        if a.shape[0] * b.numel() < SMALL_PRODUCT and a.dtype == b.dtype:
+            return a @ b
+        return (a.bfloat16() @ self.round(b)).float()
+
+    def __torch_function__(
+        self,
+        function: Callable[..., object],
+        types: Sequence[type],
+        args: Sequence[Tensor] = (),
+        kwargs: dict[str, Tensor] | None = None,
+    ) -> object:
+        kwargs = kwargs or {}
+        if (
+            function is F.linear
+            and args[1].dim() == 2
+            and args[0].numel() * len(args[1]) >= SMALL_PRODUCT
+            and args[1].dtype == torch.float32
+        ):
+            bias = args[2] if len(args) > 2 else kwargs.get("bias")
+            return apply(_LinearFunction, args[0], args[1], bias, self)
+        if (
+            function in MIXED_PRODUCTS
+            and args[-2].dim() == args[-1].dim() == 2
+            and args[-1].dtype == torch.float32
+            and not needs_grad(args[-2:])
+        ):
+            return deliver_product(function, args, kwargs, self.product(args[-2], args[-1]))
+        return function(*args, **kwargs)
+
+
+def rounded(value: Tensor) -> Tensor:
+    """bf16 of an operand of several products, rounded once, inside `Mixed`; else the value itself."""
+    return value.bfloat16() if Mixed.entered and value.dtype == torch.float32 else value
+
+
+def in_mode(backward: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
+    """For a hand-written backward pass: torch's engine leaves modes, so the current one is entered again."""
+
+    @functools.wraps(backward)
+    def again(*args: Inputs.args, **kwargs: Inputs.kwargs) -> Result:
+        if not Mixed.entered:
+            return backward(*args, **kwargs)
+        with Mixed.entered[-1]:
+            return backward(*args, **kwargs)
+
+    return again
+
+
+# Products of the hand-written forward and backward passes; where torch itself differentiates, only F.linear
+# is replaced.
+MIXED_PRODUCTS = (torch.mm, torch.matmul, torch.addmm, Tensor.addmm_, Tensor.matmul, Tensor.__matmul__)
+
+
+def needs_grad(operands: Sequence[Tensor]) -> bool:
+    """Whether torch would differentiate an operation on these."""
+    return torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
+
+
+# ---- inference in bf16 or int8 -----------------------------------------------------------------------------
+# Inference with matrix products in bf16 or int8; never chosen automatically, and the caller reports the
+# error.
+
+
+REDUCED_PRODUCTS = (torch.mm, torch.addmm, Tensor.addmm_)
+
+
+@runtime_checkable
+class Aligns(Protocol):
+    """A layer that multiplies with a copy of its matrix, see nmt/layers/output/softmax.py."""
+
+    def aligned(self) -> tuple[Tensor, Tensor | None]: ...
+
+
+class Weights(Protocol):
+    """What is asked of a model: see `torch.nn.Module`."""
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def modules(self) -> Iterator[nn.Module]: ...
+
+
+class Reduced(TorchFunctionMode):
+    """`with Reduced("bf16", model):` computes products with the model's matrices in that precision; all else
+    stays fp32.
+
+    bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and of the matrix by its
+    largest value (symmetric, the scales of the input computed each time) and sums in int32.
+    """
+
+    def __init__(self, precision: str, model: Weights) -> None:
+        super().__init__()
+        with torch.no_grad():  # copies that stand for a parameter
+            kept = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]
+        make = {"bf16": bf16_product, "int8": int8_product}[precision]
+        matrices = [
+            p.detach() for p in (*model.parameters(), *kept) if p.dim() == 2 and p.dtype == torch.float32
+        ]
+        self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
+
+    def product(self, matrix: Tensor) -> Callable[[Tensor], Tensor] | None:
+        """x -> x Wᵀ, for a matrix of the model (columns, inner)"""
+        return self.products.get((matrix.data_ptr(), tuple(matrix.shape)))
+
+    def __torch_function__(
+        self,
+        function: Callable[..., object],
+        types: Sequence[type],
+        args: Sequence[Tensor] = (),
+        kwargs: dict[str, Tensor] | None = None,
+    ) -> object:
+        kwargs = kwargs or {}
+        if function is F.linear and (product := self.product(args[1])):
+            bias = args[2] if len(args) > 2 else None
+            result = product(args[0].flatten(0, -2)).view(*args[0].shape[:-1], -1)
+            return result if bias is None else result.add_(bias)
+        if function in REDUCED_PRODUCTS and (product := self.product(args[-1].t())):
+            return deliver_product(function, args, kwargs, product(args[-2]))
+        return function(*args, **kwargs)
+
+
+def enter_all(contexts: Sequence[Reduced]) -> ExitStack:
+    """Several models at once: `with entered(contexts):`"""
+    stack = ExitStack()
+    for one in contexts:
+        stack.enter_context(one)
+    return stack
+
+
+def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """x -> x Wᵀ in bf16"""
+    packed = matrix.bfloat16()
+    return lambda x: F.linear(x.bfloat16(), packed).float()
+
+
+def int8_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    """x -> x Wᵀ in int8"""
+    pad = -matrix.shape[1] % 8  # the kernel wants whole blocks
+    scales = matrix.abs().amax(1).clamp_(min=1e-30) / 127
+    packed = F.pad((matrix / scales[:, None]).round_().to(torch.int8), (0, pad)).t()
+
+    def product(x: Tensor) -> Tensor:
+        steps = x.abs().amax(1, keepdim=True).clamp_(min=1e-30) / 127
+        rounded = F.pad((x / steps).round_().to(torch.int8), (0, pad))
+        # The only int8 product that torch has; it is documented, but private by name.
+        return torch._int_mm(rounded, packed).float().mul_(steps).mul_(scales)
+
+    return product

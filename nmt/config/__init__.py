@@ -1,0 +1,1 @@
+"""Settings: their ranges, and how YAML and JSON become values."""

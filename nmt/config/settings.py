@@ -1,0 +1,170 @@
+"""Fields of configurations: each has its default, range and help text in one place, checked in the same way
+for files, options and Python.
+
+@dataclass
+class SearchConfig:
+    beam: int = number(10, least=1, help="hypotheses kept")
+    normalize: str = choice("length", "none", "gnmt", help="how lengths are compared")  # first: the default
+    model: str = name_in(MODELS, help="which model")  # whatever the dictionary holds when it is checked
+    keep: bool = setting(False, help="keep the list")
+
+check(SearchConfig(beam=0), "search.")    # ConfigError: search.beam: 0 is out of range, expected 1 or more
+"""
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from nmt.errors import ConfigError
+from nmt.io.numbers import LARGEST, shown
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+T = TypeVar("T")
+Config = TypeVar("Config", bound="DataclassInstance")
+
+ALLOWED, HELP = "allowed", "help"  # keys of a field's metadata
+
+# Of a layer; a square matrix of this size is beyond any memory, but its size in bytes is still a number.
+MOST_UNITS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number; None: no bound. `least` and `most` belong to the range, `above` and `below` do
+    not."""
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+    def __contains__(self, value: float) -> bool:
+        return (
+            math.isfinite(value)
+            and (self.least is None or value >= self.least)
+            and (self.most is None or value <= self.most)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+    def __str__(self) -> str:
+        """As messages say it: "1 or more", "0 to 1", "more than 0 and less than 1"."""
+        if self.least is not None and self.most is not None:
+            return f"{in_digits(self.least)} to {in_digits(self.most)}"
+        bounds = (
+            ("{} or more", self.least),
+            ("more than {}", self.above),
+            ("{} or less", self.most),
+            ("less than {}", self.below),
+        )
+        parts = [text.format(in_digits(bound)) for text, bound in bounds if bound is not None]
+        return " and ".join(parts) or "a finite number"
+
+
+def in_digits(value: float) -> str:
+    """1000000, and not 1e+06"""
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
+def number(
+    default: T,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    help: str = "",
+) -> T:
+    """A field of a dataclass: a number, or a list of numbers, and the range of each. `help`: what it means,
+    as --help says it."""
+    metadata = {ALLOWED: Range(least, most, above, below), HELP: help}
+    if isinstance(default, list):
+        return field(default_factory=lambda: cast(T, list(default)), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def choice(default: str, *others: str, help: str = "") -> str:
+    """A field of a dataclass: one of several words, the default first."""
+    return field(default=default, metadata={ALLOWED: (default, *others), HELP: help})
+
+
+def name_in(registry: Mapping[str, object], help: str = "") -> str:
+    """A field of a dataclass: a name in a registry, the first by default. The registry is read whenever a
+    value is checked, so that plugins may add to it."""
+    return field(default=next(iter(registry)), metadata={ALLOWED: registry, HELP: help})
+
+
+def setting(default: T, help: str = "") -> T:
+    """A field of a dataclass without a range: a flag, a text, a list of dataclasses."""
+    if isinstance(default, list):
+        return field(default_factory=lambda: cast(T, list(default)), metadata={HELP: help})
+    return field(default=default, metadata={HELP: help})
+
+
+def problem(item: "Field[object]", value: object) -> str:
+    """What is wrong with the value of a field; empty when nothing is. None is fine where it is the
+    default."""
+    allowed = item.metadata.get(ALLOWED)
+    if value is None and item.default is None:
+        return ""
+    if isinstance(allowed, tuple | Mapping):
+        if value in allowed:
+            return ""
+        return f"{shown(str(value))} is unknown, expected one of {', '.join(map(repr, allowed))}"
+    expects_number = allowed is not None or isinstance(item.default, int | float)
+    for part in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(part, bool) or not isinstance(part, int | float):
+            if expects_number and not isinstance(item.default, bool):
+                return f"{shown(str(part))} is not a number"
+            continue
+        if isinstance(part, int) and not -LARGEST <= part <= LARGEST:
+            return f"{shown(str(part)) if part.bit_length() < 999 else 'it'} is too large for a number"
+        if part not in (allowed or Range()):
+            return f"{in_digits(part)} is out of range, expected {allowed or Range()}"
+    return ""
+
+
+def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
+    """`key: what is wrong` for each value of a dataclass, and of the dataclasses in it, that is out of its
+    range."""
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if sections := sections_of(item.name, value):
+            for name, section in sections:
+                yield from problems(section, f"{prefix}{name}.")
+        elif found := problem(item, value):
+            yield f"{prefix}{item.name}: {found}"
+
+
+def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]]":
+    """The dataclasses that a value is or lists, by their keys: `source`, or `corpora[0]`, `corpora[1]` ..."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return [(name, value)]
+    parts = value if isinstance(value, list) else []
+    return [
+        (f"{name}[{place}]", part)
+        for place, part in enumerate(parts)
+        if is_dataclass(part) and not isinstance(part, type)
+    ]
+
+
+def check(config: "DataclassInstance", prefix: str = "") -> None:
+    """ConfigError for the first value out of its range. `prefix`: what messages put before a key, such as
+    `training.`"""
+    for found in problems(config, prefix):
+        raise ConfigError(found)
+
+
+def changed(config: Config, given: Mapping[str, object]) -> Config:
+    """A configuration with some settings changed by name. TypeError for a name that it does not have."""
+    names = [item.name for item in fields(config)]
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+            raise TypeError(f"unknown setting {name!r}; {hint}")
+    return replace(config, **given)

@@ -1,0 +1,481 @@
+"""Lines in, lines out: strict UTF-8, plain or gzip, `-` for stdin and stdout. Output is written to a file
+beside its target, which is then renamed.
+
+A line ends at `
+` and nowhere else: U+2028, U+0085, form feed, NBSP and a lone `
+` are data. One trailing
+`
+` per line and a byte order mark on line 1 are removed with a warning. Gzip is recognized by the content
+of a file, not by its name.
+"""
+
+import errno
+import gzip
+import io
+import itertools
+import logging
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, cast
+
+from nmt.errors import DataError, UserError
+from nmt.io import numbers
+
+# ---- folders -----------------------------------------------------------------------------------------------
+# The folders above an output: made when it is written, and removed again when it is not.
+
+
+@contextmanager
+def parent_folders(path: str | Path) -> Iterator[None]:
+    """Make the missing folders above a path, and at the end remove those that nothing came into. OSError as
+    `make_parents`."""
+    made = make_parents(path)
+    try:
+        yield
+    finally:
+        remove_empty_folders(made)
+
+
+def make_parents(path: str | Path) -> list[Path]:
+    """Make the missing folders in which a file or folder is to lie; returns them, the innermost first.
+
+    OSError where that cannot be done, and for an absolute path whose first folder does not exist: that is
+    rather a mistyped name (`/hme/ann/out`) than a wish for a new one.
+    """
+    above = list(Path(os.path.abspath(path)).parents)
+    missing = [folder for folder in above if not os.path.lexists(folder)]
+    if missing and len(missing) == len(above) - 1:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(missing[-1]))
+    made: list[Path] = []
+    try:
+        for folder in reversed(missing):
+            with suppress(FileExistsError):  # another process was faster
+                folder.mkdir()
+                made.insert(0, folder)
+    except OSError:
+        remove_empty_folders(made)
+        raise
+    return made
+
+
+def remove_empty_folders(made: Iterable[Path]) -> None:
+    """Remove these folders, the innermost first, as far as nothing is in them."""
+    with suppress(OSError):
+        for folder in made:
+            folder.rmdir()
+
+
+# ---- files -------------------------------------------------------------------------------------------------
+
+
+try:  # unpacks twice as fast as zlib
+    from isal.igzip import IGzipFile as GzipReader
+    from isal.isal_zlib import error as isal_error
+
+    # The stub of isal calls its error an instance.
+    UNPACK_ERRORS = (gzip.BadGzipFile, zlib.error, cast("type[Exception]", isal_error))
+except ImportError:
+    from gzip import GzipFile as GzipReader  # type: ignore[assignment]
+
+    UNPACK_ERRORS = (gzip.BadGzipFile, zlib.error)  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
+
+BUFFER = 1 << 20  # 1 MiB reads make gzip 1.4 times faster than the default 8 kiB
+GZIP_LEVEL = 6
+UNFINISHED = "output"  # the name of an unfinished file in the folder of a job
+SERIAL = itertools.count()  # makes the names of unfinished files unique in this process
+
+
+def name_of(path: str | Path) -> str:
+    """The name of a file in messages: `-` is stdin."""
+    return "<stdin>" if str(path) == "-" else str(path)
+
+
+@contextmanager
+def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """A buffered byte stream of a plain or gzip file, or of stdin.
+
+    DataError when it cannot be opened, or turns out to be a broken gzip file.
+    """
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        stream: BinaryIO = open(path, "rb", buffering=BUFFER)
+    except (OSError, ValueError) as error:  # a name with NUL is a ValueError
+        raise DataError(f"{path}: cannot read: {getattr(error, 'strerror', error)}") from error
+    with stream:
+        try:
+            packed = cast(io.BufferedReader, stream).peek(2)[:2] == b"\x1f\x8b"
+        except OSError as error:  # a directory, or a failing disk
+            raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        if not packed:
+            yield stream
+            return
+        try:
+            with GzipReader(fileobj=stream) as unpacked:  # type: ignore[no-untyped-call]
+                yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, unpacked), BUFFER))
+        except (EOFError, *UNPACK_ERRORS) as error:  # raised in the body of the `with` that reads
+            raise DataError(f"{path}: broken gzip file ({error}); was it copied whole?") from error
+
+
+def read_byte_lines(path: str | Path) -> Iterator[bytes]:
+    """The lines of a file as bytes, each without its `\\n` and otherwise untouched.
+
+    DataError for a file that cannot be read, or is a broken gzip file.
+    """
+    with open_bytes(path) as stream:
+        try:
+            for line in stream:
+                yield line[:-1] if line.endswith(b"\n") else line
+        except UNPACK_ERRORS:
+            raise
+        except OSError as error:
+            raise DataError(f"{name_of(path)}: cannot read: {error.strerror}") from error
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a text file, without their `\\n`.
+
+    DataError, with the line number, for bytes that are not UTF-8 and for a NUL character.
+    """
+    warned = False
+    for number, raw in enumerate(read_byte_lines(path), 1):
+        if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+            log.warning("%s:1: a byte order mark was removed", name_of(path))
+            raw = raw[3:]
+        if raw.endswith(b"\r"):
+            raw = raw[:-1]
+            if not warned:
+                log.warning(
+                    "%s:%d: a carriage return at the end of the line was removed, here and below",
+                    name_of(path),
+                    number,
+                )
+                warned = True
+        yield decode(raw, path, number)
+
+
+def promised_size(header: str, name: str, path: str | Path) -> int:
+    """N of a first line `name size=N`. DataError for any other line."""
+    try:
+        return numbers.count(header.removeprefix(f"{name} size="))
+    except ValueError as error:
+        raise DataError(
+            f"{path}:1: expected '{name} size=N', found {numbers.shown(header)}; is this a "
+            f"{name.rpartition(' ')[2]} of this version?"
+        ) from error
+
+
+def decode(raw: bytes, path: str | Path, number: int) -> str:
+    """One line as text. DataError when it is not UTF-8 or contains NUL."""
+    if b"\0" in raw:
+        raise DataError(
+            f"{name_of(path)}:{number}: NUL character, expected text; is this a binary or UTF-16 file?"
+        )
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name_of(path)}:{number}: byte 0x{raw[error.start]:02x} at column {error.start + 1} is not "
+            "UTF-8; convert the file, e.g. iconv -f latin1 -t utf-8"
+        ) from error
+
+
+def preview(path: str | Path) -> Iterator[str]:
+    """The lines of a regular file, for a check before `read_lines`, to which warnings and their remedies are
+    left. Empty for a stream, which can be read only once."""
+    if str(path) == "-" or not Path(path).is_file():
+        return iter(())
+    return map(decode, read_byte_lines(path), itertools.repeat(path), itertools.count(1))
+
+
+def count_lines(path: str | Path) -> int:
+    """The number of lines of a regular file. DataError for one that is not text."""
+    existing([path])
+    return sum(1 for _ in preview(path))
+
+
+def number_of_lines(*paths: str | Path) -> int:
+    """The lines of regular files in all, counted without a look at them: about a second for a gigabyte. 0,
+    unknown, where one is a stream or cannot be read."""
+    total = 0
+    for path in paths:
+        if str(path) == "-" or not Path(path).is_file():
+            return 0
+        last = b"\n"
+        try:
+            with open_bytes(path) as stream:
+                while block := stream.read(BUFFER):
+                    total, last = total + block.count(b"\n"), block[-1:]
+        except (DataError, OSError):
+            return 0
+        total += last != b"\n"
+    return total
+
+
+def check_text(path: str | Path) -> int:
+    """Read a regular file through once, so that a bad line is reported before hours of work, not after them;
+    returns the number of its lines, 0 for a stream."""
+    return count_lines(path)
+
+
+def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
+    """The lines of files of equal length, side by side.
+
+    DataError names the shorter file and gives both numbers of lines.
+    """
+    streams = [read_lines(path) for path in paths]
+    number = 0
+    while True:
+        rows = [next(stream, None) for stream in streams]
+        if all(row is None for row in rows):
+            return
+        if any(row is None for row in rows):
+            counts = [
+                number + (0 if row is None else 1 + sum(1 for _ in stream))
+                for row, stream in zip(rows, streams, strict=True)
+            ]
+            raise unequal(paths, counts)
+        number += 1
+        yield tuple(row for row in rows if row is not None)
+
+
+def check_parallel(*paths: str | Path) -> int:
+    """Read files through once: DataError for bad text or unequal numbers of lines. Returns the number of
+    lines.
+
+    Where one is a pipe, nothing is read; 0 then.
+    """
+    existing(paths)
+    if not all(Path(path).is_file() for path in paths):
+        return 0
+    counts = [count_lines(path) for path in paths]
+    if len(set(counts)) > 1:
+        raise unequal(paths, counts)
+    return counts[0]
+
+
+def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:
+    """The error for parallel files of unequal length: names the shortest and the longest."""
+    short, long = counts.index(min(counts)), counts.index(max(counts))
+    return DataError(
+        f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; "
+        "parallel files need one line for each line"
+    )
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a tokenized line.
+
+    Only space and tab separate words, as in Moses: NBSP or U+2028 stay inside a word.
+    """
+    return [word for word in line.replace("\t", " ").split(" ") if word]
+
+
+class Output:
+    """An open output, bytes or text, whose failures (a full disk, say) are UserErrors."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self.stream = stream
+        self.name = name
+
+    def write(self, data: bytes | str) -> None:
+        if isinstance(data, str):
+            data = data.encode("utf-8", "backslashreplace")  # names of files may not be UTF-8
+        try:
+            self.stream.write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise cannot_write(self.name, error) from error
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line + "\n")
+
+    def flush(self) -> None:
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise cannot_write(self.name, error) from error
+
+
+def cannot_write(name: str | Path, error: OSError) -> UserError:
+    """The error for an output that cannot be written."""
+    return UserError(f"{name}: cannot write: {error.strerror or error}")
+
+
+class Writing:
+    """`with Writing(path) as out:` writes to a file beside `path` and renames it at the end. Missing folders
+    above it are made. After an error nothing is left behind.
+
+    `-` is stdout. A device or a pipe is written directly. A name that ends in .gz is compressed.
+    """
+
+    def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
+        """`folder`, on the same disk, takes the unfinished file instead. Its name there is always the same,
+        so that killed jobs do not pile up files."""
+        self.path = str(path)
+        self.name = "<stdout>" if self.path == "-" else self.path
+        self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
+        self.direct = self.path == "-" or (
+            os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode)
+        )
+        self.beside = (
+            f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/{UNFINISHED}"
+        )
+
+    def __enter__(self) -> Output:
+        self.made: list[Path] = []
+        try:
+            if self.path == "-":
+                self.file: BinaryIO = sys.stdout.buffer
+            else:
+                self.made = [] if self.direct else make_parents(self.target)
+                self.file = open(self.path if self.direct else self.beside, "wb", buffering=BUFFER)
+        except OSError as error:
+            remove_empty_folders(self.made)
+            raise cannot_write(self.name, error) from error
+        self.top: BinaryIO = self.file
+        if self.path.endswith(".gz"):
+            # no date: same input, same bytes
+            self.top = cast(BinaryIO, gzip.GzipFile("", "wb", GZIP_LEVEL, self.file, mtime=0))
+        return Output(self.top, self.name)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self.top is not self.file:
+                self.top.close()
+            self.file.flush()
+            if not self.direct:
+                os.fsync(self.file.fileno())
+                self.file.close()
+                if kind is None:
+                    os.replace(self.beside, self.target)
+            elif self.path != "-":
+                self.file.close()
+        except BrokenPipeError:
+            raise
+        except OSError as failure:
+            if kind is None:
+                raise cannot_write(self.name, failure) from failure
+        finally:
+            if self.path != "-":
+                with suppress(OSError):
+                    self.file.close()  # on a full disk the first close fails, the second only frees it
+            if not self.direct:
+                Path(self.beside).unlink(missing_ok=True)
+            remove_empty_folders(self.made)
+
+
+def write_text(path: str | Path, lines: Iterable[str]) -> None:
+    """Write a whole text file, each line with its `\\n`, atomically."""
+    with Writing(path) as out:
+        out.write_lines(lines)
+
+
+def existing(paths: Sequence[str | Path]) -> None:
+    """DataError for the first path that does not exist; `-` always does."""
+    for path in paths:
+        if str(path) != "-" and not Path(path).exists():
+            raise DataError(f"{path}: cannot read: No such file or directory")
+
+
+# ---- files of folders that strangers made ------------------------------------------------------------------
+# Files of folders that a stranger may have made: runs, hybrid systems, jobs.
+#
+# A pipe or a device would hang the command or fill the memory, and a link to a file elsewhere would show that
+# file's lines in messages. So files are regular and not larger than their kind can be, and a link that leads
+# out of the folder is followed only where nothing of its target can be shown: to weights, say, and to a file
+# whose checksum the folder knows. A folder may be a link itself.
+
+
+SMALL_FILE = 16 << 20  # bytes of a file that is read whole: JSON, a configuration
+LARGEST_TEXT = 1 << 30  # of a vocabulary, of subwords, of a log
+NOT_REGULAR = "not a regular file (a pipe or a device?)"
+
+
+def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
+    """A regular file, opened for reading; a pipe does not block. OSError for others, and for more than `most`
+    bytes."""
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        check_regular_status(os.fstat(number), most)
+        return open(number, "rb")
+    except OSError as error:
+        os.close(number)
+        error.filename = str(path)
+        raise
+
+
+def check_regular_status(status: os.stat_result, most: int | None) -> None:
+    """OSError for what is no regular file, or larger than `most` bytes."""
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, NOT_REGULAR)
+    if most is not None and status.st_size > most:
+        raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, expected {most:,} at most")
+
+
+def read_small(path: str | Path) -> bytes:
+    """A small file. OSError as `opened`."""
+    with open_regular(path, SMALL_FILE) as stream:
+        return stream.read(SMALL_FILE)
+
+
+def check_regular(path: Path, most: int | None = None, inside: bool = True) -> None:
+    """DataError for a file that is not regular, too large, or `inside` its folder only by name: a link that
+    leads out of it. One that is missing is left to whoever reads it."""
+    try:
+        check_regular_status(path.stat(), most)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    if inside and leads_out(path):
+        raise DataError(f"{path}: a link that leads out of its folder; copy the file itself there (cp -L)")
+
+
+def leads_out(path: Path) -> bool:
+    """Is a file of a folder a link to a file elsewhere?"""
+    folder = os.path.realpath(path.parent)
+    return os.path.commonpath([folder, os.path.realpath(path)]) != folder
+
+
+# ---- lines that a Python program passes --------------------------------------------------------------------
+# Lines that a Python program passes: a str where a list of them is expected would be read as a list of its
+# characters.
+
+
+def check_lines(lines: object, what: str = "lines") -> None:
+    """TypeError for a str where a list of lines is expected."""
+    if isinstance(lines, str):
+        raise TypeError(f"expected a list of {what}, found a str; write [text] for one")
+
+
+def check_pairs(pairs: object) -> None:
+    """TypeError for a str, or one pair of them, where a list of pairs is expected."""
+    if isinstance(pairs, str) or (isinstance(pairs, tuple | list) and any(isinstance(p, str) for p in pairs)):
+        raise TypeError("expected a list of pairs, found a str; write [(source, target)] for one")
+
+
+def check_texts(texts: object, what: str) -> None:
+    """TypeError for a str, or a list of them, where a list of texts is expected, each a list of lines."""
+    if isinstance(texts, str) or (isinstance(texts, tuple | list) and any(isinstance(t, str) for t in texts)):
+        raise TypeError(
+            f"expected a list of {what}, each a list of lines, found a str; write [lines] for one"
+        )

@@ -1,0 +1,205 @@
+"""`manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a truncated file is
+noticed before it does harm.
+
+    {"format": "nmt-manifest 1", "files": {"step-100.pt": [{"size": 4242, "sha256": "..."}], ...}}
+
+A file that is being replaced is listed with its old and its new checksum until it is renamed, so that the
+folder is valid at every moment, whenever a process is killed. Stamps say in the same way whether an input is
+unchanged.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from io import BufferedReader
+from pathlib import Path
+
+from nmt.errors import DataError
+from nmt.io import files
+
+# ---- manifest ----------------------------------------------------------------------------------------------
+# `manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a truncated file is
+# noticed before it does harm.
+#
+#     {"format": "nmt-manifest 1", "files": {"step-100.pt": [{"size": 4242, "sha256": "..."}], ...}}
+#
+# A file that is being replaced is listed with its old and its new checksum until it is renamed, so that the
+# folder is valid at every moment, whenever a process is killed. Stamps say in the same way whether an input
+# is unchanged.
+
+
+FILE = "manifest.json"
+FORMAT = "nmt-manifest 1"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One content of a file: its size in bytes and its checksum."""
+
+    size: int
+    sha256: str
+
+
+Entries = dict[str, list[Entry]]  # the content of a file, and while it is replaced its former content too
+Stamp = dict[str, int | str]  # what an input was: size, time of change (ns), sha256; it can be stored as JSON
+
+
+def digest(path: str | Path) -> str:
+    """The checksum of a file, as the whole project computes it. DataError when it cannot be read."""
+    try:
+        with files.open_regular(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+
+
+def entry(path: Path) -> Entry:
+    """The present content of a file."""
+    found = digest(path)
+    return Entry(path.stat().st_size, found)
+
+
+def read(folder: str | Path) -> Entries | None:
+    """The manifest of a folder; None without one (version 0.5 wrote none). DataError when it is damaged."""
+    path = Path(folder) / FILE
+    try:
+        content = json.loads(files.read_small(path).decode("utf-8"))
+        if content["format"] != FORMAT:
+            raise DataError(
+                f"{path}: format {str(content['format'])[:40]!r}, expected {FORMAT!r}; use the version of "
+                "the toolkit that made it"
+            )
+        return {
+            str(name): [Entry(int(one["size"]), str(one["sha256"])) for one in entries]
+            for name, entries in content["files"].items()
+        }
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path}: damaged manifest; copy the folder again") from error
+
+
+def write(folder: str | Path, names: Iterable[str]) -> None:
+    """The manifest of these files of a folder, as they are now."""
+    save(folder, {name: [entry(Path(folder) / name)] for name in names})
+
+
+def save(folder: str | Path, entries: Entries) -> None:
+    """Write the manifest of a folder."""
+    content = {name: [asdict(one) for one in found] for name, found in sorted(entries.items())}
+    files.write_text(Path(folder) / FILE, [json.dumps({"format": FORMAT, "files": content}, indent=1)])
+
+
+def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] = ()) -> None:
+    """Rename finished files, written under other names on the same disk, to their own names, in this order;
+    forget and remove `drop`.
+
+    At every moment the manifest has a checksum for each file of the folder: until all are renamed it lists
+    the old contents too."""
+    folder, before = Path(folder), read(folder) or {}
+    for part in parts.values():
+        sync(part)
+    after = before | {name: [entry(part)] for name, part in parts.items()}
+    save(folder, after | {name: [*after[name], *before.get(name, [])] for name in parts})
+    try:
+        for name, part in parts.items():
+            os.replace(part, folder / name)
+        forgotten = set(drop)
+        save(folder, {name: found for name, found in after.items() if name not in forgotten})
+        for name in forgotten:
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+
+
+def sync(path: Path) -> None:
+    """Wait until a file is on the disk, not only on its way there."""
+    try:
+        with open(path, "rb") as stream:
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise files.cannot_write(path, error) from error
+
+
+def verify(folder: str | Path, names: Iterable[str]) -> bool:
+    """Are these files as they were written? DataError names the first that is not; False when the folder has
+    no manifest."""
+    entries = read(folder)
+    if entries is None:
+        return False
+    for name in names:
+        with opened(folder, name, entries):
+            pass
+    return True
+
+
+def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedReader:
+    """A file opened for reading, its content checked: the caller reads what was checked, even if another file
+    gets the name meanwhile."""
+    path = Path(folder) / name
+    listed = entries is not None and name in entries
+    try:
+        stream = files.open_regular(path)
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{path}: not there{f', but {FILE} lists it' if listed else ''}; was the folder copied whole?"
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    if entries is None:
+        return stream
+    try:
+        if not listed:
+            raise DataError(
+                f"{path}: not in {FILE} of its folder; was it put there by hand? Restore the folder from a "
+                "copy"
+            )
+        sizes, digests = {one.size for one in entries[name]}, {one.sha256 for one in entries[name]}
+        if (
+            os.fstat(stream.fileno()).st_size not in sizes
+            or hashlib.file_digest(stream, "sha256").hexdigest() not in digests
+        ):
+            raise DataError(f"{path}: damaged: size or checksum is not the one in {FILE}; copy it again")
+        stream.seek(0)
+    except OSError as error:  # a directory of that name, or a failing disk
+        stream.close()
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    except DataError:
+        stream.close()
+        raise
+    return stream
+
+
+def stamp(path: str | Path) -> Stamp:
+    """What an input is now."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": digest(path)}
+
+
+def unchanged(path: str | Path, before: Mapping[str, object]) -> bool:
+    """Does an input still have the content of its stamp? It is read only when its time of change differs.
+    DataError when it is gone."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    if status.st_size != before.get("size"):
+        return False
+    return status.st_mtime_ns == before.get("time") or digest(path) == before.get("sha256")
+
+
+# ---- digests -----------------------------------------------------------------------------------------------
+# Short digests, by which equal texts are found.
+
+
+def digest64(text: bytes) -> bytes:
+    """8 bytes: among 100 million texts the chance that any two of them collide is 0.03%."""
+    return blake2b(text, digest_size=8).digest()

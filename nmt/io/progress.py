@@ -1,0 +1,167 @@
+"""How far a long job has come: a bar on a terminal, a line a minute in the log."""
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Total = int | Callable[[], int]  # 0: unknown. A function is called only once the total is to be shown
+
+EVERY = 60.0  # seconds between lines
+DRAW = 0.1  # seconds between two states of the bar
+FORETOLD = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"  # where the rate does not say what is left
+MOST = 256  # units that may pass before the clock is read again
+
+
+class Progress:
+    """`with Progress(total, "pairs") as progress: progress.add(n)`; a job that may have been resumed calls
+    `reach` instead."""
+
+    def __init__(
+        self,
+        total: Total | None,
+        unit: str,
+        visible: bool = False,
+        title: str = "",
+        opening: str = "",
+        left: Callable[[], float] | None = None,
+    ) -> None:
+        """`total` None: the first call of `reach` says. `visible`: as a bar on stderr, which is a terminal.
+        `title`: what is going on. `opening`: a line for the log when the work begins, after all that may be
+        refused. `left`: seconds to the end, from a caller who knows better than the rate so far tells."""
+        self.unit, self.visible, self.title, self.opening = unit, visible, title, opening
+        self.left = left
+        self.total: Total = 0
+        self.done = self.given = 0
+        self.begun = False
+        self.note: Callable[[], str] | None = None  # what the bar and the log say at the end of their line
+        self.bar: tqdm[NoReturn] | None = None
+        if total is not None:
+            self.begin(0, total)
+
+    def begin(self, done: int, total: Total) -> None:
+        """Start the clock, and the bar."""
+        self.begun, self.total = True, total
+        if self.opening:
+            log.info("%s", self.opening)
+        self.start = self.logged = self.looked = time.monotonic()
+        self.done = self.given = self.seen = done
+        self.step, self.due = 1, done + 1
+        if self.visible:
+            from tqdm import tqdm
+
+            self.bar = tqdm(
+                desc=self.title or None,
+                total=self.known_total() or None,
+                initial=done,
+                unit=f" {self.unit}",
+                file=sys.stderr,
+                leave=False,
+                smoothing=0.1,
+                mininterval=0,
+                miniters=0,
+                bar_format=FORETOLD if self.left else None,
+            )
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def reach(self, done: int, total: int) -> None:
+        """So much is done. The first call says what an earlier start has done: no part of the rate."""
+        if not self.begun:
+            self.begin(done, total)
+        if total != self.total:  # known only now
+            self.total = total
+            if self.bar is not None:
+                self.bar.total = total
+        self.add(done - self.done)
+
+    def add(self, count: int) -> None:
+        """More is done."""
+        self.done += count
+        if self.done >= self.due:
+            self.look()
+
+    def skip(self, count: int) -> None:
+        """More was done by an earlier start: no part of the rate."""
+        self.given += count
+        self.add(count)
+
+    def over(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, each counted once whoever asked for it comes back for the next."""
+        for item in items:
+            yield item
+            self.add(1)
+
+    def look(self) -> None:
+        """Read the clock; draw the bar, write a line."""
+        now = time.monotonic()
+        passed = now - self.looked
+        if self.bar is not None and (passed >= DRAW or self.done == self.total):
+            if self.note:
+                self.bar.set_postfix_str(self.note(), refresh=False)
+            elif self.left:
+                self.bar.set_postfix_str(f"about {duration(self.left())} left", refresh=False)
+            self.bar.update(self.done - self.bar.n)
+        if now - self.logged >= EVERY:
+            self.logged = now
+            if log.isEnabledFor(logging.INFO):
+                log.info("%s", self.line(), extra={"on_bar": self.bar is not None})
+        # The clock is read about twice while the bar stays as it is.
+        step = (self.done - self.seen) * DRAW / 2 / passed if passed > 0 else MOST
+        self.step = max(1, min(int(step), 2 * self.step, MOST))
+        self.due = self.done + self.step
+        if passed >= DRAW:
+            self.looked, self.seen = now, self.done
+
+    def known_total(self) -> int:
+        """The total as a number; 0: unknown."""
+        if not isinstance(self.total, int):
+            self.total = self.total()
+        return self.total
+
+    @property
+    def rate(self) -> float:
+        """Units a second since this start."""
+        return (self.done - self.given) / max(1e-9, time.monotonic() - self.start)
+
+    def line(self) -> str:
+        """As the log has it."""
+        title = f"{self.title}: " if self.title else ""
+        total, rate = self.known_total(), self.rate
+        if self.left:
+            return f"{title}{100 * self.done / max(1, total):.0f}%, about {duration(self.left())} left"
+        if not total:
+            return f"{title}{self.done:,} {self.unit}, {rate_of(rate)}"
+        left = f", {rate_of(rate)}, {duration(max(0, total - self.done) / rate)} left" if rate > 0 else ""
+        note = self.note() if self.note else ""
+        return f"{title}{self.done:,} of {total:,} {self.unit}{left}{note and f'; {note}'}"
+
+
+def rate_of(rate: float) -> str:
+    """Units a second in words: 1,234 a second, 3.5 a second; slow ones by the minute or hour."""
+    factor, name = next(
+        ((factor, name) for factor, name in ((1, "a second"), (60, "a minute")) if rate * factor >= 1),
+        (3600, "an hour"),
+    )
+    value = rate * factor
+    return f"{value:,.0f} {name}" if value >= 9.95 else f"{value:.1f} {name}"
+
+
+def duration(seconds: float) -> str:
+    """75 -> 1 min 15 s"""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

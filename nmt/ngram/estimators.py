@@ -1,0 +1,403 @@
+"""Estimators of n-gram models: interpolated modified Kneser-Ney, Katz back-off, stupid back-off, add-k, and
+KenLM's lmplz."""
+
+import logging
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.config import settings
+from nmt.config.settings import number, setting
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.io import files
+from nmt.ngram.arpa import Floats, Ints, NgramModel, NgramOrder
+from nmt.ngram.counting import Counted, count_ngrams, finish_model, log10_of, numbered
+
+# ---- kneser ney --------------------------------------------------------------------------------------------
+# Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
+#
+# All n-grams are held in memory as arrays, about `BYTES` bytes per word and order: a hundred million words at
+# order 5 take 30 GB. For larger text use lmplz, which writes the same files.
+
+
+log = logging.getLogger(__name__)
+
+BYTES_PER_NGRAM = 60  # of memory, for each word and order
+FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # discounts of lmplz --discount_fallback
+
+
+@dataclass
+class KneserNeyConfig:
+    """How a Kneser-Ney model is estimated: the options of nmt-ngram, which are those of lmplz."""
+
+    order: int = number(
+        5, least=1, most=20, help="length of the longest n-grams"
+    )  # KenLM is built for up to 6
+    prune: tuple[int, ...] = number(
+        (0,),
+        least=0,
+        help="drop n-grams that occur at most N times, one N for each order; the last N holds for all longer "
+        "ones",
+    )
+    interpolate_unigrams: bool = setting(
+        True, help="unigrams share mass with all words, <unk> included; else <unk> alone gets it, as in SRILM"
+    )
+    discount_fallback: tuple[float, ...] = number(
+        (),
+        least=0,
+        most=3,
+        help="discounts D1, D2, D3+ where there is too little text for them; without D: 0.5 1 1.5",
+    )
+    skip_symbols: bool = setting(False, help="remove <s> and </s> from the text instead of refusing it")
+
+    def check(self) -> None:
+        """ConfigError for a value out of range."""
+        settings.check(self, "--")
+        if (
+            not self.prune
+            or self.prune[0] != 0
+            or list(self.prune) != sorted(self.prune)
+            or len(self.prune) > self.order
+        ):
+            raise ConfigError(
+                f"--prune {' '.join(map(str, self.prune))}: expected at most {self.order} non-decreasing "
+                "numbers, the first of them 0"
+            )
+        if self.discount_fallback and (
+            len(self.discount_fallback) != 3
+            or any(not 0 <= d <= k for k, d in enumerate(self.discount_fallback, 1))
+        ):
+            raise ConfigError("--discount-fallback: expected three discounts, at most 1, 2 and 3")
+
+    def threshold(self, n: int) -> int:
+        """n-grams of this order that occur at most this often are dropped."""
+        return self.prune[min(n, len(self.prune)) - 1]
+
+
+def estimate_kneser_ney(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> NgramModel:
+    """The model of some sentences. DataError for an empty corpus, or one too small to have discounts."""
+    config.check()
+    text = numbered(sentences, config.skip_symbols)
+    return kneser_ney_model(text.words, count_ngrams(text, config.order), config)
+
+
+def kneser_ney_model(vocabulary: list[str], counted: list[Counted], config: KneserNeyConfig) -> NgramModel:
+    """The model of counts. DataError for too few to have discounts."""
+    levels: list[NgramOrder] = []
+    gammas: list[Floats] = []
+    rows: list[Ints] = []  # of each order, the n-grams that are not pruned
+    lower = np.zeros(0)
+    for n, here in enumerate(counted, 1):
+        adjusted = adjust(here, counted[n] if n < config.order else None)
+        words = np.ones(len(adjusted), bool)
+        if n == 1:
+            words[:2] = adjusted[0] > 0, False  # <s> follows nothing; <unk> only where the text has it
+            adjusted[~words] = 0
+        discounts = discounts_of(adjusted[words], n, config.discount_fallback)
+        kept = (here.raw > config.threshold(n)) | (n == 1)
+        probs, gamma, lower = interpolate(here, adjusted, discounts, kept, lower, n, len(vocabulary), config)
+        gammas.append(gamma)
+        log10 = log10_of(probs)
+        if n == 1:
+            log10[1] = 0.0  # <s>, as lmplz writes it
+        levels.append(NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10))))
+        rows.append(np.flatnonzero(kept))
+    return finish_model(vocabulary, levels, gammas, rows)
+
+
+def adjust(here: Counted, above: Counted | None) -> Ints:
+    """Adjusted counts, (M,): of the highest order how often an n-gram occurs; of others after how many
+    different words, or how often where nothing can precede it."""
+    if above is None:
+        return here.raw.copy()
+    return np.where(here.begins, here.raw, np.bincount(above.suffix, minlength=len(here.raw)))
+
+
+def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
+    """0, D1, D2 and D3+ from the counts of counts. DataError where these are too few, unless there is a
+    fallback."""
+    t = [int(np.count_nonzero(counts == k)) for k in range(5)]
+    if all(t[1:4]):
+        y = t[1] / (t[1] + 2 * t[2])
+        found = [k - (k + 1) * y * t[k + 1] / t[k] for k in (1, 2, 3)]
+        if all(0 <= d <= k for k, d in enumerate(found, 1)):
+            return np.array([0.0, *found])
+        problem = f"discounts of {n}-grams are out of range ({', '.join(f'{d:.3g}' for d in found)})"
+    else:
+        missing = ("once", "twice", "three times")[[bool(k) for k in t[1:4]].index(False)]
+        problem = f"no {n}-gram occurs {missing}, which discounts need"
+    if not fallback:
+        raise DataError(
+            f"too little text: {problem}; --discount-fallback takes "
+            f"{', '.join(map(str, FALLBACK_DISCOUNTS))} instead"
+        )
+    log.warning("%s: taking %s", problem, ", ".join(f"{d:g}" for d in fallback))
+    return np.array([0.0, *fallback])
+
+
+def interpolate(
+    here: Counted,
+    adjusted: Ints,
+    discounts: Floats,
+    kept: NDArray[np.bool_],
+    lower: Floats,
+    n: int,
+    V: int,
+    config: KneserNeyConfig,
+) -> tuple[Floats, Floats, Floats]:
+    """p of each n-gram, (M,), the weight of the lower order after each context, and p of all n-grams, pruned
+    ones included.
+
+    p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is what the discounts and the pruned n-grams
+    leave.
+    """
+    parent = here.parents
+    contexts = int(parent.max(initial=-1)) + 1
+    taken = np.where(kept, discounts[np.minimum(adjusted, 3)], adjusted)
+    total = np.maximum(np.bincount(parent, adjusted, contexts), 1)
+    gamma = np.bincount(parent, taken, contexts) / total
+    if n > 1:
+        below = lower[here.suffix]
+    else:
+        below = (
+            np.where(np.arange(V) == 1, 0.0, 1 / (V - 1))
+            if config.interpolate_unigrams
+            else np.where(np.arange(V) == 0, 1.0, 0.0)
+        )
+    probs = (adjusted - taken) / total[parent] + gamma[parent] * below
+    return probs, gamma, probs
+
+
+# ---- smoothing ---------------------------------------------------------------------------------------------
+# Other estimates from counts than Kneser-Ney's: Katz back-off, stupid back-off, add-k. All of them are
+# written as ARPA files.
+#
+# c counts, h a context, h' the context without its first word, V words that can follow (with <unk> and </s>,
+# without <s>). Arrays are of the M n-grams of one length.
+
+
+NOTHING = 1e-12  # mass below which a context leaves nothing to its lower order
+BOS_ID = 1
+
+
+@dataclass
+class SmoothingConfig(KneserNeyConfig):
+    """How a model is estimated: what all estimators have in common, and the options of these."""
+
+    katz_cutoff: int = number(5, least=2, most=100, help="katz: counts above this are not discounted")
+    backoff_factor: float = number(
+        0.4, above=0, most=1, help="stupid-backoff: factor of each step to a shorter context"
+    )
+    add: float = number(1.0, above=0, help="add-k: what is added to each count; 1 is Laplace's rule")
+
+
+@dataclass
+class Estimate:
+    """log10 p of each n-gram, order by order, and the weight of the lower order after each context of one
+    word less."""
+
+    log10: list[Floats]
+    gammas: list[Floats]
+
+
+Estimator = Callable[[list[Counted], SmoothingConfig], Estimate]
+
+
+def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfig, kind: str) -> NgramModel:
+    """The model of some sentences by one of ESTIMATORS. DataError for an empty corpus, or one too small for
+    Good-Turing's discounts."""
+    settings.check(config, "--")
+    text = numbered(sentences, config.skip_symbols)
+    return smoothed_model(text.words, count_ngrams(text, config.order), config, kind)
+
+
+def smoothed_model(
+    vocabulary: list[str], counted: list[Counted], config: SmoothingConfig, kind: str
+) -> NgramModel:
+    """The model of counts."""
+    found = ESTIMATORS[kind](counted, config)
+    found.log10[0][BOS_ID] = 0.0  # <s>, as lmplz writes it
+    levels = [
+        NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10)))
+        for here, log10 in zip(counted, found.log10, strict=True)
+    ]
+    rows = [np.arange(len(here.keys)) for here in counted]
+    return finish_model(vocabulary, levels, found.gammas, rows)
+
+
+def counts_of(here: Counted, n: int) -> tuple[Ints, Ints, Floats]:
+    """The counts of the n-grams (M,), their contexts as nodes of the order below (M,), and c(h ·) of each
+    context. <s> follows nothing, so that its unigram counts 0."""
+    raw = here.raw.copy()
+    if n == 1:
+        raw[BOS_ID] = 0
+    parent = here.parents
+    return raw, parent, np.bincount(parent, raw).astype(np.float64)
+
+
+# ---- Katz --------------------------------------------------------------------------------------------------
+
+
+def katz(counted: list[Counted], config: SmoothingConfig) -> Estimate:
+    """Back-off by Katz (1987): p(w | h) = d c(hw) / c(h) of an n-gram that was seen, α(h) p(w | h') of
+    others, where α(h) makes the sum 1. d is Good-Turing's discount of counts up to `katz_cutoff`. A context
+    whose counts are all above it counts one word more than it has, as in SRILM, so that something is left.
+    What the unigrams leave is that of <unk>."""
+    found, lower = Estimate([], []), np.zeros(0)
+    for n, here in enumerate(counted, 1):
+        raw, parent, total = counts_of(here, n)
+        probs = discounted(raw, n, config) / total[parent]
+        seen = np.bincount(parent, probs)
+        probs *= np.where(seen > 1 - NOTHING, total / (total + 1), 1.0)[parent]
+        seen = np.bincount(parent, probs)
+        if n == 1:
+            probs[0] += 1 - seen[0]
+            found.gammas.append(np.zeros(1))
+        else:
+            left = 1 - np.bincount(parent, lower[here.suffix])  # of the lower order, for words not seen here
+            none = left < NOTHING
+            probs /= np.where(none, seen, 1.0)[parent]
+            found.gammas.append(np.where(none, 0.0, (1 - seen) / np.where(none, 1.0, left)))
+        found.log10.append(log10_of(probs))
+        lower = probs
+    return found
+
+
+def discounted(counts: Ints, n: int, config: SmoothingConfig) -> Floats:
+    """Counts less what Good-Turing's estimate takes from them, or with --discount-fallback, where there is
+    too little text, less absolute discounts."""
+    occurring, kept = counts[counts > 0], counts.astype(np.float64)
+    if not len(occurring):
+        return kept
+    for cutoff in range(config.katz_cutoff, 1, -1):
+        factors = good_turing(occurring, cutoff)
+        if factors is not None:
+            if cutoff < config.katz_cutoff:
+                log.warning("%d-grams: counts above %d are not discounted", n, cutoff)
+            return kept * factors[np.minimum(counts, cutoff + 1)]
+    if not config.discount_fallback:
+        if n == 1:  # a vocabulary without rare words
+            log.warning("1-grams: counts are not discounted, too few words are rare")
+            return kept
+        raise DataError(
+            f"too little text for Good-Turing's discounts of {n}-grams; --discount-fallback subtracts "
+            f"{', '.join(map(str, FALLBACK_DISCOUNTS))} instead, --estimator add-k needs none"
+        )
+    log.warning("%d-grams: subtracting %s", n, ", ".join(f"{d:g}" for d in config.discount_fallback))
+    taken: Floats = np.array([0.0, *config.discount_fallback])
+    return kept - taken[np.minimum(counts, 3)]
+
+
+def good_turing(counts: Ints, cutoff: int) -> Floats | None:
+    """Discount factors of the counts 0 .. cutoff + 1, the last one 1, or None where they are not between 0
+    and 1:  d_r = (r* / r - A) / (1 - A),  r* = (r + 1) t_{r+1} / t_r,  A = (cutoff + 1) t_{cutoff+1} / t_1,
+    where t_r n-grams occur r times."""
+    t = np.bincount(np.minimum(counts, cutoff + 2), minlength=cutoff + 3).astype(np.float64)
+    if not t[1 : cutoff + 2].all():
+        return None
+    r = np.arange(1, cutoff + 1)
+    above = (cutoff + 1) * t[cutoff + 1] / t[1]
+    if above == 1:
+        return None
+    factors = ((r + 1) * t[r + 1] / t[r] / r - above) / (1 - above)
+    found: Floats = np.array([1.0, *factors, 1.0])
+    return found if ((found > 0) & (found <= 1)).all() else None
+
+
+# ---- without discounts -------------------------------------------------------------------------------------
+
+
+def stupid_backoff(counted: list[Counted], config: SmoothingConfig) -> Estimate:
+    """Scores of Brants et al. (2007): c(hw) / c(h) of an n-gram that was seen, else `backoff_factor` times
+    the score after h'. They do not sum to 1. A context that the text does not have costs nothing, since ARPA
+    files have no weight for it; the unknown word has p = 0 unless the text has it."""
+    found = Estimate([], [np.zeros(1)])
+    for n, here in enumerate(counted, 1):
+        raw, parent, total = counts_of(here, n)
+        found.log10.append(log10_of(raw / total[parent]))
+        found.gammas.append(np.full(len(raw), config.backoff_factor))
+    return found
+
+
+def add_k(counted: list[Counted], config: SmoothingConfig) -> Estimate:
+    """p(w | h) = (c(hw) + k) / (c(h) + k V), of the highest order alone, or of the order that fits behind the
+    beginning of a sentence. Unseen n-grams back off to 1 / V with weight k V / (c(h) + k V), which is the
+    same rule, so that shorter n-grams are all written as 1 / V."""
+    V, order = len(counted[0].keys) - 1, len(counted)
+    found = Estimate([], [np.zeros(1)])
+    contexts_count = np.zeros(1, bool)  # is a context of the order below one that words are predicted from?
+    for n, here in enumerate(counted, 1):
+        raw, parent, total = counts_of(here, n)
+        full = contexts_count if n > 1 else np.array([order == 1])
+        probs = np.where(full[parent], (raw + config.add) / (total + config.add * V)[parent], 1 / V)
+        if n > 1:
+            weight = config.add * V / (total + config.add * V)
+            found.gammas.append(np.where(full[: len(weight)], weight, 1.0))
+        found.log10.append(log10_of(probs))
+        contexts_count = here.begins | (n == order - 1)
+    return found
+
+
+ESTIMATORS: dict[str, Estimator] = {"katz": katz, "stupid-backoff": stupid_backoff, "add-k": add_k}
+
+
+# ---- lmplz -------------------------------------------------------------------------------------------------
+# KenLM's own estimator, where it is installed. It works on disk, so text may be larger than memory.
+
+
+def find_lmplz() -> str | None:
+    """The program on the PATH, None where there is none."""
+    return shutil.which("lmplz")
+
+
+def lmplz_arguments(program: str, config: KneserNeyConfig, memory: float, folder: str) -> list[str]:
+    """The command line for the same model. `memory`: bytes; `folder`: for temporary files."""
+    found = [
+        program,
+        "--order",
+        str(config.order),
+        "--memory",
+        f"{int(memory / 1e6)}M",
+        "--temp_prefix",
+        f"{folder}/",
+        "--prune",
+        *map(str, config.prune),
+    ]
+    found += ["--interpolate_unigrams", str(int(config.interpolate_unigrams))]
+    if config.discount_fallback:
+        found += [
+            "--discount_fallback",
+            *([] if config.discount_fallback == FALLBACK_DISCOUNTS else map(str, config.discount_fallback)),
+        ]
+    return found + (["--skip_symbols"] if config.skip_symbols else [])
+
+
+def estimate_with_lmplz(text: str, output: str, config: KneserNeyConfig, memory: float) -> None:
+    """Write the ARPA file. ConfigError where lmplz is not installed, UserError with its last line where it
+    fails."""
+    program = find_lmplz()
+    if not program:
+        raise ConfigError(
+            "--estimator lmplz: there is no lmplz on the PATH; install KenLM, or use --estimator own"
+        )
+    beside = None if output == "-" else Path(output).resolve().parent
+    with files.parent_folders(output), tempfile.TemporaryDirectory(dir=beside) as folder:
+        plain, arpa = f"{folder}/text", f"{folder}/lm.arpa"
+        with files.Writing(plain) as out:
+            out.write_lines(files.read_lines(text))
+        done = subprocess.run(
+            [*lmplz_arguments(program, config, memory, folder), "--text", plain, "--arpa", arpa],
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode:
+            last = [line for line in done.stderr.decode(errors="replace").split("\n") if line.strip()]
+            raise UserError(f"lmplz failed: {last[-1].strip() if last else f'exit status {done.returncode}'}")
+        with files.Writing(output) as out:
+            out.write_lines(files.read_lines(arpa))

@@ -1,0 +1,154 @@
+"""Training in bf16: other numbers than fp32, but nearly the same gradients."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.compute.precision import Mixed, Reduced, check_precision, deliver_product, enter_all
+from nmt.data.batches import make_batch
+from nmt.errors import ConfigError
+from nmt.models.config import RNNConfig
+from nmt.models.rnn.translator import Translator
+from tests.nmt.models.options import with_options
+
+# ---- test mixed --------------------------------------------------------------------------------------------
+# Training in bf16: other numbers than fp32, but nearly the same gradients.
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"encoder": "birnn", "attention": 64}, {"cell": "lstm"}, {"encoder": "grconv"}, {"decoder_layers": 2}],
+    ids=str,
+)
+def test_mixed_gradients_are_those_of_fp32_up_to_rounding(options: dict[str, object]) -> None:
+    """The loss to 1%, the direction of every gradient to a cosine of .99; and forward and backward passes
+    really compute differently."""
+    torch.manual_seed(0)
+    config = RNNConfig(embedding=64, hidden=96, maxout=48, init="glorot", bias=True)
+    model = Translator(with_options(config, options), 400, 500)
+    batch = make_batch(
+        [[3 + n % 90, 7, 8 + n] for n in range(40)], [[5 + n, 9, 11, 3 + n % 7] for n in range(40)]
+    )
+    results = []
+    for mode in (nullcontext(), Mixed()):
+        model.zero_grad()
+        with mode:
+            loss = model.loss(batch)
+            torch.autograd.backward(loss)
+        grads = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        results.append((float(loss.detach()), [grad.clone() for grad in grads]))
+    assert results[1][0] == pytest.approx(results[0][0], rel=0.01) and results[1][0] != results[0][0]
+    for (name, _), exact, rounded in zip(model.named_parameters(), results[0][1], results[1][1], strict=True):
+        if exact.norm() > 1e-6:
+            assert torch.cosine_similarity(exact.flatten(), rounded.flatten(), 0) > 0.99, name
+    changed = {
+        name
+        for (name, _), exact, rounded in zip(
+            model.named_parameters(), results[0][1], results[1][1], strict=True
+        )
+        if not torch.equal(exact, rounded)
+    }
+    assert "decoder.cell.recurrent" in changed  # a gradient of a hand-written backward pass
+    assert Mixed.entered == []
+
+
+def test_recurrent_gradients_are_made_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside backward the mode is entered again: its products are asked for there too."""
+    torch.manual_seed(0)
+    model = Translator(RNNConfig(embedding=64, hidden=128, maxout=48, init="glorot"), 90, 90)
+    batch = make_batch([[3 + n, 7, 8] for n in range(64)], [[5 + n % 80, 9, 11] for n in range(64)])
+    shapes: set[tuple[int, ...]] = set()
+    product = Mixed.product
+
+    def noted(self: Mixed, a: Tensor, b: Tensor) -> Tensor:
+        shapes.add((*a.shape, *b.shape))
+        return product(self, a, b)
+
+    monkeypatch.setattr(Mixed, "product", noted)
+    with Mixed():
+        loss = model.loss(batch)
+        shapes.clear()
+        torch.autograd.backward(loss)
+    assert (64, 256, 256, 128) in shapes  # dz and dr times U_z, U_r, for the 64 sentences of a step
+
+
+def test_bf16_is_refused_where_the_processor_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.compute.precision.processor_flags", lambda: {"avx2", "avx512f"})
+    with pytest.raises(ConfigError, match="bf16 needs a processor with avx512_bf16"):
+        check_precision("bf16", "cpu")
+    check_precision("fp32", "cpu")
+    monkeypatch.setattr("nmt.compute.precision.processor_flags", lambda: {"avx512_bf16"})
+    check_precision("bf16", "cpu")
+    with pytest.raises(ConfigError, match="expected one of fp32, bf16"):
+        check_precision("fp16", "cpu")
+
+
+# ---- test products -----------------------------------------------------------------------------------------
+# What is left of an intercepted product: torch's own results, in place and with out=.
+
+
+A, B = torch.arange(6.0).reshape(2, 3), torch.arange(12.0).reshape(3, 4)
+SUMMAND = torch.full((2, 4), 0.5)
+
+
+@pytest.mark.parametrize(("function", "given"), [(torch.mm, (A, B)), (torch.addmm, (SUMMAND, A, B))])
+@pytest.mark.parametrize("target", [False, True])
+def test_as_torch_does(function: Callable[..., Tensor], given: tuple[Tensor, ...], target: bool) -> None:
+    expected = function(*given)
+    out = torch.zeros(2, 4)
+    found = deliver_product(function, given, {"out": out} if target else {}, A @ B)
+    assert torch.equal(found, expected) and (found is out) == target
+    assert torch.equal(out, expected) or not target
+    assert (SUMMAND == 0.5).all()
+
+
+def test_in_place() -> None:
+    ours, theirs = SUMMAND.clone(), SUMMAND.clone()
+    assert deliver_product(Tensor.addmm_, (ours, A, B), {}, A @ B) is ours
+    assert torch.equal(ours, theirs.addmm_(A, B))
+
+
+# ---- test reduced ------------------------------------------------------------------------------------------
+# Products in bf16 and int8: a small error, and only inside.
+
+
+@pytest.mark.parametrize(("precision", "least", "most"), [("bf16", 1e-4, 0.05), ("int8", 1e-4, 0.2)])
+def test_reduced_products_err_a_little_and_only_inside(precision: str, least: float, most: float) -> None:
+    torch.manual_seed(1)
+    layer = torch.nn.Linear(100, 60)
+    x, other = torch.randn(20, 100), torch.randn(100, 60)
+    with torch.no_grad():
+        whole = torch.addmm(layer.bias, x, layer.weight.t())
+        exact = [
+            torch.nn.functional.linear(x, layer.weight, layer.bias),
+            torch.mm(x, layer.weight.t()),
+            whole,
+            whole + 1,
+        ]
+        with Reduced(precision, layer):
+            out = torch.empty(20, 60)
+            torch.mm(x, layer.weight.t(), out=out)
+            found = [
+                torch.nn.functional.linear(x, layer.weight, layer.bias),
+                out,
+                torch.addmm(layer.bias, x, layer.weight.t()),
+            ]
+            found.append((layer.bias + torch.ones(20, 60)).addmm_(x, layer.weight.t()))
+            assert torch.equal(torch.mm(x, other), x @ other)  # not a matrix of the model
+        for a, b in zip(exact, found, strict=True):
+            assert least < float((a - b).abs().max()) < most
+        assert torch.equal(torch.mm(x, layer.weight.t()), exact[1])
+
+
+def test_models_that_are_entered_together() -> None:
+    layers = [torch.nn.Linear(8, 8) for _ in range(2)]
+    x = torch.randn(3, 8)
+    with torch.no_grad():
+        exact = [layer(x) for layer in layers]
+        with enter_all([Reduced("int8", layer) for layer in layers]):
+            assert not any(torch.equal(layer(x), y) for layer, y in zip(layers, exact, strict=True))
+        with enter_all([]):
+            assert all(torch.equal(layer(x), y) for layer, y in zip(layers, exact, strict=True))

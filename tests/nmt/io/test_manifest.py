@@ -1,0 +1,154 @@
+"""Every file of a folder has a checksum at every moment, and no other content passes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import DataError
+from nmt.io import manifest
+from nmt.io.manifest import digest64
+
+# ---- test manifest -----------------------------------------------------------------------------------------
+# Every file of a folder has a checksum at every moment, and no other content passes.
+
+
+def publish(folder: Path, content: dict[str, bytes], drop: tuple[str, ...] = ()) -> None:
+    for name, data in content.items():
+        (folder / f"{name}.part").write_bytes(data)
+    manifest.publish(folder, {name: folder / f"{name}.part" for name in content}, drop)
+
+
+def test_each_flipped_bit_cut_and_absence_is_seen(tmp_path: Path) -> None:
+    data = bytes(range(40))
+    publish(tmp_path, {"a": data, "b": b"other"})
+    assert manifest.verify(tmp_path, ["a", "b"])
+    for place in range(len(data)):
+        (tmp_path / "a").write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(DataError, match=r"a: damaged: size or checksum"):
+            manifest.verify(tmp_path, ["a"])
+        (tmp_path / "a").write_bytes(data[:place])
+        with pytest.raises(DataError, match="damaged"):
+            manifest.verify(tmp_path, ["a"])
+    assert manifest.verify(tmp_path, ["b"])
+    (tmp_path / "a").unlink()
+    with pytest.raises(DataError, match=r"a: not there, but manifest\.json lists it"):
+        manifest.verify(tmp_path, ["a"])
+    (tmp_path / "stranger").write_bytes(b"x")
+    with pytest.raises(DataError, match=r"stranger: not in manifest\.json"):
+        manifest.verify(tmp_path, ["stranger"])
+
+
+def test_without_a_manifest_nothing_is_known(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    assert manifest.read(tmp_path) is None and not manifest.verify(tmp_path, ["a"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "5",
+        '{"format": 1}',
+        '{"format": "nmt-manifest 1", "files": 3}',
+        "[" * 5000,
+        '{"format": "nmt-manifest 1"}',
+    ],
+)
+def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(DataError, match=r"manifest\.json: "):
+        manifest.read(tmp_path)
+
+
+def test_what_is_read_is_what_was_checked(tmp_path: Path) -> None:
+    """The name may be given to another file between check and reading."""
+    publish(tmp_path, {"a": b"old"})
+    with manifest.opened(tmp_path, "a", manifest.read(tmp_path)) as stream:
+        publish(tmp_path, {"a": b"new"})
+        assert stream.read() == b"old"
+    assert (tmp_path / "a").read_bytes() == b"new" and manifest.verify(tmp_path, ["a"])
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from nmt.io import manifest
+
+folder, moment, parts, drop = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(), sys.argv[4].split()
+calls = iter(range(1000))
+def watched(real):
+    def call(*args, **kwargs):
+        if next(calls) == moment:
+            os._exit(9)
+        real(*args, **kwargs)
+    return call
+os.replace, Path.unlink = watched(os.replace), watched(Path.unlink)
+manifest.publish(folder, {name: folder / f"{name}.part" for name in parts}, drop)
+"""
+
+
+def killed_at(folder: Path, moment: int, content: dict[str, bytes], drop: str) -> bool:
+    """publish in a process of its own, which ends for good before its `moment`-th rename or removal; False
+    when it came to its end."""
+    for name, data in content.items():
+        (folder / f"{name}.part").write_bytes(data)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder), str(moment), " ".join(content), drop], check=False
+    )
+    assert done.returncode in (0, 9)
+    return done.returncode == 9
+
+
+def test_killed_at_any_moment_the_folder_is_sound(tmp_path: Path) -> None:
+    """Again and again, over what the kill before has left: each file has its old content or its new one, and
+    either passes."""
+    publish(tmp_path, {"state": b"0", "step-0": b"0"})
+    moment = 0
+    while killed_at(
+        tmp_path, moment, {"step-1": b"1" * (moment + 2), "state": b"1" * (moment + 2)}, "step-0"
+    ):
+        there = [name for name in ("state", "step-0", "step-1") if (tmp_path / name).exists()]
+        state = (tmp_path / "state").read_bytes()
+        assert manifest.verify(tmp_path, ["state"])
+        assert manifest.verify(tmp_path, ["step-0" if state == b"0" else "step-1"])
+        assert "step-0" not in there or (tmp_path / "step-0").read_bytes() == b"0"
+        moment += 1
+    assert moment >= 5  # two manifests, two files, a removal
+    entries = manifest.read(tmp_path)
+    assert (
+        entries
+        and sorted(entries) == ["state", "step-1"]
+        and all(len(found) == 1 for found in entries.values())
+    )
+
+
+def test_stamps_follow_the_content(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("abc")
+    before = manifest.stamp(path)
+    assert manifest.unchanged(path, before)
+    os.utime(path, ns=(1, 1))
+    assert manifest.unchanged(path, before)  # another date, the same text
+    path.write_text("abd")
+    assert not manifest.unchanged(path, before)
+    path.write_text("abcd")
+    assert not manifest.unchanged(path, before)
+    path.unlink()
+    with pytest.raises(DataError, match="cannot read"):
+        manifest.unchanged(path, before)
+
+
+# ---- test digests ------------------------------------------------------------------------------------------
+# Digests of texts.
+
+
+def test_equal_texts_and_no_others() -> None:
+    texts = [f"{number}".encode() for number in range(10_000)]
+    found = [digest64(text) for text in texts]
+    assert {len(one) for one in found} == {8} and len(set(found)) == len(texts)
+    assert found == [digest64(bytes(bytearray(text))) for text in texts]
