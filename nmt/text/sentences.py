@@ -77,7 +77,7 @@ VOWELS = frozenset("aeiouyæœøı")
 class SplitLine:
     """A line cut into sentences. `line.join(line.sentences)` is the line itself, byte for byte.
 
-    >>> line = split("Mr. Smith sleeps.  A dog runs.", "en")
+    >>> line = split_line("Mr. Smith sleeps.  A dog runs.", "en")
     >>> line.sentences
     ['Mr. Smith sleeps.', 'A dog runs.']
     >>> line.join(["M. Smith dort.", "Un chien court."])
