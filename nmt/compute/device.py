@@ -32,9 +32,7 @@ def processor_name() -> str:
 def processor_flags() -> set[str]:
     """The instruction sets of the processor; empty where the system does not list them."""
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-        return set(
-            next(line.partition(":")[2] for line in lines if line.startswith("flags")).split()
-        )
+        return set(next(line.partition(":")[2] for line in lines if line.startswith("flags")).split())
     return set()
 
 
