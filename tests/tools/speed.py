@@ -22,11 +22,11 @@ LONG = "training.dev_beam=0 training.metric=cost training.validate_every=10000 t
 AT = "--matmul mkl --threads 1 -q"
 # What is made once, by the old code, before anything is timed.
 PREPARED = [
-    f"nmt-train translator.yaml run=rnn model.{TRAINING} training.max_steps=40",
+    f"nmt-train translator.yaml run=rnn model.{TRAINING} training.max_steps=40 training.validate_every=20",
     f"nmt-train translator.yaml run=attention model.{TRAINING} model.encoder=birnn model.attention=64 "
-    "training.max_steps=40",
+    "training.max_steps=40 training.validate_every=20",
     "nmt-train lm.yaml run=cslm lm.type=cslm lm.order=5 lm.embedding=64 lm.layers=[128] "
-    "training.max_steps=40",
+    "training.max_steps=40 training.validate_every=20",
     "smt-train model --source all.en --target all.fr --order 3 --max-length 7 -q",
     "smt-decode model -q --stack 1 --input few.en --output warm",
 ]
