@@ -416,6 +416,6 @@ class Together:
         lane = self.short if few and line.is_short and self.short.session.wants() else self.rest
         if not lane.lines:
             credit = MOST_CREDIT if lane is self.short else 0.0
-            lane.used = max([lane.used, *(other.used - credit for other in self.lanes)])
-            lane.used = max(lane.used, 0.0) if not self.lanes else lane.used
+            others = [other.used - credit for other in self.lanes]
+            lane.used = max(lane.used, *others) if others else 0.0
         lane.add(line)  # type: ignore[arg-type]

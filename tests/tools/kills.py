@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from same_bytes import NOT_COMPARED, TRANSLATOR_YAML, write_corpus
+from same_bytes import NOT_COMPARED, write_corpus
 
 BIN = Path(sys.executable).parent
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -110,10 +110,12 @@ def contents(folder: Path) -> dict[str, bytes]:
 def prepare(folder: Path) -> None:
     """The corpus, a run, and a list of translations of the development text."""
     write_corpus(folder, CHECKOUT, SIZE)
-    (folder / "train.yaml").write_text(TRANSLATOR_YAML, encoding="utf-8")
     lines = (folder / "train.en").read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "head.en").write_text("".join(lines[:1000]), encoding="utf-8")
-    for command in ("nmt-train train.yaml run=run", "nmt-translate run -i head.en -o list --n-best 10 -b 10"):
+    for command in (
+        "nmt-train translator.yaml run=run training.max_steps=60 training.validate_every=20",
+        "nmt-translate run -i head.en -o list --n-best 10 -b 10",
+    ):
         name, *words = command.split()
         subprocess.run([str(BIN / name), *words, "-q"], cwd=folder, check=True)
 

@@ -403,6 +403,16 @@ def together(engine: Slow) -> tuple[Together, Callable[..., list[WaitingLine[Tra
     return Together(engine, queue, 0.0), put
 
 
+def finish(work: Together, *lines: WaitingLine[Translated]) -> None:
+    """Search until these lines are done."""
+    for _ in range(10_000):
+        if all(line.answer.done() for line in lines):
+            return
+        work.fill()
+        work.step()
+    raise AssertionError("they do not end")
+
+
 def test_a_short_line_waits_for_one_step_of_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Slow(monkeypatch)
     work, put = together(engine)
@@ -411,31 +421,25 @@ def test_a_short_line_waits_for_one_step_of_long_ones(monkeypatch: pytest.Monkey
     work.step()
     before = engine.clock
     (short,) = put("me", "a b")
-    while not short.answer.done():
-        work.fill()
-        work.step()
+    finish(work, short)
     assert engine.clock - before == pytest.approx(0.02) and not any(line.answer.done() for line in long)
-    while any(not line.answer.done() for line in long):
-        work.fill()
-        work.step()
+    finish(work, *long)
 
 
 def test_time_that_one_search_had_alone_is_not_owed(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Slow(monkeypatch)
     work, put = together(engine)
-    for _ in range(500):
+    for _ in range(500):  # the next begins before the last one ends
         (short,) = put("me", "a b")
-        while not short.answer.done():
-            work.fill()
-            work.step()
+        work.fill()
+        work.step()
+    finish(work, short)
     put("other", *["a b c d e f g h i j k l m"] * 4)
     work.fill()
     work.step()
     before = engine.clock
     (short,) = put("me", "a b")
-    while not short.answer.done():
-        work.fill()
-        work.step()
+    finish(work, short)
     assert engine.clock - before == pytest.approx(0.02)
 
 
@@ -444,13 +448,11 @@ def test_searches_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Slow(monkeypatch)
     work, put = together(engine)
     (long,) = put("other", "a b c d e f g h i j k l m")
+    work.fill()
+    work.step()
     for client in "abc":
         put(client, *["wait"] * 9)
-    steps = 0
-    while not long.answer.done():
-        work.fill()
-        work.step()
-        steps += 1
+    finish(work, long)
     assert len(work.short.lines) == 3 * FEW_LINES and work.short.used == pytest.approx(
         work.rest.used, abs=3.0
     )
@@ -460,8 +462,6 @@ def test_a_search_that_breaks_leaves_the_other_alone(monkeypatch: pytest.MonkeyP
     work, put = together(Slow(monkeypatch))
     (long,) = put("other", "a b c d e f g h i j k l m")
     (crash,) = put("me", "crash")
-    while not long.answer.done():
-        work.fill()
-        work.step()
+    finish(work, long)
     assert isinstance(crash.answer.exception(), RuntimeError)
     assert long.answer.result().words == "a b c d e f g h i j k l m".split()
