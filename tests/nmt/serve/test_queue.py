@@ -429,11 +429,12 @@ def test_a_short_line_waits_for_one_step_of_long_ones(monkeypatch: pytest.Monkey
 def test_time_that_one_search_had_alone_is_not_owed(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Slow(monkeypatch)
     work, put = together(engine)
+    lines = list[WaitingLine[Translated]]()
     for _ in range(500):  # the next begins before the last one ends
-        (short,) = put("me", "a b")
+        lines += put("me", "a b")
         work.fill()
         work.step()
-    finish(work, short)
+    finish(work, *lines)
     put("other", *["a b c d e f g h i j k l m"] * 4)
     work.fill()
     work.step()
