@@ -8,6 +8,7 @@ python -m tests.fuzz.hostile en-fr=RUN_DIR [--cases 2000] [--seconds 900] [--cli
 import argparse
 import http.client
 import json
+import multiprocessing
 import random
 import socket
 import statistics
@@ -21,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from urllib.parse import quote
 
@@ -177,8 +179,8 @@ class Checker:
                 times.append(time.perf_counter() - start)
             self.alone[number] = statistics.median(times)
 
-    def run(self, stop: threading.Event) -> None:
-        """Ask until it is told to stop."""
+    def run(self, stop: Event) -> None:
+        """Ask until told to stop."""
         while not stop.is_set():
             for number, asked in enumerate(self.requests()):
                 start = time.perf_counter()
@@ -197,6 +199,16 @@ class Checker:
         )
 
 
+def watch(
+    checker: Checker,
+    stop: Event,
+    results: "multiprocessing.SimpleQueue[tuple[dict[int, list[float]], list[str]]]",
+) -> None:
+    """Run the checker in a process of its own: it measures the server, and not the attackers beside it."""
+    checker.run(stop)
+    results.put((checker.seconds, checker.wrong))
+
+
 def siege(
     address: tuple[str, int],
     cases: int,
@@ -206,8 +218,12 @@ def siege(
     kind: int | None = None,
 ) -> tuple[Counter[str], Checker]:
     """So many cases, or as many as there is time for, by some clients at a time; what came of them."""
-    checker, results, stop = Checker(address), Counter[str](), threading.Event()
+    context = multiprocessing.get_context("spawn")
+    checker, results, stop = Checker(address), Counter[str](), context.Event()
     checker.measure(rounds)
+    watched = context.SimpleQueue()
+    watcher = context.Process(target=watch, args=(checker, stop, watched), daemon=True)
+    watcher.start()
     end, numbers = time.monotonic() + seconds, iter(range(cases))
     lock = threading.Lock()
 
@@ -225,12 +241,12 @@ def siege(
                 results[result] += 1
 
     attackers = [threading.Thread(target=work, daemon=True) for _ in range(clients)]
-    watcher = threading.Thread(target=checker.run, args=(stop,), daemon=True)
-    for thread in (watcher, *attackers):
+    for thread in attackers:
         thread.start()
     for thread in attackers:
         thread.join(seconds + WAIT)
     stop.set()
+    checker.seconds, checker.wrong = watched.get()
     watcher.join(2 * WAIT)
     return results, checker
 
