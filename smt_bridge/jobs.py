@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, locks
-from nmt.jobs import folder as job_folder
+from nmt.work import folder as job_folder
 
 FILE = "scores"
 HEAD = struct.Struct("<II")

@@ -17,11 +17,11 @@ from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress
-from nmt.jobs import folder as job_folder
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.stages import Place
 from nmt.ngram import arpa, estimators
 from nmt.ngram.counting import CountSettings, count_text
+from nmt.work import folder as job_folder
+from nmt.work.config import ExecutorConfig
+from nmt.work.stages import Place
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import align_shards, alignment, buckets, mapreduce
 from smt_bridge.extraction.tables import Inputs, Outputs, build

@@ -35,7 +35,7 @@ SYSTEM = "system"  # a phrase-based one that no page names
 COMMAND = re.compile(r"    ((?:nmt|smt)-.*)")
 # What needs an installation of Moses, or results that only one gives.
 NEEDS_MOSES = ("smt-moses", "smt-tune-nbest --features")
-NEEDS_HOSTS = "--cluster"  # tests/nmt/jobs start clusters
+NEEDS_HOSTS = "--cluster"  # tests/nmt/work start clusters
 YAML = """run: {run}
 data: {{train_source: corpus/train.en, train_target: corpus/train.fr, dev_source: dev.en, dev_target: dev.fr}}
 model: {{embedding: 8, hidden: 12, maxout: 8, encoder_layers: 1}}

@@ -35,7 +35,7 @@ LAYERS = [
     "nmt.formats",
     "nmt.text",
     "nmt.ngram",
-    "nmt.jobs",
+    "nmt.work",
     "nmt.compute",
     "nmt",
 ]

@@ -16,11 +16,11 @@ from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.io import files, locks
 from nmt.io.progress import Progress
-from nmt.jobs import executors, folder, texts
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import EXECUTORS
-from nmt.jobs.stages import Place
-from nmt.jobs.texts import Chunk, Done, Lines, Records
+from nmt.work import executors, folder, texts
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import EXECUTORS
+from nmt.work.stages import Place
+from nmt.work.texts import Chunk, Done, Lines, Records
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
@@ -241,7 +241,7 @@ def of_files(value: object) -> bool:
 
 # ---- shared job --------------------------------------------------------------------------------------------
 # The options of commands whose work several processes or hosts share, through a folder
-# (nmt/jobs/stages.py).
+# (nmt/work/stages.py).
 
 
 def add_shared_job(parser: "Container") -> None:

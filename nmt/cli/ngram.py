@@ -13,11 +13,11 @@ from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import add_setting, settings_of
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
-from nmt.jobs.config import ExecutorConfig
 from nmt.ngram import arpa, estimators
 from nmt.ngram.arpa import NgramModel
 from nmt.ngram.counting import Counted, CountSettings, count_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
+from nmt.work.config import ExecutorConfig
 
 log = logging.getLogger(__name__)
 

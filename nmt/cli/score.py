@@ -14,7 +14,7 @@ from nmt.cli.scorers import Block
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import Total
-from nmt.jobs.texts import Chunk
+from nmt.work.texts import Chunk
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from nmt.cli.perplexity import Totals
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.io import files
-from nmt.jobs.texts import Lines
+from nmt.work.texts import Lines
 
 
 @dataclass(frozen=True)

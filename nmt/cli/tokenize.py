@@ -10,11 +10,11 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import positive
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.jobs.executors import convert_lines
 from nmt.text import scripts
 from nmt.text.inspection.checks import warn_of_tokenized
 from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import Tokenizer, escape, unescape
+from nmt.work.executors import convert_lines
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from nmt.cli.jobs import TextJob
 from nmt.cli.translator import Block, Translator
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.jobs.texts import Chunk
 from nmt.search.config import BEAM_SIZE, MOST_BEAM, BeamConfig, MBRConfig, SamplingConfig
+from nmt.work.texts import Chunk
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container

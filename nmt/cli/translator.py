@@ -14,11 +14,11 @@ from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.io import files
-from nmt.jobs.texts import Lines
 from nmt.search.config import BeamConfig, ConstraintConfig, MBRConfig, SamplingConfig
 from nmt.text import glossary, pipeline, sentences
 from nmt.text.lexicon import Lexicon
 from nmt.text.tokenize import escape, unescape
+from nmt.work.texts import Lines
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container

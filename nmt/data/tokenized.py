@@ -22,10 +22,10 @@ from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.manifest import digest64
 from nmt.io.progress import Progress
-from nmt.jobs.executors import convert_lines
 from nmt.text.clean import CleanConfig, reason_against
 from nmt.text.pipeline import TextPipeline
 from nmt.text.tokenize import Tokenizer, TokenizerSettings
+from nmt.work.executors import convert_lines
 
 # ---- duplicate lines ---------------------------------------------------------------------------------------
 # Lines that occurred before, found in bounded memory: digests are in a file without a name.

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, manifest
-from nmt.jobs import arrays, executors, stages
-from nmt.jobs.arrays import UINT, Int64s
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.stages import Part, Place, task_file
 from nmt.ngram.arpa import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, trimmed
+from nmt.work import arrays, executors, stages
+from nmt.work.arrays import UINT, Int64s
+from nmt.work.config import ExecutorConfig
+from nmt.work.stages import Part, Place, task_file
 
 # ---- counting ----------------------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ def unseen_shares(
 #     cut the text into shards -> number the words of a shard -> count its n-grams, spread over buckets by a
 #     hash of all words but the last -> sum each bucket -> put the buckets together
 #
-# Workers read and write files of a folder that all of them share (nmt/jobs/stages.py).
+# Workers read and write files of a folder that all of them share (nmt/work/stages.py).
 
 
 NUMBER_STAGE, COUNT_STAGE, SUM_STAGE = "number", "count", "sum"

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
-from nmt.jobs.executors import convert_lines
 from nmt.text import scripts, truecase
 from nmt.text.clean import LENGTHS, CleanConfig, CleanReport, clean
 from nmt.text.pipeline import SideConfig
 from nmt.text.scripts import is_spaceless
+from nmt.work.executors import convert_lines
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.plan import Sizes
 from smt_bridge.hybrid.folder import SIDES, truecase_file

@@ -14,7 +14,7 @@ from nmt.compute import device
 from nmt.errors import ConfigError, UserError
 from nmt.io import locks, manifest
 from nmt.io.progress import Progress, duration
-from nmt.jobs import folder as job_folder
+from nmt.work import folder as job_folder
 from smt_bridge.build import corpus, evaluation, package, plan, plan_file, tables, training, tuning
 from smt_bridge.build.clock import BuildClock
 from smt_bridge.build.config import (

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Processes
 from nmt.runs import directory as run_directory
 from nmt.runs import weights
 from nmt.runs.directory import TRAIN_LOG
 from nmt.text.pipeline import SideConfig
 from nmt.training import config_file
 from nmt.training.train import run_training
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Processes
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import FOLDER, LONGEST, Texts, sides
 from smt_bridge.build.networks import AVERAGED, Name

@@ -12,8 +12,8 @@ from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.io import files
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.stages import Place
+from nmt.work.config import ExecutorConfig
+from nmt.work.stages import Place
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
 from smt_bridge.extraction.align_shards import Outputs, align

@@ -16,9 +16,9 @@ from nmt.cli.jobs import TextJob
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import rate_of
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.texts import Chunk, Done
 from nmt.text.sentences import SplitLine
+from nmt.work.config import ExecutorConfig
+from nmt.work.texts import Chunk, Done
 from smt_bridge.cli import decoding
 from smt_bridge.cli.decoding import LineBlock, PhraseTranslator, decoder_of, hybrid_of, split_lines
 from smt_bridge.hybrid import folder

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from nmt.cli import jobs, options
 from nmt.cli.arguments import add_setting, check_separate, settings_of
-from nmt.jobs.texts import Lines as OutputLines
 from nmt.text import glossary, sentences
 from nmt.text.sentences import MAX_LINE_WORDS, SplitLine
+from nmt.work.texts import Lines as OutputLines
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.hybrid import folder

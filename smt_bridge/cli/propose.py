@@ -14,8 +14,8 @@ from nmt.cli.arguments import Input, add_setting, settings_of
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.io import files
-from nmt.jobs import executors, folder
-from nmt.jobs.config import ExecutorConfig
+from nmt.work import executors, folder
+from nmt.work.config import ExecutorConfig
 from smt_bridge.cli.shared_options import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec

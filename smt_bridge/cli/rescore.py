@@ -12,10 +12,10 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import Input, Output, settings_of
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.jobs import folder
-from nmt.jobs.config import ExecutorConfig
 from nmt.search.config import MBRConfig
 from nmt.text.sentences import MAX_LINE_WORDS
+from nmt.work import folder
+from nmt.work.config import ExecutorConfig
 from smt_bridge.cli import shared_options
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse
 from smt_bridge.nbest.union import NbestLists

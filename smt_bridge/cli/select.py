@@ -17,8 +17,8 @@ from nmt.cli.jobs import TextJob, advance
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import Progress
-from nmt.jobs.texts import Chunk, Done, Lines
 from nmt.ngram.selection_config import SelectionConfig
+from nmt.work.texts import Chunk, Done, Lines
 
 if TYPE_CHECKING:
     from nmt.ngram.selection import Floats, Side, Trial

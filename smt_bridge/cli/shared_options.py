@@ -10,7 +10,7 @@ from nmt.cli.arguments import Input, Output, add_setting
 from nmt.config.settings import Range
 from nmt.errors import ConfigError
 from nmt.io import numbers
-from nmt.jobs import folder
+from nmt.work import folder
 from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 

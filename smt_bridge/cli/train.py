@@ -11,7 +11,7 @@ from nmt.cli.arguments import Input, Output, add_setting, settings_of
 from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.jobs.config import ExecutorConfig
+from nmt.work.config import ExecutorConfig
 from smt_bridge.cli.shared_options import add_memory
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.alignment import ALIGNERS

@@ -17,9 +17,9 @@ from nmt.cli.arguments import Input, Output, add_setting
 from nmt.config import settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, locks, manifest
-from nmt.jobs import executors
-from nmt.jobs import folder as job_folder
-from nmt.jobs.config import ExecutorConfig
+from nmt.work import executors
+from nmt.work import folder as job_folder
+from nmt.work.config import ExecutorConfig
 from smt_bridge.cli import decoding
 from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini

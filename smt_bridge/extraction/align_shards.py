@@ -16,9 +16,9 @@ from nmt.errors import UserError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.io import files, manifest
-from nmt.jobs import executors, stages
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.stages import Part, Place, task_file
+from nmt.work import executors, stages
+from nmt.work.config import ExecutorConfig
+from nmt.work.stages import Part, Place, task_file
 from smt_bridge.extraction import train_aligner
 from smt_bridge.extraction.alignment import (
     ALIGNERS,

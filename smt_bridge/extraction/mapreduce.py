@@ -20,11 +20,11 @@ import numpy as np
 
 from nmt.config import settings
 from nmt.io import files, manifest
-from nmt.jobs import arrays, executors, stages
-from nmt.jobs import folder as job_folder
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Executor, line_chunks
-from nmt.jobs.stages import Part, Place, Task, task_file
+from nmt.work import arrays, executors, stages
+from nmt.work import folder as job_folder
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Executor, line_chunks
+from nmt.work.stages import Part, Place, Task, task_file
 from smt_bridge.extraction import corpus, scores
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.instances import Extractor, packing_of, word_pairs

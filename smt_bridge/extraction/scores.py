@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.jobs.arrays import group_starts, order_of
+from nmt.work.arrays import group_starts, order_of
 from smt_bridge.decoder.compiled import njit
 
 # ---- distinct pairs ----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pathlib import Path
 from nmt import plugins
 from nmt.errors import UserError
 from nmt.io import files
-from nmt.jobs import stages
+from nmt.work import stages
 from smt_bridge.extraction.alignment import ALIGNERS, TrainsOnce, line_of, one_way
 
 LINKS = ".links"  # behind the prefix: of an aligner whose model cannot be kept

@@ -20,9 +20,9 @@ import numpy as np
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.io import files
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import KILLED, Lost, LostLines
 from nmt.search.config import MBRConfig
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import KILLED, Lost, LostLines
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs import Job, Scores, is_lost, no_scores, open_job, remedy
 from smt_bridge.moses.weights import Weights

@@ -20,7 +20,7 @@ from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import SMALLEST, PhrasePair
 from nmt.io import files, numbers
-from nmt.jobs.executors import Lost
+from nmt.work.executors import Lost
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs import Job, Scores, no_scores

@@ -29,10 +29,10 @@ from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files, numbers
-from nmt.jobs.executors import Executor, all_results
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
 from nmt.text.tokenize import escape, unescape
+from nmt.work.executors import Executor, all_results
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import Feature, WordPairs
 from smt_bridge.tables.filter import Occurring, same_rows

@@ -19,9 +19,9 @@ from nmt.errors import ConfigError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import KILLED, LostLines
-from nmt.jobs.folder import held
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import KILLED, LostLines
+from nmt.work.folder import held
 from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import FeatureSettings, parse

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from nmt.jobs.executors import Executor, Lost, LostLines
+from nmt.work.executors import Executor, Lost, LostLines
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import is_stateful
 from smt_bridge.decoder.system import System

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, manifest
-from nmt.jobs import folder as job_folder
+from nmt.work import folder as job_folder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import pool as pools

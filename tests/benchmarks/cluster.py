@@ -16,11 +16,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Dask
-from nmt.jobs.executors import make
-from nmt.jobs.executors import all_results
-from tests.nmt.jobs import clusters
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Dask
+from nmt.work.executors import make
+from nmt.work.executors import all_results
+from tests.nmt.work import clusters
 
 Chunk = list[str]
 FIRST = 500  # chunks, after which memory is measured

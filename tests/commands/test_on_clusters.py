@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import score, translate
-from nmt.jobs import folder
 from nmt.ngram import selection
+from nmt.work import folder
 from smt_bridge.cli import decode, select, tune
 from smt_bridge.cli import propose as propose_command
 from smt_bridge.tables import propose
 from tests.commands.runs import LINES
 from tests.conftest import ROOT
-from tests.nmt.jobs import clusters
+from tests.nmt.work import clusters
 
 pytestmark = pytest.mark.ci
 GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
@@ -110,7 +110,7 @@ def test_a_file_that_differs_on_a_worker(
 ) -> None:
     """As if the run had been trained on since."""
     monkeypatch.setattr(
-        "nmt.jobs.folder.file_digests", lambda paths: dict.fromkeys(map(str, paths), "another")
+        "nmt.work.folder.file_digests", lambda paths: dict.fromkeys(map(str, paths), "another")
     )
     line = [str(GOLDEN / "translator"), "-i", "text", "-o", "out", "-q", "--cluster", two]
     assert translate.main(line) == 2

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults.hosts import Host, small_disk, two_hosts
-from tests.nmt.jobs import certificates
+from tests.nmt.work import certificates
 
 PORT = 8786
 DISK = "20M"  # of each host, for workers

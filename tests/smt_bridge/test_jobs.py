@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
-from nmt.jobs.folder import held, settings_of
+from nmt.work.folder import held, settings_of
 from smt_bridge.jobs import Job, Scores, is_lost, no_scores, open_job, remedy
 from smt_bridge.tables.chunks import score
 

@@ -15,11 +15,11 @@ from nmt.cli.jobs import TextJob
 from nmt.cli.translator import Block
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.jobs import folder
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import EXECUTORS, Local, Lost
-from nmt.jobs.stages import Place
-from nmt.jobs.texts import Lines, Records
+from nmt.work import folder
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import EXECUTORS, Local, Lost
+from nmt.work.stages import Place
+from nmt.work.texts import Lines, Records
 from tests.commands.runs import LINES
 from tests.conftest import BIN, ROOT, kill_once_written
 

@@ -10,10 +10,10 @@ from nmt.data.corpus import CorpusConfig, FilterConfig
 from nmt.data.tokenized import Digests, ListedText, TokenizedText, close_file
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.jobs import executors
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.tokenize import Tokenizer
+from nmt.work import executors
 
 # ---- test tokenized ----------------------------------------------------------------------------------------
 

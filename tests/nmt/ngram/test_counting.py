@@ -11,8 +11,6 @@ import pytest
 from nmt.cli import ngram
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.stages import Place
 from nmt.ngram import counting
 from nmt.ngram.counting import (
     MINUS_ALL,
@@ -23,8 +21,10 @@ from nmt.ngram.counting import (
     numbered,
     statistics,
 )
-from tests.nmt.jobs import clusters
+from nmt.work.config import ExecutorConfig
+from nmt.work.stages import Place
 from tests.nmt.ngram.test_estimators import some_text
+from tests.nmt.work import clusters
 
 # ---- test counting -----------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import pytest
 
 import smt_bridge
 from nmt.formats import nbest
-from nmt.jobs.executors import EXECUTORS, Local
+from nmt.work.executors import EXECUTORS, Local
 from smt_bridge.cli import decode
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig

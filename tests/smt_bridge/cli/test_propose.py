@@ -9,9 +9,9 @@ import pytest
 
 from nmt.formats import phrase_table
 from nmt.io import files
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Local
 from nmt.runs.run import Run
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Local
 from smt_bridge.cli.propose import main
 from smt_bridge.config import ProposeConfig
 from smt_bridge.tables import propose

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.jobs.folder import held
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores
+from nmt.work.folder import held
 from smt_bridge.cli.score_table import main
 from tests.conftest import Command, kill_once_written
 from tests.smt_bridge.cli.scored_tables import ARPA, arpa_score, columns_of, in_small_chunks, write_table

@@ -9,7 +9,7 @@ from smt_bridge.cli.score_table import main
 from smt_bridge.features import feature_set
 from smt_bridge.features.feature_set import FeatureSet
 from tests.conftest import kill_once_written
-from tests.nmt.jobs import clusters
+from tests.nmt.work import clusters
 from tests.smt_bridge.cli.scored_tables import ARPA, in_small_chunks, write_table
 
 pytestmark = pytest.mark.ci

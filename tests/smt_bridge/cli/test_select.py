@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nmt.io import files
-from nmt.jobs.executors import EXECUTORS, Local
 from nmt.ngram import selection
+from nmt.work.executors import EXECUTORS, Local
 from smt_bridge.cli import select
 from tests.nmt.ngram.test_selection import texts
 

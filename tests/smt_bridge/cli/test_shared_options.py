@@ -8,7 +8,7 @@ import torch
 
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
-from nmt.jobs import folder
+from nmt.work import folder
 from smt_bridge.cli import shared_options
 from smt_bridge.cli.shared_options import add_memory, gigabytes
 from smt_bridge.features.registry import FEATURES, FeatureSettings, parse

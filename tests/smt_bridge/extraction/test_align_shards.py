@@ -11,14 +11,14 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
-from nmt.jobs import stages
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.stages import Place
+from nmt.work import stages
+from nmt.work.config import ExecutorConfig
+from nmt.work.stages import Place
 from smt_bridge.cli import align as command
 from smt_bridge.extraction import align_shards, alignment, train_aligner
 from smt_bridge.extraction.align_shards import AlignmentCounts, Outputs
 from smt_bridge.extraction.alignment import ALIGNERS
-from tests.nmt.jobs import clusters
+from tests.nmt.work import clusters
 
 # ---- test align shards -------------------------------------------------------------------------------------
 

@@ -13,13 +13,13 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
-from nmt.jobs import stages
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.stages import Place
+from nmt.work import stages
+from nmt.work.config import ExecutorConfig
+from nmt.work.stages import Place
 from smt_bridge.extraction import mapreduce, tables
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.tables import Inputs, Outputs
-from tests.nmt.jobs import clusters
+from tests.nmt.work import clusters
 from tests.smt_bridge.extraction.test_tables import Corpus, instances, random_corpus, write
 
 # ---- test mapreduce ----------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.formats import phrase_table
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import all_results
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import all_results
 from smt_bridge.features.base import WordPairs, digest, of_phrases
 from smt_bridge.features.feature_set import FeatureSet
 from smt_bridge.features.registry import FeatureSettings, parse

@@ -10,14 +10,14 @@ import pytest
 
 from nmt.formats import nbest, phrase_table
 from nmt.io import files
-from nmt.jobs.executors import EXECUTORS
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores
 from nmt.text.tokenize import escape
+from nmt.work.executors import EXECUTORS
 from smt_bridge.cli import rescore as rescore_command
 from smt_bridge.nbest import rescore
 from tests.conftest import kill_once_written
-from tests.nmt.jobs.lossy import Losing
+from tests.nmt.work.lossy import Losing
 from tests.smt_bridge.cli.scored_tables import ARPA
 from tests.smt_bridge.nbest.lists import LIST, SOURCE
 

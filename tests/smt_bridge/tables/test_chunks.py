@@ -11,9 +11,9 @@ import pytest
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from nmt.jobs import executors
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Executor
+from nmt.work import executors
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Executor
 from smt_bridge.features.base import Values
 from smt_bridge.features.feature_set import FeatureSet, Task
 from smt_bridge.features.registry import FeatureSettings, parse

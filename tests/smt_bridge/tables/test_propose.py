@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nmt.formats.phrase_table import parse
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Local
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Local
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import Feature, Values, WordPairs
 from smt_bridge.tables import propose

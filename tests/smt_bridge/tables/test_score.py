@@ -9,10 +9,10 @@ import pytest
 import smt_bridge
 from nmt.errors import ConfigError, UserError
 from nmt.formats import phrase_table
-from nmt.jobs.executors import EXECUTORS
+from nmt.work.executors import EXECUTORS
 from smt_bridge.jobs import Job
 from smt_bridge.tables import chunks
-from tests.nmt.jobs.lossy import Losing
+from tests.nmt.work.lossy import Losing
 
 
 @pytest.fixture

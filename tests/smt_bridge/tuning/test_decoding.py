@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nmt.errors import UserError
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Local, Lost
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Local, Lost
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from nmt.jobs import cluster as connection
-from nmt.jobs import dask_worker
+from nmt.work import cluster as connection
+from nmt.work import dask_worker
 
 QUIET = ["--no-dashboard"]
 SECONDS = 300  # that a process may take to start on a busy machine

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import KILLED, Executor, Local, Lost
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import KILLED, Executor, Local, Lost
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

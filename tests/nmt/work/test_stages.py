@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import arrays, stages
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Local, Lost
-from nmt.jobs.stages import Place, Shard, Task, held
+from nmt.work import arrays, stages
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Local, Lost
+from nmt.work.stages import Place, Shard, Task, held
 
 # ---- test stages -------------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError, UserError
-from nmt.jobs import texts
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Local, Lost
-from nmt.jobs.texts import Chunk, Lines, Records
+from nmt.work import texts
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Local, Lost
+from nmt.work.texts import Chunk, Lines, Records
 
 # ---- test texts --------------------------------------------------------------------------------------------
 

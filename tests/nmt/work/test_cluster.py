@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, UserError
-from nmt.jobs import cluster
-from nmt.jobs.cluster import Host
+from nmt.work import cluster
+from nmt.work.cluster import Host
 
 HERE = Host("1.0", "EPYC, torch 2")
 
@@ -73,7 +73,7 @@ def test_workers_that_cannot_be_asked() -> None:
 
 
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.jobs.cluster.SECONDS", 1)
+    monkeypatch.setattr("nmt.work.cluster.SECONDS", 1)
     with pytest.raises(UserError, match=r"--cluster 127\.0\.0\.1:1: no scheduler answers within 1 s"):
         cluster.connect("127.0.0.1:1")
     with pytest.raises(UserError, match=r"--cluster tls://127\.0\.0\.1:1: no certificates: set distributed"):

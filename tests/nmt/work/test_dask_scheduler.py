@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from distributed.batched import BatchedSend
 
-from nmt.jobs import dask_scheduler
-from nmt.jobs.dask_scheduler import MESSAGES, JobWatch
+from nmt.work import dask_scheduler
+from nmt.work.dask_scheduler import MESSAGES, JobWatch
 
 # ---- test dask scheduler -----------------------------------------------------------------------------------
 
@@ -169,11 +169,11 @@ pytest.importorskip("distributed")
 
 def test_a_chunk_is_computed_by_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
     plugins = {"job": SimpleNamespace(compute=lambda task: [*task, "done"])}
-    monkeypatch.setattr("nmt.jobs.dask_scheduler.get_worker", lambda: SimpleNamespace(plugins=plugins))
+    monkeypatch.setattr("nmt.work.dask_scheduler.get_worker", lambda: SimpleNamespace(plugins=plugins))
     assert dask_scheduler.compute_task("job", dask_scheduler.pack_task(["a", 1])) == ["a", 1, "done"]
 
 
 @pytest.mark.ci
 def test_the_scheduler_is_spared_torch() -> None:
-    code = "import sys, nmt.jobs.dask_scheduler, nmt.jobs.dask_scheduler; sys.exit('torch' in sys.modules)"
+    code = "import sys, nmt.work.dask_scheduler, nmt.work.dask_scheduler; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

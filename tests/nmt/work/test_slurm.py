@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, UserError
-from nmt.jobs import cluster, slurm
-from nmt.jobs.slurm import SlurmConfig
+from nmt.work import cluster, slurm
+from nmt.work.slurm import SlurmConfig
 
 TEXT = """\
 jobs: 4

@@ -19,8 +19,8 @@ from nmt import plugins
 from nmt.compute.device import processor_name
 from nmt.compute.resources import keep_freed_memory
 from nmt.errors import ConfigError, UserError
-from nmt.jobs import cluster
-from nmt.jobs.cluster import Host
+from nmt.work import cluster
+from nmt.work.cluster import Host
 
 # ---- gpus --------------------------------------------------------------------------------------------------
 # The GPUs of a host, shared out among the workers on it: one each, as far as they go.

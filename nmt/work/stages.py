@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks
-from nmt.jobs import folder as job_folder
-from nmt.jobs.executors import SHOWN_RANGES, Executor, Lost
-from nmt.jobs.folder import SETTINGS, unfinished
+from nmt.work import folder as job_folder
+from nmt.work.executors import SHOWN_RANGES, Executor, Lost
+from nmt.work.folder import SETTINGS, unfinished
 
 if TYPE_CHECKING:
     import numpy as np
@@ -234,7 +234,7 @@ def run(executor: Executor[Task, object], stage: str, names: Sequence[str]) -> I
 
 
 # ---- shards ------------------------------------------------------------------------------------------------
-# Parallel texts in shards: files of some lines of each text, in the folder of a job (nmt/jobs/stages.py).
+# Parallel texts in shards: files of some lines of each text, in the folder of a job (nmt/work/stages.py).
 #
 # FOLDER/text/00000     the lines of each text, then the number of the first one
 # FOLDER/shards         how many shards there are

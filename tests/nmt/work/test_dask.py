@@ -16,11 +16,11 @@ import pytest
 from distributed import Client, Scheduler
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import cluster as connection
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.dask_scheduler import MESSAGES
-from nmt.jobs.executors import KILLED, Dask, all_results
-from tests.nmt.jobs import clusters
+from nmt.work import cluster as connection
+from nmt.work.config import ExecutorConfig
+from nmt.work.dask_scheduler import MESSAGES
+from nmt.work.executors import KILLED, Dask, all_results
+from tests.nmt.work import clusters
 
 pytestmark = pytest.mark.ci
 SAID = "has no worker left; waiting for one"
@@ -204,7 +204,7 @@ def test_a_cluster_that_has_lost_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The user hears of it; the job goes on with the next worker."""
-    monkeypatch.setattr("nmt.jobs.executors.SECONDS_TO_NEWS", 0.2)
+    monkeypatch.setattr("nmt.work.executors.SECONDS_TO_NEWS", 0.2)
 
     def another() -> "subprocess.Popen[bytes]":
         with suppress(AssertionError):  # the job has to end, also where nothing was said
@@ -262,7 +262,7 @@ def test_a_scheduler_that_is_lost_as_the_job_starts(
             time.sleep(0.05)
         return client
 
-    monkeypatch.setattr("nmt.jobs.cluster.connect", connect_and_lose)
+    monkeypatch.setattr("nmt.work.cluster.connect", connect_and_lose)
     with (
         pytest.raises(UserError, match="the scheduler is gone"),
         executor(str(tmp_path / "scheduler.json")),
@@ -271,7 +271,7 @@ def test_a_scheduler_that_is_lost_as_the_job_starts(
 
 
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.jobs.cluster.FIRST_WORKER", 1)
+    monkeypatch.setattr("nmt.work.cluster.FIRST_WORKER", 1)
     with (
         clusters.cluster(tmp_path, workers=0) as place,
         pytest.raises(UserError, match="has no worker; start `dask worker` on each host"),

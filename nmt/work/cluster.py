@@ -48,7 +48,7 @@ def connect(where: str) -> "Client":
     address = "" if where.startswith(SLURM) else address_of(where)
     try:
         if not address:
-            slurm = importlib.import_module("nmt.jobs.slurm")
+            slurm = importlib.import_module("nmt.work.slurm")
             return Client(slurm.start(where.removeprefix(SLURM)), set_as_default=False)
         check_safe(address)
         security = Security(require_encryption=address.startswith("tls:"))

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, Self, TypeVar
 
 from nmt import plugins
 from nmt.errors import ConfigError, UserError
-from nmt.jobs import cluster
-from nmt.jobs.config import ExecutorConfig
+from nmt.work import cluster
+from nmt.work.config import ExecutorConfig
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -282,8 +282,8 @@ class Dask(Generic[Task, Result]):
     def __enter__(self) -> Self:
         self.client: Client = cluster.connect(self.config.cluster)
         # What workers do needs `distributed` and torch, which --help and bad options do not wait for.
-        self.there = importlib.import_module("nmt.jobs.dask_worker")
-        self.scheduling = importlib.import_module("nmt.jobs.dask_scheduler")
+        self.there = importlib.import_module("nmt.work.dask_worker")
+        self.scheduling = importlib.import_module("nmt.work.dask_scheduler")
         try:
             self.start()
         except BaseException as error:

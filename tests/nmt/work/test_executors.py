@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.jobs import executors
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import (
+from nmt.work import executors
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import (
     EXECUTORS,
     SHOWN_RANGES,
     Dask,

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.jobs import cluster
-from nmt.jobs.config import ExecutorConfig
-from nmt.jobs.executors import Dask
-from tests.nmt.jobs import certificates, clusters
+from nmt.work import cluster
+from nmt.work.config import ExecutorConfig
+from nmt.work.executors import Dask
+from tests.nmt.work import certificates, clusters
 
 dask_config = pytest.importorskip("dask").config
 pytestmark = [
@@ -68,7 +68,7 @@ def test_the_right_certificates(folder: Path, scheduler: str) -> None:
 def test_wrong_certificates(
     name: str, ca: str, message: str, folder: Path, scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.jobs.cluster.SECONDS", 5)
+    monkeypatch.setattr("nmt.work.cluster.SECONDS", 5)
     with (
         dask_config.set(certificates.configuration(folder, name, ca)),
         pytest.raises(UserError, match=message) as raised,

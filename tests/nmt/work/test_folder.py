@@ -7,8 +7,8 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import locks
-from nmt.jobs import folder
-from nmt.jobs import folder as job_folder
+from nmt.work import folder
+from nmt.work import folder as job_folder
 
 # ---- test folder -------------------------------------------------------------------------------------------
 

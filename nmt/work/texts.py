@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.jobs.executors import Executor, Lost, LostLines
+from nmt.work.executors import Executor, Lost, LostLines
 
 # ---- finished chunks on disk -------------------------------------------------------------------------------
 # Results of finished chunks on disk, in any order, each under the number of its chunk.

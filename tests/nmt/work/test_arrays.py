@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.jobs import arrays, stages
+from nmt.work import arrays, stages
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:

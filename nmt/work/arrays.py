@@ -1,4 +1,4 @@
-"""Parts of files (nmt/jobs/stages.py) that are arrays, rows that are sorted, and rows that are spread over
+"""Parts of files (nmt/work/stages.py) that are arrays, rows that are sorted, and rows that are spread over
 buckets."""
 
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.jobs import stages
+from nmt.work import stages
 
 UINT = NDArray[np.uint64]
 Int64s = NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.jobs.config import ExecutorConfig
+from nmt.work.config import ExecutorConfig
 
 
 @pytest.mark.parametrize(

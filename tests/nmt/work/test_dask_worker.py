@@ -10,9 +10,9 @@ import pytest
 from distributed import Reschedule
 
 from nmt.errors import ConfigError, DataError
-from nmt.jobs import dask_worker
-from nmt.jobs.cluster import Host
-from nmt.jobs.dask_worker import JobPlugin
+from nmt.work import dask_worker
+from nmt.work.cluster import Host
+from nmt.work.dask_worker import JobPlugin
 
 # ---- test dask worker --------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     """A stand-in for three GPUs, of which others have taken two; chosen in the thread that computes."""
     chosen: list[tuple[int, str]] = []
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-    monkeypatch.setattr("nmt.jobs.dask_worker.own_gpu", lambda count: (count - 1, None))
+    monkeypatch.setattr("nmt.work.dask_worker.own_gpu", lambda count: (count - 1, None))
     monkeypatch.setattr(
         "torch.cuda.set_device", lambda number: chosen.append((number, threading.current_thread().name))
     )
