@@ -41,7 +41,7 @@ def is_lost(scores: Scores) -> bool:
     return scores.size > 0 and bool(np.isnan(scores).all())
 
 
-class Job:
+class ScoringJob:
     """Scores of finished chunks on disk."""
 
     def __init__(self, folder: Path, features: int) -> None:
@@ -122,13 +122,13 @@ class Job:
         locks.clear(self.folder)
 
 
-def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> Job:
+def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> ScoringJob:
     """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
     of other settings."""
-    return Job(job_folder.begin(output, settings, FILE, resume).parent, features)
+    return ScoringJob(job_folder.start_job(output, settings, FILE, resume).parent, features)
 
 
-def remedy(job: Job | None) -> str:
+def lost_chunks_remedy(job: ScoringJob | None) -> str:
     """What to do about lost chunks."""
     if job is None:
         return "nothing is kept of a stream; give files"

@@ -21,7 +21,7 @@ from nmt.ngram import arpa, estimators
 from nmt.ngram.counting import CountSettings, count_text
 from nmt.work import folder as job_folder
 from nmt.work.config import ExecutorConfig
-from nmt.work.stages import Place
+from nmt.work.stages import SharedFolder
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import align_shards, alignment, buckets, mapreduce
 from smt_bridge.extraction.tables import Inputs, Outputs, build
@@ -111,10 +111,10 @@ def start(folder: Path, config: TrainConfig) -> None:
         raise files.cannot_write(folder, error) from error
 
 
-def shared(job: Path, executor: ExecutorConfig) -> Place | None:
+def shared(job: Path, executor: ExecutorConfig) -> SharedFolder | None:
     """Where several workers leave their files, if they compute a step: now, or before it was interrupted."""
     job = job.absolute()
-    return Place(job, "smt-train", resume=True) if executor.name != "local" or job.exists() else None
+    return SharedFolder(job, "smt-train", resume=True) if executor.name != "local" or job.exists() else None
 
 
 def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:

@@ -71,7 +71,9 @@ def parser() -> options.Parser:
         "Reports on the output of any translation system and on trained runs: TSV, figures, BLEU and chrF "
         "with signatures.",
     )
-    kinds = parser.add_subparsers(dest="kind", required=True, parser_class=options.Action, metavar="KIND")
+    kinds = parser.add_subparsers(
+        dest="kind", required=True, parser_class=options.ActionParser, metavar="KIND"
+    )
     for name, analysis in ANALYSES.items():
         kind = kinds.add_parser(name, description=analysis.help, help=analysis.help)
         analysis().add_options(kind)

@@ -102,7 +102,7 @@ def add_setting(
     parser.add_argument(f"--{name.replace('_', '-')}", *flags, dest=name, **made | given)
 
 
-def settings_of(config: type[Config], found: argparse.Namespace, **given: object) -> Config:
+def parse_settings(config: type[Config], found: argparse.Namespace, **given: object) -> Config:
     """A configuration from the options that have the names of its fields, and from `given`."""
     named = {item.name: getattr(found, item.name) for item in fields(config) if hasattr(found, item.name)}
     return config(**named | given)
@@ -111,7 +111,7 @@ def settings_of(config: type[Config], found: argparse.Namespace, **given: object
 # ---- files -------------------------------------------------------------------------------------------------
 
 
-class Input(str):
+class InputPath(str):
     """The type of an argument that names a file or folder to read; the folder of nmt-init stands for the run
     in it."""
 
@@ -127,7 +127,7 @@ class Input(str):
         return path if run == Path(path) else str(run)
 
 
-class ConfigFile(Input):
+class ConfigFile(InputPath):
     """The type of an argument that names a configuration; the folder of nmt-init stands for the one in it."""
 
     __slots__ = ()
@@ -139,7 +139,7 @@ class ConfigFile(Input):
         return config if os.path.isfile(config) and not run_directory.exists(Path(path)) else path
 
 
-class Output(str):
+class OutputPath(str):
     """The type of an argument that names a file or folder to write."""
 
     __slots__ = ()
@@ -147,10 +147,10 @@ class Output(str):
 
 def names_file(action: argparse.Action) -> bool:
     """Does an option or argument name a file or folder?"""
-    return isinstance(action.type, type) and issubclass(action.type, Input | Output)
+    return isinstance(action.type, type) and issubclass(action.type, InputPath | OutputPath)
 
 
-def files_of(found: argparse.Namespace, names: Mapping[str, str], kind: type[str]) -> list[tuple[str, str]]:
+def list_files(found: argparse.Namespace, names: Mapping[str, str], kind: type[str]) -> list[tuple[str, str]]:
     """(option, path) of the inputs or outputs that a command was given."""
     given: list[tuple[str, str]] = []
     for dest, name in names.items():
@@ -174,10 +174,10 @@ def check_separate(
     given = [(option, path) for option, path in inputs if path]
     if len(standard := [option for option, path in given if path == "-"]) > 1:
         raise ConfigError(f"{' - '.join(standard)} -: only one of them can be stdin")
-    read = {key: (option, path) for option, path in given if (key := same_file(path, 0))}
+    read = {key: (option, path) for option, path in given if (key := file_identity(path, 0))}
     written: dict[tuple[object, ...], tuple[str, str]] = {}
     for option, path in ((option, path) for option, path in outputs if path):
-        key = same_file(path, 1)
+        key = file_identity(path, 1)
         if key is None:
             continue
         if key in read:
@@ -192,13 +192,13 @@ def check_separate(
         written[key] = option, path
         parent, name = os.path.split(os.path.realpath(path))
         for other, folder in given:
-            if os.path.isdir(folder) and os.path.realpath(folder) == parent and name in listed(folder):
+            if os.path.isdir(folder) and os.path.realpath(folder) == parent and name in list_parts(folder):
                 raise ConfigError(
                     f"{option} {path}: is a part of {other} {folder}, which is read; name another file"
                 )
 
 
-def same_file(path: str, standard: int) -> tuple[object, ...] | None:
+def file_identity(path: str, standard: int) -> tuple[object, ...] | None:
     """Equal for two names of one file or folder, links followed; None for devices and pipes. `standard`: the
     stream that `-` is."""
     try:
@@ -216,7 +216,7 @@ def same_file(path: str, standard: int) -> tuple[object, ...] | None:
     )
 
 
-def listed(folder: str) -> Iterable[str]:
+def list_parts(folder: str) -> Iterable[str]:
     """The files of a run, or of another folder with a manifest; of a run without one, whatever it holds."""
     try:
         found = manifest.read(folder)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import arguments, options
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import InputPath, OutputPath
 from nmt.errors import ConfigError
 from nmt.io import locks
 from nmt.runs import directory as run_directory
@@ -26,7 +26,9 @@ def parser() -> options.Parser:
         "Average the weights of checkpoints of one run; the result is a run directory that translates and "
         "scores.",
     )
-    parser.add_argument("run", type=Input, metavar="RUN_DIR", help="a run trained with training.keep above 1")
+    parser.add_argument(
+        "run", type=InputPath, metavar="RUN_DIR", help="a run trained with training.keep above 1"
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--last",
@@ -39,7 +41,7 @@ def parser() -> options.Parser:
         "--steps", type=arguments.positive, nargs="+", default=None, metavar="STEP", help="these checkpoints"
     )
     parser.add_argument(
-        "--output", "-o", type=Output, required=True, metavar="DIR", help="the run directory to make"
+        "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the run directory to make"
     )
     options.add_quiet(parser)
     return parser

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.io import files
 from nmt.io.progress import Progress
 from nmt.text.clean import CleanConfig, CleanReport, clean
@@ -35,7 +35,7 @@ def command(argv: Sequence[str] | None) -> None:
     """Parse the options, clean the corpus, report."""
     args = parser().parse_args(argv)
     options.start_log("nmt-clean", args)
-    config = settings_of(CleanConfig, args)
+    config = parse_settings(CleanConfig, args)
     config.check()
     inputs, outputs = (args.source, args.target), (args.output_source, args.output_target)
     pairs = files.check_parallel(*inputs)
@@ -53,14 +53,14 @@ def add_options(parser: options.Parser) -> None:
         parser.add_argument(
             f"--{side}",
             f"-{letter}",
-            type=Input,
+            type=InputPath,
             required=True,
             metavar="FILE",
             help=f"{side} text; plain or gzip",
         )
         parser.add_argument(
             f"--output-{side}",
-            type=Output,
+            type=OutputPath,
             required=True,
             metavar="FILE",
             help="the part of it that is kept; .gz compresses",
@@ -68,7 +68,7 @@ def add_options(parser: options.Parser) -> None:
     for name in ("min_length", "max_length", "ratio", "unit", "keep_duplicates"):
         add_setting(parser, CleanConfig, name)
     parser.add_argument(
-        "--report", type=Output, default=None, metavar="FILE", help="write the counts as TSV, too"
+        "--report", type=OutputPath, default=None, metavar="FILE", help="write the counts as TSV, too"
     )
     options.add_quiet(parser)
 

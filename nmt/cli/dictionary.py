@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, positive
+from nmt.cli.arguments import InputPath, positive
 from nmt.io import files
 from nmt.lm.multiscale import dictionary
 from nmt.lm.multiscale.dictionary import Dictionary
@@ -33,7 +33,7 @@ def parser() -> options.Parser:
         "Text is symbols separated by blanks; with --characters every character is a symbol, a blank is _.",
     )
     actions = found.add_subparsers(
-        dest="action", required=True, parser_class=options.Action, metavar="ACTION"
+        dest="action", required=True, parser_class=options.ActionParser, metavar="ACTION"
     )
     make = actions.add_parser("learn", help="make a dictionary", description="Learn a dictionary from text.")
     make.add_argument("--size", type=positive, default=2048, help="tokens, single symbols included")
@@ -58,7 +58,7 @@ def parser() -> options.Parser:
     for part in (table, cut, arcs):
         part.add_argument(
             "dictionary",
-            type=Input,
+            type=InputPath,
             metavar="FILE|RUN_DIR",
             help="a dictionary, or the run directory of a multiscale model",
         )

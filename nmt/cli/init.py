@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output, real
+from nmt.cli.arguments import InputPath, OutputPath, real
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
@@ -41,12 +41,14 @@ def parser() -> options.Parser:
         "Look at the two files of a parallel text, say what was found in them, and write DIR/config.yaml, a "
         "commented configuration for nmt-train. Without a development set, some pairs are held out.",
     )
-    parser.add_argument("folder", type=Output, metavar="DIR", help="folder to make; it must not exist yet")
+    parser.add_argument(
+        "folder", type=OutputPath, metavar="DIR", help="folder to make; it must not exist yet"
+    )
     for side, letter in zip(SIDES, "st", strict=True):
         parser.add_argument(
             f"--{side}",
             f"-{letter}",
-            type=Input,
+            type=InputPath,
             required=True,
             metavar="FILE",
             help=f"{side} text; plain or gzip",
@@ -54,7 +56,7 @@ def parser() -> options.Parser:
     for side in SIDES:
         parser.add_argument(
             f"--dev-{side}",
-            type=Input,
+            type=InputPath,
             default=None,
             metavar="FILE",
             help=f"{side} text of a development set",

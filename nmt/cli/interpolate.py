@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output, integer
+from nmt.cli.arguments import InputPath, OutputPath, integer
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import interpolation
@@ -46,7 +46,7 @@ def parser() -> options.Parser:
     found.add_argument(
         "models",
         nargs="+",
-        type=Input,
+        type=InputPath,
         metavar="RUN_DIR|ARPA|BINARY",
         help="language models of any kind that read text as the same units",
     )
@@ -54,7 +54,7 @@ def parser() -> options.Parser:
     found.add_argument(
         "--input",
         "-i",
-        type=Input,
+        type=InputPath,
         default="",
         metavar="FILE",
         help="development text that weights are learned on",
@@ -64,7 +64,7 @@ def parser() -> options.Parser:
     )
     found.add_argument(
         "--contexts",
-        type=Input,
+        type=InputPath,
         default="",
         metavar="FILE",
         help="training text: weights depend on how often a word's context occurs in it. Counts of contexts "
@@ -88,7 +88,12 @@ def parser() -> options.Parser:
         "--tokenized", action="store_true", help="texts are tokenized as those of the runs were"
     )
     found.add_argument(
-        "--output", "-o", type=Output, required=True, metavar="FILE", help="the mixture, a small JSON file"
+        "--output",
+        "-o",
+        type=OutputPath,
+        required=True,
+        metavar="FILE",
+        help="the mixture, a small JSON file",
     )
     found.derived = lambda given: [("--contexts", f"{given.output}.contexts.gz")] if given.contexts else []
     options.add_quiet(found)

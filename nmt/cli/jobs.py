@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files, locks
 from nmt.io.progress import Progress
 from nmt.work import executors, folder, texts
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import EXECUTORS
-from nmt.work.stages import Place
-from nmt.work.texts import Chunk, Done, Lines, Records
+from nmt.work.stages import SharedFolder
+from nmt.work.texts import ChunkRecords, FinishedChunk, Lines, TextChunk
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
@@ -66,14 +66,14 @@ def add_resume(parser: "Container") -> None:
     )
 
 
-def where(args: argparse.Namespace) -> str:
+def describe_workers(args: argparse.Namespace) -> str:
     """What computes, for the log."""
     if args.cluster:
         return f"cluster {args.cluster}"
     return f"{args.workers} worker{'s' * (args.workers > 1)}"
 
 
-class Computing(Protocol[Task_contra]):
+class ChunkComputer(Protocol[Task_contra]):
     """What a command computes with, once it is loaded."""
 
     def models(self) -> list[Path]:
@@ -101,7 +101,7 @@ class TextJob:
         options'."""
         self.output = output or str(args.output)
         self.args, self.command, self.inputs = args, command, inputs
-        self.config = config or settings_of(ExecutorConfig, args)
+        self.config = config or parse_settings(ExecutorConfig, args)
         self.arithmetic: Arithmetic | None = None  # where torch computes
         self.elsewhere = self.config.name != "local"
         written = self.output != "-" and (not os.path.exists(self.output) or os.path.isfile(self.output))
@@ -115,7 +115,7 @@ class TextJob:
     @property
     def folder(self) -> Path | None:
         """Where finished chunks are kept, and the unfinished output."""
-        return folder.folder_of(self.output) if self.kept else None
+        return folder.job_folder_path(self.output) if self.kept else None
 
     @property
     def in_parts(self) -> bool:
@@ -124,12 +124,12 @@ class TextJob:
 
     def held(self) -> AbstractContextManager[None]:
         """The lock of the folder, taken before any work."""
-        return folder.held(self.output, self.command) if self.kept else nullcontext()
+        return folder.lock_job(self.output, self.command) if self.kept else nullcontext()
 
     def set_up_torch(self, run: str | None = None) -> str:
         """Import torch, and choose its threads and back end: those of the job that is resumed, and elsewhere
         one thread a worker unless given. A line for the log."""
-        before = folder.settings_of(self.output) if self.kept else {}
+        before = folder.recorded_settings(self.output) if self.kept else {}
         known = before.get("threads")
         threads = self.args.threads or (known if isinstance(known, int) else 1 if self.elsewhere else None)
         back_end = str(before.get("back_end") or self.args.matmul)
@@ -137,16 +137,18 @@ class TextJob:
         from nmt.compute import device
 
         self.arithmetic = device.arithmetic_in_use()
-        return f"{line}, {where(self.args)}" if self.elsewhere else line
+        return f"{line}, {describe_workers(self.args)}" if self.elsewhere else line
 
     @contextmanager
     def run(
-        self, load: "Callable[[argparse.Namespace], Computing[Task]]", found: "Computing[Task]"
-    ) -> "Iterator[Callable[[Iterable[Chunk[Task]]], Iterator[Done]]]":
+        self, load: "Callable[[argparse.Namespace], ChunkComputer[Task]]", found: "ChunkComputer[Task]"
+    ) -> "Iterator[Callable[[Iterable[TextChunk[Task]]], Iterator[FinishedChunk]]]":
         """What computes chunks, see `texts.compute`: by `found`, which `load` has made of the options, and
         makes again in each worker. Afterwards the job is done, and its folder gone."""
         models = folder.file_digests(found.models()) if self.elsewhere or self.kept else {}
-        elsewhere = partial(begin, load, whole_paths(self.args, self.inputs), self.arithmetic, models)
+        elsewhere = partial(
+            load_in_worker, load, absolute_paths(self.args, self.inputs), self.arithmetic, models
+        )
         name = files.name_of(self.inputs[0])
         with executors.make(found.lines, elsewhere, self.config) as executor:
             yield partial(texts.compute, executor=executor, name=name, kept=self.records(models))
@@ -154,7 +156,7 @@ class TextJob:
             locks.clear(self.folder)
 
     @contextmanager
-    def writing(self, paths: Sequence[str], flush: bool = True) -> Iterator[Callable[[Done], None]]:
+    def writing(self, paths: Sequence[str], flush: bool = True) -> Iterator[Callable[[FinishedChunk], None]]:
         """What writes the lines of a finished chunk. `paths`: the outputs, the main one first; `flush`: at
         once, since somebody may be waiting for these lines."""
         with ExitStack() as stack:
@@ -163,7 +165,7 @@ class TextJob:
                 for number, path in enumerate(paths)
             ]
 
-            def write(done: Done) -> None:
+            def write(done: FinishedChunk) -> None:
                 for out, lines in zip([first, *others], done.outputs, strict=False):
                     out.write_lines(lines)
                 if flush:
@@ -171,7 +173,7 @@ class TextJob:
 
             yield write
 
-    def records(self, models: Mapping[str, str]) -> Records | None:
+    def records(self, models: Mapping[str, str]) -> ChunkRecords | None:
         """The results of finished chunks; None for a job that keeps none."""
         if not self.kept:
             return None
@@ -184,22 +186,22 @@ class TextJob:
             ],
             "models": sorted(models.values()),
             **(asdict(self.arithmetic) if self.arithmetic else {}),
-            **recorded(self.args),
+            **recorded_options(self.args),
             **self.config.recorded(),
         }
-        found = Records(folder.begin(self.output, settings, RESULTS, self.args.resume))
+        found = ChunkRecords(folder.start_job(self.output, settings, RESULTS, self.args.resume))
         if len(found):
             log.info("resuming after %s finished chunks", f"{len(found):,}")
         return found
 
 
-def advance(progress: Progress, done: Done) -> None:
+def advance(progress: Progress, done: FinishedChunk) -> None:
     """Count the lines of a finished chunk; those of an earlier start are no part of the rate."""
     (progress.skip if done.before else progress.add)(done.count)
 
 
-def begin(
-    load: Callable[[argparse.Namespace], Computing[Task]],
+def load_in_worker(
+    load: Callable[[argparse.Namespace], ChunkComputer[Task]],
     args: argparse.Namespace,
     used: "Arithmetic | None",
     models: Mapping[str, str],
@@ -211,32 +213,32 @@ def begin(
     return load(args).lines
 
 
-def whole_paths(args: argparse.Namespace, texts: Sequence[str]) -> argparse.Namespace:
+def absolute_paths(args: argparse.Namespace, texts: Sequence[str]) -> argparse.Namespace:
     """The options with absolute paths of files, wherever a worker was started. The `texts`, which workers do
     not read, keep their names."""
 
     def whole(value: object) -> object:
         if isinstance(value, list):
             return [whole(one) for one in value]
-        if not isinstance(value, Input) or not value or value in texts:
+        if not isinstance(value, InputPath) or not value or value in texts:
             return value
-        return Input(os.path.abspath(value))
+        return InputPath(os.path.abspath(value))
 
     return argparse.Namespace(**{name: whole(value) for name, value in vars(args).items()})
 
 
-def recorded(args: argparse.Namespace) -> dict[str, object]:
+def recorded_options(args: argparse.Namespace) -> dict[str, object]:
     """The options that results depend on, by name; of files that are written, whether there are any."""
     return {
-        f"--{name.replace('_', '-')}": bool(value) if isinstance(value, Output) else value
+        f"--{name.replace('_', '-')}": bool(value) if isinstance(value, OutputPath) else value
         for name, value in vars(args).items()
-        if name not in FREE and not of_files(value)
+        if name not in FREE and not names_inputs(value)
     }
 
 
-def of_files(value: object) -> bool:
+def names_inputs(value: object) -> bool:
     """Does an option name files that are read? They are recorded by their contents."""
-    return isinstance(value, Input) or (isinstance(value, list) and any(map(of_files, value)))
+    return isinstance(value, InputPath) or (isinstance(value, list) and any(map(names_inputs, value)))
 
 
 # ---- shared job --------------------------------------------------------------------------------------------
@@ -249,7 +251,7 @@ def add_shared_job(parser: "Container") -> None:
     add_executor(parser)
     parser.add_argument(
         "--work",
-        type=Output,
+        type=OutputPath,
         default="",
         metavar="DIR",
         help="with several workers: a folder for the files of the job, which all of them share; OUTPUT.job "
@@ -258,11 +260,11 @@ def add_shared_job(parser: "Container") -> None:
     parser.add_argument("--resume", action="store_true", help="resume a job that was killed, from its folder")
 
 
-def shared_place(args: argparse.Namespace, command: str, config: ExecutorConfig) -> Place | None:
+def shared_folder(args: argparse.Namespace, command: str, config: ExecutorConfig) -> SharedFolder | None:
     """The folder of the job; None where this process computes alone, without one. ConfigError for a job
     without a folder."""
     if config.name == "local" and not args.work and not args.resume:
         return None
     if not args.work and args.output == "-":
         raise ConfigError("several workers share a folder: give --output FILE, or --work DIR")
-    return Place(Path(args.work or f"{args.output}.job").absolute(), command, args.resume)
+    return SharedFolder(Path(args.work or f"{args.output}.job").absolute(), command, args.resume)

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from nmt.cli import arguments, options
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import InputPath, OutputPath
 from nmt.config import settings
 from nmt.errors import DataError
 from nmt.io import files
@@ -41,11 +41,13 @@ def parser() -> options.Parser:
         "smt-rescore --feature mrf=FILE adds its pseudo-log-likelihood to n-best lists.",
     )
     actions = found.add_subparsers(
-        dest="action", required=True, parser_class=options.Action, metavar="ACTION"
+        dest="action", required=True, parser_class=options.ActionParser, metavar="ACTION"
     )
     make = actions.add_parser("train", help="make a model", description="Train a model on tokenized text.")
-    make.add_argument("--input", "-i", type=Input, required=True, metavar="TEXT", help="the training text")
-    make.add_argument("--output", "-o", type=Output, required=True, metavar="FILE", help="the model")
+    make.add_argument(
+        "--input", "-i", type=InputPath, required=True, metavar="TEXT", help="the training text"
+    )
+    make.add_argument("--output", "-o", type=OutputPath, required=True, metavar="FILE", help="the model")
     for item in fields(MRFConfig):
         arguments.add_setting(make, MRFConfig, item.name)
     judge = actions.add_parser(
@@ -54,7 +56,7 @@ def parser() -> options.Parser:
         description="The pseudo-log-likelihood (natural) of each line: the sum of log p of each symbol given "
         "its neighbors, separators included.",
     )
-    judge.add_argument("model", type=Input, metavar="FILE", help="a model of nmt-mrf train")
+    judge.add_argument("model", type=InputPath, metavar="FILE", help="a model of nmt-mrf train")
     options.add_input_output(judge, "tokenized text")
     for part in (make, judge):
         part.add_argument(
@@ -74,7 +76,7 @@ def train(args: argparse.Namespace) -> None:
     from nmt.lm.mrf.model import train_field
     from nmt.runs import mrf
 
-    config = arguments.settings_of(MRFConfig, args)
+    config = arguments.parse_settings(MRFConfig, args)
     settings.check(config)
     lines = [line for line in words_of(args.input) if line]
     if not lines:

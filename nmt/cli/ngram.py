@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import add_setting, settings_of
+from nmt.cli.arguments import add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import arpa, estimators
@@ -35,11 +35,11 @@ def command(argv: Sequence[str] | None) -> None:
     fallback = (
         estimators.FALLBACK_DISCOUNTS if args.discount_fallback == [] else tuple(args.discount_fallback)
     )
-    config = settings_of(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
+    config = parse_settings(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
     check(args)
-    executor = settings_of(ExecutorConfig, args)
-    place = jobs.shared_place(args, "nmt-ngram", executor)
+    executor = parse_settings(ExecutorConfig, args)
+    place = jobs.shared_folder(args, "nmt-ngram", executor)
     limit = (args.memory or 0.6 * memory()) * 1e9
     needed = (
         size(args.input) / 5 * args.order * estimators.BYTES_PER_NGRAM

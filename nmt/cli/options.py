@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from nmt import __version__, plugins
 from nmt.cli import messages
-from nmt.cli.arguments import Input, Output, check_separate, checkpoint, files_of, names_file
+from nmt.cli.arguments import InputPath, OutputPath, check_separate, checkpoint, list_files, names_file
 from nmt.cli.arguments import positive as positive
 from nmt.compute.resources import TOO_MANY_THREADS, bounded_threads
 from nmt.errors import ConfigError, UserError, one_line, ran_out_of_memory
@@ -61,7 +61,7 @@ class PrintCompletion(argparse.Action):
     ) -> NoReturn:
         import shtab
 
-        for action in actions_of(parser):
+        for action in all_actions(parser):
             if names_file(action):
                 action.complete = shtab.FILE  # type: ignore[attr-defined]  # what shtab looks for
         print(shtab.complete(parser, shell=str(values)))
@@ -98,8 +98,8 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         given = list(sys.argv[1:] if args is None else args)
         end = given.index("--") if "--" in given else len(given)
-        own = min(end, self.begin_of_action(given))
-        words = [self.current(dashes(word)) for word in given[:own]] + given[own:]
+        own = min(end, self.action_index(given))
+        words = [self.replace_former_name(with_dashes(word)) for word in given[:own]] + given[own:]
         self.check_names(words[:own])
         found, rest = super().parse_known_args(words, namespace)
         names = {
@@ -112,10 +112,12 @@ class Parser(argparse.ArgumentParser):
             if (asked := getattr(found, name, None)) and (most := bounded_threads(asked)) < asked:
                 messages.print_to_stderr(f"{self.prog}: {names[name]} {TOO_MANY_THREADS.format(asked, most)}")
                 setattr(found, name, most)
-        check_separate(files_of(found, names, Input), files_of(found, names, Output) + self.derived(found))
+        check_separate(
+            list_files(found, names, InputPath), list_files(found, names, OutputPath) + self.derived(found)
+        )
         return found, rest
 
-    def current(self, word: str) -> str:
+    def replace_former_name(self, word: str) -> str:
         """An option by its present name; one line says that it was renamed."""
         name, equals, value = word.partition("=")
         if name not in self.renamed and not word.startswith("--") and word[:2] in self.renamed:
@@ -127,7 +129,7 @@ class Parser(argparse.ArgumentParser):
         )
         return self.renamed[name] + equals + value
 
-    def begin_of_action(self, words: Sequence[str]) -> int:
+    def action_index(self, words: Sequence[str]) -> int:
         """The place of the action's name, from where words are its parser's; past the end without actions."""
         if not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
             return len(words)
@@ -142,7 +144,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"unrecognized arguments: {word}{did_you_mean(name, known)}")
 
 
-class Action(Parser):
+class ActionParser(Parser):
     """The parser of a sub-command; argparse makes it and passes its full name."""
 
     completes = False  # the command's script has its actions
@@ -151,7 +153,7 @@ class Action(Parser):
         super().__init__(prog, description)
 
 
-def dashes(word: str) -> str:
+def with_dashes(word: str) -> str:
     if not word.startswith("--"):
         return word
     name, equals, value = word.partition("=")
@@ -164,13 +166,13 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def actions_of(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
+def all_actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
     """Its options and arguments, and those of its sub-commands."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):
             for child in dict.fromkeys(action.choices.values()):
-                yield from actions_of(child)
+                yield from all_actions(child)
 
 
 # ---- options -----------------------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ def add_input_output(parser: "Container", what: str = "text") -> None:
     parser.add_argument(
         "--input",
         "-i",
-        type=Input,
+        type=InputPath,
         default="-",
         metavar="FILE",
         help=f"{what} to read; plain, gzip, or - for stdin",
@@ -192,7 +194,7 @@ def add_output(parser: "Container") -> None:
     parser.add_argument(
         "--output",
         "-o",
-        type=Output,
+        type=OutputPath,
         default="-",
         metavar="FILE",
         help="written whole or not at all; .gz compresses; - is stdout",
@@ -204,7 +206,7 @@ def add_quiet(parser: "Container") -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="only warnings and errors on stderr")
     parser.add_argument(
         "--log",
-        type=Output,
+        type=OutputPath,
         default=None,
         metavar="FILE",
         help="append all messages with their times to FILE, also what --quiet hides, details of how torch "
@@ -214,7 +216,7 @@ def add_quiet(parser: "Container") -> None:
 
 def add_model(parser: "Container") -> None:
     """The argument RUN_DIR and the options of how to compute with it."""
-    parser.add_argument("run", type=Input, metavar="RUN_DIR", help="a run directory made by nmt-train")
+    parser.add_argument("run", type=InputPath, metavar="RUN_DIR", help="a run directory made by nmt-train")
     add_compute(parser)
 
 
@@ -247,7 +249,7 @@ def add_language_model(parser: "Container") -> None:
     """The argument of a language model of any kind, and the options of how to compute with a network."""
     parser.add_argument(
         "model",
-        type=Input,
+        type=InputPath,
         metavar="RUN_DIR|ARPA|BINARY",
         help="a language model's run directory, an ARPA file (.gz too), a KenLM binary, or a mixture of "
         "nmt-interpolate",
@@ -255,7 +257,7 @@ def add_language_model(parser: "Container") -> None:
     add_compute(parser)
     parser.add_argument(
         "--backoff",
-        type=Input,
+        type=InputPath,
         default="",
         metavar="ARPA",
         help="share a network's p(UNK) among unknown words, as this n-gram model does",
@@ -302,7 +304,7 @@ def add_precision(parser: "Container") -> None:
     )
 
 
-def reduced(precision: str, models: "Sequence[Weights]", device: str) -> "list[Reduced]":
+def precision_contexts(precision: str, models: "Sequence[Weights]", device: str) -> "list[Reduced]":
     """The contexts in which the matrix products of models are computed in a precision. ConfigError where the
     processor lacks it."""
     if precision == "fp32":
@@ -333,7 +335,7 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
         messages.set_up_streams()
         signals.listen(signals.leave)
     try:
-        whole(command, argv)
+        call_and_flush(command, argv)
         return 0
     except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`: nobody is left to tell
         messages.drop_stdout()
@@ -342,7 +344,7 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
         messages.error(name, "interrupted")
         return 128 + signal.SIGINT
     except (UserError, MemoryError, RuntimeError, OSError, ModuleNotFoundError) as error:
-        if not (message := message_of(error)):
+        if not (message := error_message(error)):
             raise
         messages.error(name, one_line(message))
         if isinstance(error, UserError | OSError):
@@ -354,7 +356,7 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
             gc.freeze()  # the process ends: searching its libraries for garbage would take half a second
 
 
-def message_of(error: UserError | MemoryError | RuntimeError | OSError | ModuleNotFoundError) -> str:
+def error_message(error: UserError | MemoryError | RuntimeError | OSError | ModuleNotFoundError) -> str:
     """What to tell the user; empty for an error of ours."""
     if isinstance(error, OSError):
         return f"{error.filename or '<stdout>'}: {error.strerror or error}"
@@ -367,7 +369,7 @@ def message_of(error: UserError | MemoryError | RuntimeError | OSError | ModuleN
     return OUT_OF_MEMORY if ran_out_of_memory(error) else ""
 
 
-def whole(command: Command, argv: Sequence[str] | None) -> None:
+def call_and_flush(command: Command, argv: Sequence[str] | None) -> None:
     """A command, and all that it has printed, be it --help."""
     try:
         if plugins.named():
@@ -388,7 +390,7 @@ def start_log(command: str, args: argparse.Namespace, times: bool = False) -> No
 def shows_bar(args: argparse.Namespace) -> bool:
     """Is there a terminal for a progress bar? Not where results go to it, too: the bar would break into
     them."""
-    results = any(isinstance(value, Output) and value == "-" for value in vars(args).values())
+    results = any(isinstance(value, OutputPath) and value == "-" for value in vars(args).values())
     return not args.quiet and sys.stderr.isatty() and not (results and sys.stdout.isatty())
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from nmt.cli import options
-from nmt.cli.arguments import Input
+from nmt.cli.arguments import InputPath
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.progress import Progress
@@ -69,7 +69,7 @@ def parser() -> options.Parser:
     found.add_argument(
         "--input",
         "-i",
-        type=Input,
+        type=InputPath,
         default="-",
         metavar="FILE",
         help="text to read; plain, gzip, or - for stdin",
@@ -81,7 +81,7 @@ def parser() -> options.Parser:
 
 
 @dataclass
-class Totals:
+class PerplexityTotals:
     """Sums over the lines of a text; logarithms are natural."""
 
     lines: int = 0
@@ -153,9 +153,9 @@ class Totals:
             yield f"{sum(self.log_z) / len(self.log_z):.4f}", "mean |log Z| of distinct contexts"
 
 
-def score(model: "LineScorer", path: str, tokenized: bool, progress: Progress) -> Totals:
+def score(model: "LineScorer", path: str, tokenized: bool, progress: Progress) -> PerplexityTotals:
     """Score the lines of a file."""
-    totals, text = Totals(), iter(files.read_lines(path))
+    totals, text = PerplexityTotals(), iter(files.read_lines(path))
     while block := list(islice(text, READ_AHEAD)):
         clock = time.process_time()
         found = model.score(block, tokenized)

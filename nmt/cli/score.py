@@ -8,13 +8,13 @@ from functools import partial
 from itertools import islice
 
 from nmt.cli import jobs, options, scorers
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import InputPath, OutputPath
 from nmt.cli.jobs import TextJob
-from nmt.cli.scorers import Block
+from nmt.cli.scorers import ScoringBlock
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import Total
-from nmt.work.texts import Chunk
+from nmt.work.texts import TextChunk
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def parser() -> options.Parser:
     parser.add_argument(
         "runs",
         nargs="+",
-        type=Input,
+        type=InputPath,
         metavar="RUN_DIR|ARPA|BINARY",
         help="run directories made by nmt-train; several translators are an ensemble, the mean of their "
         "probabilities. Or one language model: a run, an ARPA file, a KenLM binary, a mixture of "
@@ -48,15 +48,15 @@ def parser() -> options.Parser:
     options.add_compute(parser)
     options.add_precision(parser)
     parser.add_argument(
-        "--source", "-s", type=Input, default=None, metavar="FILE", help="source text; plain, gzip, or -"
+        "--source", "-s", type=InputPath, default=None, metavar="FILE", help="source text; plain, gzip, or -"
     )
     parser.add_argument(
-        "--target", "-t", type=Input, default=None, metavar="FILE", help="target text, line by line"
+        "--target", "-t", type=InputPath, default=None, metavar="FILE", help="target text, line by line"
     )
     parser.add_argument(
         "--alignment",
         "-a",
-        type=Input,
+        type=InputPath,
         default=None,
         metavar="FILE",
         help="for a joint model: the word alignment of both texts, lines of points 0-0 1-2",
@@ -64,7 +64,7 @@ def parser() -> options.Parser:
     options.add_output(parser)
     parser.add_argument(
         "--alignments",
-        type=Output,
+        type=OutputPath,
         default=None,
         metavar="FILE",
         help="translators with attention: also write source-target word pairs of each pair, 0-0 1-2 ..., by "
@@ -89,7 +89,7 @@ def add_language_model(parser: options.Parser) -> None:
     """Options of scoring by a language model."""
     group = parser.add_argument_group("language models")
     group.add_argument(
-        "--input", "-i", type=Input, default=None, metavar="FILE", help="text to score; plain, gzip, or -"
+        "--input", "-i", type=InputPath, default=None, metavar="FILE", help="text to score; plain, gzip, or -"
     )
     group.add_argument(
         "--assume-normalized",
@@ -98,7 +98,7 @@ def add_language_model(parser: options.Parser) -> None:
     )
     group.add_argument(
         "--backoff",
-        type=Input,
+        type=InputPath,
         default="",
         metavar="ARPA",
         help="share p(UNK) among unknown words as this n-gram model does",
@@ -152,13 +152,13 @@ def texts_of(args: Namespace) -> list[str]:
 def score(args: Namespace, job: TextJob, number: Total) -> None:
     """Load the models, score, write."""
     set_up = job.set_up_torch(args.runs[0])
-    work = scorers.load(args)
+    work = scorers.load_scorer(args)
     work.check(job.in_parts)
     paths = [args.output, *([args.alignments] if args.alignments else [])]
     unit = "pairs" if args.input is None else "lines"
     sums, lines = list[str](), 0
     with (
-        job.run(scorers.load, work) as compute,
+        job.run(scorers.load_scorer, work) as compute,
         job.writing(paths) as write,
         options.progress(args, unit, number, set_up) as progress,
     ):
@@ -171,11 +171,11 @@ def score(args: Namespace, job: TextJob, number: Total) -> None:
         log.info("%s", summary)
 
 
-def chunks(texts: Sequence[str]) -> Iterator[Chunk[Block]]:
+def chunks(texts: Sequence[str]) -> Iterator[TextChunk[ScoringBlock]]:
     """The texts in blocks that are scored together."""
     rows, first = files.parallel(*texts), 0
     while block := list(islice(rows, READ_AHEAD)):
-        yield Chunk(first, len(block), Block(first, block))
+        yield TextChunk(first, len(block), ScoringBlock(first, block))
         first += len(block)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nmt.cli import options
-from nmt.cli.perplexity import Totals
+from nmt.cli.perplexity import PerplexityTotals
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.io import files
@@ -20,14 +20,14 @@ from nmt.work.texts import Lines
 
 
 @dataclass(frozen=True)
-class Block:
+class ScoringBlock:
     """Rows of lines that are scored together."""
 
     first: int  # number of the first one, from 0
     rows: Sequence[tuple[str, ...]]  # source and target, with their alignment for a joint model; or one text
 
 
-class Scorer(Protocol):
+class BlockScorer(Protocol):
     """What scores, loaded."""
 
     def models(self) -> list[Path]:
@@ -39,7 +39,7 @@ class Scorer(Protocol):
         more than one process."""
         ...
 
-    def lines(self, block: Block) -> Lines:
+    def lines(self, block: ScoringBlock) -> Lines:
         """The lines that a block adds to each output, and its sums."""
         ...
 
@@ -48,7 +48,7 @@ class Scorer(Protocol):
         ...
 
 
-def load(args: argparse.Namespace) -> Scorer:
+def load_scorer(args: argparse.Namespace) -> BlockScorer:
     """The models that the options name."""
     if args.input is not None:
         return TextScorer(args)
@@ -66,7 +66,9 @@ class PairScorer:
         self.run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
         if args.alignments:
             alignment.check_attention(self.run)
-        self.reduced = options.reduced(args.precision, [one.model for one in self.run.members], args.device)
+        self.reduced = options.precision_contexts(
+            args.precision, [one.model for one in self.run.members], args.device
+        )
 
     def models(self) -> list[Path]:
         """The files of all runs."""
@@ -81,7 +83,7 @@ class PairScorer:
             limit = lengths.limit(args.max_line_words, path)
             lengths.refuse(files.preview(path), args.tokenized, limit, SCORED)
 
-    def lines(self, block: Block) -> Lines:
+    def lines(self, block: ScoringBlock) -> Lines:
         """Scores, alignments if they are asked for, and log p and words of the block."""
         from nmt.compute.precision import enter_all
         from nmt.runs import alignment
@@ -90,7 +92,7 @@ class PairScorer:
         limit = self.run.source_lengths.limit(args.max_line_words, name, block.first)
         with enter_all(self.reduced):
             found = self.run.word_scores(block.rows, args.tokenized, limit)
-            outputs = [[line_of(scores, args.word_scores) for scores in found]]
+            outputs = [[score_line(scores, args.word_scores) for scores in found]]
             if args.alignments:
                 links = alignment.align(self.run, block.rows, args.tokenized, limit)
                 outputs.append([pharaoh.line_of(one) for one in links])
@@ -124,13 +126,13 @@ class AlignedScorer:
     def check(self, in_parts: bool) -> None:
         """Nothing."""
 
-    def lines(self, block: Block) -> Lines:
+    def lines(self, block: ScoringBlock) -> Lines:
         """Scores."""
         from nmt.runs.alignment import aligned_word_scores
 
         name = files.name_of(self.args.alignment)
         found = aligned_word_scores(self.run, block.rows, self.args.tokenized, name, block.first)
-        return [[line_of(scores, self.args.word_scores) for scores in found], []]
+        return [[score_line(scores, self.args.word_scores) for scores in found], []]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
         """None."""
@@ -161,24 +163,24 @@ class TextScorer:
                 "process, without --workers, --cluster and --resume"
             )
 
-    def lines(self, block: Block) -> Lines:
+    def lines(self, block: ScoringBlock) -> Lines:
         """Scores, and the sums of the block."""
         texts = [line for (line,) in block.rows]
-        totals, outputs = Totals(), list[str]()
+        totals, outputs = PerplexityTotals(), list[str]()
         for line, scored in zip(texts, self.model.score(texts, self.args.tokenized), strict=True):
-            outputs.append(line_of(scored.log_probs, self.args.word_scores))
+            outputs.append(score_line(scored.log_probs, self.args.word_scores))
             totals.add(line, scored)
         return [outputs, [totals.packed()]]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
         """Both perplexities."""
-        totals = Totals()
+        totals = PerplexityTotals()
         for packed in sums:
             totals.add_packed(packed)
         return f"{lines:,} lines, {totals.perplexities()} ({self.model.name})" if lines else ""
 
 
-def line_of(scores: Sequence[float], words: bool) -> str:
+def score_line(scores: Sequence[float], words: bool) -> str:
     """A line of the output: the sum of the scores of the words, and with `words` each of them."""
     each = " ||| " + " ".join(f"{value:.6f}" for value in scores) if words else ""
     return f"{sum(scores):.6f}{each}"

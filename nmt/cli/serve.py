@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, add_setting, settings_of
+from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.errors import ConfigError, UserError
 from nmt.runs import directory as run_directory
 from nmt.serve import access, engine
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-serve", args, times=True)
-    config = settings_of(ServeConfig, args)
+    config = parse_settings(ServeConfig, args)
     check_names(args)
     token = access.read(config.token) if config.token else None
     try:
@@ -52,7 +52,7 @@ def serve(
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
     from nmt.serve import served, server
 
-    engines = served.load_engines(args.engines, settings_of(EngineConfig, args), config)
+    engines = served.load_engines(args.engines, parse_settings(EngineConfig, args), config)
     log.info("%s", set_up)
     server.run(engines, config, listening, token)
 
@@ -73,7 +73,7 @@ def parser() -> options.Parser:
     )
     add_setting(made, ServeConfig, "host", metavar="ADDRESS")
     add_setting(made, ServeConfig, "port")
-    add_setting(made, ServeConfig, "token", type=Input, metavar="FILE")
+    add_setting(made, ServeConfig, "token", type=InputPath, metavar="FILE")
     made.add_argument(
         "--allow-origin",
         nargs="+",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, add_setting, positive
+from nmt.cli.arguments import InputPath, add_setting, positive
 from nmt.data.corpus import DataConfig
 from nmt.errors import DataError
 from nmt.io import files
@@ -45,11 +45,11 @@ def parser() -> options.Parser:
     parser = options.Parser(
         "nmt-subword", "Subword units: BPE of subword-nmt, unigram and BPE of SentencePiece."
     )
-    actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action)
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=options.ActionParser)
     about = "Learn subwords; several inputs give joint ones."
     learn = actions.add_parser("learn", description=about, help=about)
     learn.add_argument(
-        "--input", "-i", nargs="+", type=Input, default=[Input("-")], metavar="FILE", help="text"
+        "--input", "-i", nargs="+", type=InputPath, default=[InputPath("-")], metavar="FILE", help="text"
     )
     options.add_output(learn)
     add_kind(learn)
@@ -60,7 +60,7 @@ def parser() -> options.Parser:
     for config, name in ((DataConfig, "pieces"), (DataConfig, "byte_fallback"), (SideConfig, "unicode")):
         add_setting(learn, config, name)
     apply = actions.add_parser("apply", description="Cut words into units.", help="Cut words into units.")
-    apply.add_argument("codes", type=Input, help="file of codes, or SentencePiece model")
+    apply.add_argument("codes", type=InputPath, help="file of codes, or SentencePiece model")
     options.add_input_output(apply, "text")
     undo = actions.add_parser("undo", description="Join units to words.", help="Join units to words.")
     add_kind(undo)

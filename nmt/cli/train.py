@@ -61,7 +61,7 @@ def parser() -> options.Parser:
     )
     parser.add_argument(
         "--init-from",
-        type=arguments.Input,
+        type=arguments.InputPath,
         default=None,
         metavar="RUN_DIR",
         help="start from the weights of another run, the same as init_from=...",

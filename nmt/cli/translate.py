@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nmt.cli import arguments, jobs, options, translator
-from nmt.cli.arguments import Input, Output, add_setting
+from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.cli.jobs import TextJob
-from nmt.cli.translator import Block, Translator
+from nmt.cli.translator import LineTranslator, TranslationBlock
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.search.config import BEAM_SIZE, MOST_BEAM, BeamConfig, MBRConfig, SamplingConfig
-from nmt.work.texts import Chunk
+from nmt.work.texts import TextChunk
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
@@ -50,7 +50,7 @@ def parser() -> options.Parser:
     parser.add_argument(
         "runs",
         nargs="+",
-        type=Input,
+        type=InputPath,
         metavar="RUN_DIR",
         help="run directories made by nmt-train; an ensemble shares its target vocabulary",
     )
@@ -121,14 +121,14 @@ def add_search(parser: "Container") -> None:
     add_setting(parser, BeamConfig, "min_length")
     parser.add_argument(
         "--prefix",
-        type=Input,
+        type=InputPath,
         default=None,
         metavar="FILE",
         help="text that the translation of each line has to begin with, line by line",
     )
     parser.add_argument(
         "--shortlist",
-        type=Input,
+        type=InputPath,
         default=None,
         metavar="LEX",
         help="only words that this table (Moses' lex.f2e) gives for a sentence: faster, but results change",
@@ -164,14 +164,14 @@ def add_attention(parser: "Container") -> None:
     )
     parser.add_argument(
         "--lexicon",
-        type=Input,
+        type=InputPath,
         default=None,
         metavar="LEX",
         help="with --replace-unknown: a translation of that word (Moses' lex.f2e) where there is one",
     )
     parser.add_argument(
         "--alignments",
-        type=Output,
+        type=OutputPath,
         default=None,
         metavar="FILE",
         help="write source-target word pairs of each line, 0-0 1-2 ..., by greatest attention",
@@ -196,7 +196,7 @@ def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
     set_up = job.set_up_torch(args.runs[0])
     from nmt.runs.run import SEARCHED
 
-    work = translator.load(args)
+    work = translator.load_translator(args)
     work.constraints.check_required()
     if not work.plain:  # before the first line is translated
         lengths = work.run.source_lengths
@@ -204,7 +204,7 @@ def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
         lengths.refuse(files.preview(args.input), work.tokenized, limit, SEARCHED)
     paths = [args.output, *([args.alignments] if args.alignments else [])]
     with (
-        job.run(translator.load, work) as compute,
+        job.run(translator.load_translator, work) as compute,
         job.writing(paths) as write,
         options.progress(args, "lines", total, set_up) as progress,
     ):
@@ -213,11 +213,11 @@ def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
             jobs.advance(progress, done)
 
 
-def chunks(args: argparse.Namespace, work: Translator) -> Iterator[Chunk[Block]]:
+def chunks(args: argparse.Namespace, work: LineTranslator) -> Iterator[TextChunk[TranslationBlock]]:
     """The input in blocks that are translated together."""
     for block in translator.read_blocks(args):
         work.warn(block)
-        yield Chunk(block.first, len(block.lines), block)
+        yield TextChunk(block.first, len(block.lines), block)
 
 
 def check(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, add_setting, settings_of
+from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.io import files
@@ -49,7 +49,7 @@ def add_constraints(parser: "Container") -> None:
         ("--avoid", "phrases that no translation may contain, one a line"),
         ("--avoid-lines", "phrases that the translation of each line may not contain, tabs between them"),
     ):
-        parser.add_argument(name, type=Input, default=None, metavar="FILE", help=what)
+        parser.add_argument(name, type=InputPath, default=None, metavar="FILE", help=what)
     add_setting(parser, BeamConfig, "no_repeat_ngram")
     add_setting(parser, BeamConfig, "allocation")
     add_setting(parser, ConstraintConfig, "unmet")
@@ -72,7 +72,7 @@ def check_line_files(args: argparse.Namespace) -> None:
 
 
 @dataclass
-class Block:
+class TranslationBlock:
     """Lines that are translated together, with what belongs to each."""
 
     first: int  # number of the first line in the input, from 0
@@ -85,7 +85,7 @@ class Block:
         return self.beside.get("prefix")
 
 
-def read_blocks(args: argparse.Namespace) -> Iterator[Block]:
+def read_blocks(args: argparse.Namespace) -> Iterator[TranslationBlock]:
     """The lines of the input with those of the files beside it."""
     beside = given_options(args, LINE_FILES)
     rows = files.parallel(args.input, *paths_beside(args))
@@ -96,7 +96,7 @@ def read_blocks(args: argparse.Namespace) -> Iterator[Block]:
         )
         if args.tag:
             lines = [f"{args.tag} {line}" for line in lines]
-        yield Block(first, lines, dict(zip(beside, others, strict=True)))
+        yield TranslationBlock(first, lines, dict(zip(beside, others, strict=True)))
         first += len(lines)
 
 
@@ -140,7 +140,7 @@ class GivenConstraints:
         """The name of a line in messages: that of an option's file, if it has one, or of the input."""
         return f"{files.name_of(getattr(self.args, option) or self.args.input)}:{number + 1}"
 
-    def of(self, block: Block) -> "list[LineConstraints] | None":
+    def of(self, block: TranslationBlock) -> "list[LineConstraints] | None":
         """The constraints of each line."""
         if self.maker is None:
             return None
@@ -172,20 +172,20 @@ def read_phrases(path: str) -> list[str]:
 log = logging.getLogger(__name__)
 
 
-def load(args: argparse.Namespace) -> "Translator":
+def load_translator(args: argparse.Namespace) -> "LineTranslator":
     """The runs that the options name."""
     from nmt.runs.run import Run
 
-    return Translator(args, Run.of(*args.runs, which=args.checkpoint, device=args.device))
+    return LineTranslator(args, Run.of(*args.runs, which=args.checkpoint, device=args.device))
 
 
 def search_settings(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
     """The settings of search and sampling."""
-    beam = settings_of(BeamConfig, args, allow_unknown=args.replace_unknown)
-    return beam, settings_of(SamplingConfig, args, samples=args.sample or 1)
+    beam = parse_settings(BeamConfig, args, allow_unknown=args.replace_unknown)
+    return beam, parse_settings(SamplingConfig, args, samples=args.sample or 1)
 
 
-class Translator:
+class LineTranslator:
     """A run with the options of one call. ConfigError for options that it cannot follow, DataError for terms
     that cannot be required."""
 
@@ -210,7 +210,9 @@ class Translator:
         self.model = run.model
         if args.shortlist:
             self.model = run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
-        self.reduced = options.reduced(args.precision, [one.model for one in run.members], args.device)
+        self.reduced = options.precision_contexts(
+            args.precision, [one.model for one in run.members], args.device
+        )
 
     def models(self) -> list[Path]:
         """The files that translations depend on, besides the text."""
@@ -218,7 +220,7 @@ class Translator:
         others = (args.shortlist, args.lexicon, args.terms, args.avoid)
         return self.run.files() + [Path(path) for path in others if path]
 
-    def lines(self, block: Block) -> Lines:
+    def lines(self, block: TranslationBlock) -> Lines:
         """The lines that a block of the input adds to the output, and to the alignments if they are asked
         for."""
         from nmt.compute.precision import enter_all
@@ -249,7 +251,7 @@ class Translator:
             points = pipeline.without_tag(found.alignment) if self.args.tag else found.alignment
             yield " ".join(f"{source}-{target}" for source, target in points)
 
-    def translate(self, block: Block) -> "Iterator[list[BeamTranslation]]":
+    def translate(self, block: TranslationBlock) -> "Iterator[list[BeamTranslation]]":
         """The translations of each line, best first (of draws: most probable first)."""
         lines, limit = block.lines, self.limit(block)
         if self.plain:
@@ -271,7 +273,7 @@ class Translator:
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
         return least_risk(found, self.args.mbr, scale)
 
-    def candidates(self, block: Block, limit: "LineLimit") -> "list[list[Candidate]]":
+    def candidates(self, block: TranslationBlock, limit: "LineLimit") -> "list[list[Candidate]]":
         """The hypotheses, or draws, of each line, in the same order."""
         lines, tokenized = block.lines, self.tokenized
         if self.args.sample:
@@ -281,13 +283,13 @@ class Translator:
         found = self.run.search(lines, self.beam, tokenized, block.prefixes, self.model, limit, wanted)
         return found if self.args.mbr else [candidates[: self.args.n_best or 1] for candidates in found]
 
-    def limit(self, block: Block, numbers: Sequence[int] = ()) -> "LineLimit":
+    def limit(self, block: TranslationBlock, numbers: Sequence[int] = ()) -> "LineLimit":
         """How long the lines of a block may be. `numbers`: of sentences, see Limit."""
         name = files.name_of(self.args.input)
         limit = self.run.source_lengths.limit(self.args.max_line_words, name, block.first)
         return replace(limit, numbers=numbers)
 
-    def warn(self, block: Block) -> None:
+    def warn(self, block: TranslationBlock) -> None:
         """Log the first line of several sentences, which may lose some, lines that are translated in parts,
         and lines far longer than those of the training."""
         if self.args.split_sentences:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from nmt.cli import options
-from nmt.cli.arguments import Input
+from nmt.cli.arguments import InputPath
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.text import truecase
@@ -29,15 +29,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> options.Parser:
     """The options."""
     parser = options.Parser("nmt-truecase", "Truecasing of tokenized text, by Moses' rules and in its files.")
-    actions = parser.add_subparsers(dest="action", required=True, parser_class=options.Action)
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=options.ActionParser)
     train, apply, undo = (
         actions.add_parser(name, description=about, help=about) for name, about in ABOUT.items()
     )
     train.add_argument(
-        "--input", "-i", nargs="+", type=Input, default=[Input("-")], metavar="FILE", help="tokenized text"
+        "--input",
+        "-i",
+        nargs="+",
+        type=InputPath,
+        default=[InputPath("-")],
+        metavar="FILE",
+        help="tokenized text",
     )
     options.add_output(train)
-    apply.add_argument("model", type=Input, metavar="MODEL", help="a model of this command or of Moses")
+    apply.add_argument("model", type=InputPath, metavar="MODEL", help="a model of this command or of Moses")
     for action in (apply, undo):
         options.add_input_output(action, "tokenized text")
     for action in (train, apply, undo):

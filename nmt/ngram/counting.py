@@ -18,7 +18,7 @@ from nmt.ngram.arpa import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, 
 from nmt.work import arrays, executors, stages
 from nmt.work.arrays import UINT, Int64s
 from nmt.work.config import ExecutorConfig
-from nmt.work.stages import Part, Place, task_file
+from nmt.work.stages import Part, SharedFolder, task_file
 
 # ---- counting ----------------------------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class CountSettings:
     skip_symbols: bool = False
 
 
-class CountWorker(stages.Worker):
+class CountWorker(stages.StageWorker):
     """The stages of counting."""
 
     def __init__(self, folder: Path, settings: CountSettings) -> None:
@@ -280,7 +280,7 @@ def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
     """Of each bucket the n-grams of each length from 2 on, with their counts; then the words with theirs."""
     path = task_file(worker.folder, NUMBER_STAGE, task)
     known = np.array([worker.numbers[word] for word in read_words(path)], np.int32)
-    ids = known[arrays.rows(path, 1, 1)[:, 0].astype(np.int64)]
+    ids = known[arrays.read_rows(path, 1, 1)[:, 0].astype(np.int64)]
     levels = count_ngrams(NumberedText(worker.words, ids), worker.settings.order)
     V = len(worker.words)
     words = np.arange(V, dtype=np.uint64)[:, None]
@@ -288,9 +288,9 @@ def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
     for level in levels[1:]:
         last = (level.keys % V).astype(np.uint64)
         words = np.hstack([words[level.parents], last[:, None]])
-        where = arrays.bucket_of(words[:, :-1], worker.buckets)
+        where = arrays.hash_buckets(words[:, :-1], worker.buckets)
         rows = np.hstack([words, level.raw.astype(np.uint64)[:, None]])
-        spread.append(arrays.spread(rows, where, worker.buckets))
+        spread.append(arrays.split_buckets(rows, where, worker.buckets))
     seen = np.flatnonzero(levels[0].raw)
     singles = np.stack([seen, levels[0].raw[seen]], 1)
     return [*(rows for bucket in zip(*spread, strict=True) for rows in bucket), singles]
@@ -305,8 +305,8 @@ def sum_bucket(worker: CountWorker, task: int) -> Iterable[Part]:
             task_file(worker.folder, COUNT_STAGE, shard)
             for shard in range(stages.count_shards(worker.folder))
         ]
-        rows = np.concatenate([arrays.rows(path, part, n + 1) for path in paths])
-        rows = rows[arrays.order_of(rows, n)]
+        rows = np.concatenate([arrays.read_rows(path, part, n + 1) for path in paths])
+        rows = rows[arrays.sorted_order(rows, n)]
         starts = arrays.group_starts(rows, n)
         found.append(np.hstack([rows[starts, :n], np.add.reduceat(rows[:, n:], starts, 0)]))
     return found
@@ -323,17 +323,21 @@ COUNT_STAGES: dict[str, Callable[[CountWorker, int], Iterable[Part]]] = {
 
 
 def count_text(
-    path: str, settings: CountSettings, executor: ExecutorConfig, where: Place, words: int = SHARD_WORDS
+    path: str,
+    settings: CountSettings,
+    executor: ExecutorConfig,
+    where: SharedFolder,
+    words: int = SHARD_WORDS,
 ) -> tuple[list[str], list[Counted]]:
     """The words of a text, and its n-grams of every length. DataError for a text without words, or with
     symbols; errors of the executor, and of `stages.held`."""
     folder = where.folder
     made_from: dict[str, object] = {"text": manifest.digest(path), "order": settings.order, "words": words}
     made_from |= {"skip_symbols": settings.skip_symbols, **executor.recorded()}
-    with stages.held(where, made_from):
+    with stages.lock_shared(where, made_from):
         names = stages.cut_shards(folder, (path,), words)
         worker = CountWorker(folder, settings)
-        with executors.make(worker, partial(stages.begin, worker), executor) as running:
+        with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
             list(stages.run(running, NUMBER_STAGE, names))
             vocabulary = number_all(folder, len(names))
             list(stages.run(running, COUNT_STAGE, names))
@@ -351,7 +355,7 @@ def number_all(folder: Path, tasks: int) -> list[str]:
         path = task_file(folder, NUMBER_STAGE, task)
         for word in read_words(path):
             numbers.setdefault(word, len(numbers))
-        unknown = unknown or bool((arrays.rows(path, 1, 1) == 0).any())
+        unknown = unknown or bool((arrays.read_rows(path, 1, 1) == 0).any())
     vocabulary = list(numbers)
     if len(vocabulary) == len(SYMBOLS) and not unknown:
         raise no_words()
@@ -365,13 +369,18 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[Counted]:
     raw = np.zeros(V, np.int64)
     buckets = buckets_of(tasks)
     for task in range(tasks):
-        singles = arrays.rows(task_file(folder, COUNT_STAGE, task), buckets * (order - 1), 2).astype(np.int64)
+        singles = arrays.read_rows(task_file(folder, COUNT_STAGE, task), buckets * (order - 1), 2).astype(
+            np.int64
+        )
         raw[singles[:, 0]] += singles[:, 1]
     words = np.arange(V)
     levels = [Counted(words, raw, np.zeros(V, np.int64), words == 1, V)]
     for level, n in enumerate(range(2, order + 1)):
         rows = np.concatenate(
-            [arrays.rows(task_file(folder, SUM_STAGE, bucket), level, n + 1) for bucket in range(buckets)]
+            [
+                arrays.read_rows(task_file(folder, SUM_STAGE, bucket), level, n + 1)
+                for bucket in range(buckets)
+            ]
         ).astype(np.int64)
         keys = level_nodes(levels, rows[:, : n - 1]) * V + rows[:, n - 1]
         ranks = np.argsort(keys)

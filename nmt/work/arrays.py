@@ -12,12 +12,12 @@ UINT = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
 
 
-def rows(path: Path, number: int, columns: int) -> UINT:
+def read_rows(path: Path, number: int, columns: int) -> UINT:
     """A part that is an array: (N, columns)"""
     return np.frombuffer(stages.read_part(path, number), np.uint64).reshape(-1, columns)
 
 
-def order_of(rows: UINT, columns: int) -> Int64s:
+def sorted_order(rows: UINT, columns: int) -> Int64s:
     """The order that sorts rows by their first columns: (N,)"""
     return np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))
 
@@ -29,7 +29,7 @@ def group_starts(rows: UINT, columns: int) -> Int64s:
     return np.flatnonzero(new)
 
 
-def bucket_of(keys: UINT, buckets: int) -> Int64s:
+def hash_buckets(keys: UINT, buckets: int) -> Int64s:
     """The bucket of each phrase, by a hash of its columns: (N, C) -> (N,)"""
     value = np.zeros(len(keys), np.uint64)
     for column in range(keys.shape[1]):  # the finalizer of splitmix64, column by column
@@ -40,7 +40,7 @@ def bucket_of(keys: UINT, buckets: int) -> Int64s:
     return (value % np.uint64(buckets)).astype(np.int64)
 
 
-def spread(rows: UINT, where: Int64s, buckets: int) -> list[UINT]:
+def split_buckets(rows: UINT, where: Int64s, buckets: int) -> list[UINT]:
     """The rows of each bucket, in their order."""
     order = np.argsort(where, kind="stable")
     return np.split(rows[order], np.cumsum(np.bincount(where, minlength=buckets))[:-1])

@@ -45,19 +45,19 @@ def connect(where: str) -> "Client":
         raise UserError("--cluster needs more libraries: pip install 'nmt-smt[cluster]'") from error
     for name in ("distributed", "distributed.client"):  # what goes wrong is said by us, in one line
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    address = "" if where.startswith(SLURM) else address_of(where)
+    address = "" if where.startswith(SLURM) else parse_address(where)
     try:
         if not address:
             slurm = importlib.import_module("nmt.work.slurm")
-            return Client(slurm.start(where.removeprefix(SLURM)), set_as_default=False)
+            return Client(slurm.start_cluster(where.removeprefix(SLURM)), set_as_default=False)
         check_safe(address)
         security = Security(require_encryption=address.startswith("tls:"))
         return Client(address, timeout=SECONDS, security=security, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError, ssl.SSLError) as error:
-        raise UserError(f"--cluster {where}: {reason(error)}") from error
+        raise UserError(f"--cluster {where}: {connection_failure(error)}") from error
 
 
-def reason(error: BaseException) -> str:
+def connection_failure(error: BaseException) -> str:
     """Why there is no connection, in one line."""
     if isinstance(error, TypeError) or "ssl_context" in str(error):
         return (
@@ -77,7 +77,7 @@ def reason(error: BaseException) -> str:
     return f"no scheduler answers within {SECONDS} s; is `dask scheduler` running there?"
 
 
-def address_of(where: str) -> str:
+def parse_address(where: str) -> str:
     """protocol://host:port, from a scheduler.json too. ConfigError for anything else."""
     if where.endswith(".json"):
         try:

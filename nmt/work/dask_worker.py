@@ -57,7 +57,7 @@ def is_private_folder(folder: Path) -> bool:
 
 
 @cache
-def own_gpu(count: int) -> tuple[int, FileLock | None]:
+def claim_own_gpu(count: int) -> tuple[int, FileLock | None]:
     """The GPU of this process, for as long as it lives. `count`: how many torch finds."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = visible if len(visible) == count and all(visible) else [str(number) for number in range(count)]
@@ -67,7 +67,7 @@ def own_gpu(count: int) -> tuple[int, FileLock | None]:
 # ---- dask worker -------------------------------------------------------------------------------------------
 
 
-def here() -> Host:
+def this_host() -> Host:
     """This process."""
     return Host(nmt.__version__, processor_name())
 
@@ -93,7 +93,7 @@ class JobPlugin(WorkerPlugin):
         """As the job starts, or the worker does. ConfigError for a member that cannot take part."""
         self.address = worker.address
         self.thread = ThreadPoolExecutor(1)
-        self.run: Callable[[object], object] = moved
+        self.run: Callable[[object], object] = reschedule
         try:
             self.run = await asyncio.wrap_future(self.thread.submit(self.load))
         except Exception as error:
@@ -105,10 +105,10 @@ class JobPlugin(WorkerPlugin):
 
     def load(self) -> Callable[[object], object]:
         """What computes a chunk. ConfigError for a worker that differs, and whatever `begin` raises."""
-        if what := cluster.difference(here(), self.expected, self.mixed):
+        if what := cluster.difference(this_host(), self.expected, self.mixed):
             raise ConfigError(what)
         if (count := torch.cuda.device_count()) > 1:
-            torch.cuda.set_device(own_gpu(count)[0])  # of this thread, which loads and computes
+            torch.cuda.set_device(claim_own_gpu(count)[0])  # of this thread, which loads and computes
         keep_freed_memory()
         plugins.load()
         return self.begin()
@@ -126,6 +126,6 @@ class JobPlugin(WorkerPlugin):
             raise
 
 
-def moved(task: object) -> object:
+def reschedule(task: object) -> object:
     """A chunk that reached a worker which cannot compute: another one takes it."""
     raise Reschedule

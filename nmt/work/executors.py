@@ -327,8 +327,8 @@ class Dask(Generic[Task, Result]):
     def load(self) -> None:
         """Let all workers load the models. ConfigError for one that cannot take part, OSError where one is
         lost meanwhile."""
-        mixed, expected = self.config.mixed_workers, self.there.here()
-        found = self.client.run(self.there.here, on_error="return")
+        mixed, expected = self.config.mixed_workers, self.there.this_host()
+        found = self.client.run(self.there.this_host, on_error="return")
         there = {address: host for address, host in found.items() if not isinstance(host, OSError)}
         cluster.check_workers(there, expected, mixed)
         plugin = self.there.JobPlugin(self.name, self.begin, expected, mixed, frozenset(there))

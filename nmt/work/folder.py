@@ -61,17 +61,17 @@ def changed_settings(before: Mapping[str, object], settings: Mapping[str, object
 SETTINGS = "job.json"
 
 
-def folder_of(output: str) -> Path:
+def job_folder_path(output: str) -> Path:
     """Where the job of an output lies."""
     return Path(f"{output}.job")
 
 
 @contextmanager
-def held(output: str, command: str) -> Iterator[None]:
+def lock_job(output: str, command: str) -> Iterator[None]:
     """The lock of the folder, taken before any work. UserError when another process works on this output.
 
     A job that ends before its first result leaves nothing."""
-    folder = folder_of(output)
+    folder = job_folder_path(output)
     with locks.locked(folder, command):
         try:
             yield
@@ -86,12 +86,12 @@ def has_results(folder: Path) -> bool:
     return any(path.name not in own and path.stat().st_size for path in folder.iterdir())
 
 
-def settings_of(output: str) -> dict[str, object]:
+def recorded_settings(output: str) -> dict[str, object]:
     """What an unfinished job was started with; {} without one."""
-    return read_settings(folder_of(output) / SETTINGS) or {}
+    return read_settings(job_folder_path(output) / SETTINGS) or {}
 
 
-def unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
+def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
     """Is there a job to be resumed? ConfigError for one that `resume` does not ask for, or of other
     settings."""
     before = read_settings(folder / SETTINGS)
@@ -109,12 +109,12 @@ def unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bo
     return True
 
 
-def begin(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
+def start_job(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
     """The file of that name in the job folder, which takes the results of finished chunks: that of an
     unfinished job, or none yet. A job that was killed before its first result is no unfinished one.
     ConfigError as `unfinished` raises it."""
-    folder = folder_of(output)
-    if not (folder.is_dir() and has_results(folder)) or not unfinished(folder, settings, resume):
+    folder = job_folder_path(output)
+    if not (folder.is_dir() and has_results(folder)) or not is_unfinished(folder, settings, resume):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / results).unlink(missing_ok=True)

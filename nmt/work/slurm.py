@@ -42,7 +42,7 @@ class SlurmConfig:
     prologue: list[str] = setting([], help="lines of the job script before the worker, such as module load")
 
 
-def read(place: str) -> SlurmConfig:
+def read_config(place: str) -> SlurmConfig:
     """ConfigError for a file that is not there, is not YAML, or has another key or a bad value."""
     text = "\n".join(files.read_lines(place))
     try:
@@ -71,7 +71,7 @@ def fits(value: object, listed: bool) -> bool:
     return isinstance(value, list) == listed and all(isinstance(part, str) for part in parts)
 
 
-def options(config: SlurmConfig) -> dict[str, object]:
+def job_options(config: SlurmConfig) -> dict[str, object]:
     """What dask-jobqueue is told of a job; a worker has one thread."""
     return {
         "cores": config.cores,
@@ -89,10 +89,10 @@ def options(config: SlurmConfig) -> dict[str, object]:
     }
 
 
-def start(place: str) -> "SLURMCluster":
+def start_cluster(place: str) -> "SLURMCluster":
     """The scheduler, with TLS, and the jobs of the workers, submitted. UserError where there is no Slurm, and
     without dask-jobqueue; TypeError, ValueError and OSError for certificates that are missing or unusable."""
-    config = read(place)
+    config = read_config(place)
     try:
         from dask_jobqueue.slurm import SLURMCluster
         from distributed import Security
@@ -103,7 +103,7 @@ def start(place: str) -> "SLURMCluster":
             f"--cluster slurm:{place}: there is no sbatch here; start the command on a host of Slurm"
         )
     security = Security(require_encryption=True)
-    given = options(config) | {"scheduler_options": {"dashboard_address": ":0"}}
+    given = job_options(config) | {"scheduler_options": {"dashboard_address": ":0"}}
     found = SLURMCluster(security=security, protocol="tls://", **given)  # type: ignore[arg-type]
     log.info("dashboard: %s", found.dashboard_link)
     found.scale(jobs=config.jobs)

@@ -24,7 +24,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks
 from nmt.work import folder as job_folder
 from nmt.work.executors import SHOWN_RANGES, Executor, Lost
-from nmt.work.folder import SETTINGS, unfinished
+from nmt.work.folder import SETTINGS, is_unfinished
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,7 +147,7 @@ Task = tuple[str, int]  # a stage, and the number of a task in it
 
 
 @dataclass(frozen=True)
-class Place:
+class SharedFolder:
     """Where a job leaves its files."""
 
     folder: Path  # whole path: workers were started elsewhere
@@ -160,7 +160,7 @@ def task_file(folder: Path, stage: str, number: int) -> Path:
     return folder / stage / f"{number:05d}"
 
 
-class Worker(ABC):
+class StageWorker(ABC):
     """What computes tasks, in the command or in a process of its own; it keeps what all of them need."""
 
     def __init__(self, folder: Path) -> None:
@@ -176,7 +176,7 @@ class Worker(ABC):
         ensure_file(task_file(self.folder, *task), partial(self.make, *task))
 
 
-def begin(worker: Worker) -> Worker:
+def begin_worker(worker: StageWorker) -> StageWorker:
     """In a process that computes tasks. ConfigError where the folder of the job is not to be seen."""
     check_shared(worker.folder)
     return worker
@@ -189,7 +189,7 @@ def ensure_file(path: Path, make: Callable[[], Iterable[Part]]) -> None:
 
 
 @contextmanager
-def held(where: Place, settings: Mapping[str, object]) -> Iterator[None]:
+def lock_shared(where: SharedFolder, settings: Mapping[str, object]) -> Iterator[None]:
     """The folder of a job, locked, and removed once the job is done. It stays after an error, except for one
     in the data: DataError.
 
@@ -199,7 +199,7 @@ def held(where: Place, settings: Mapping[str, object]) -> Iterator[None]:
     if not job_folder.is_ours(folder, SETTINGS):
         raise ConfigError(f"{folder}: is not empty, and not the folder of a job; name another one")
     with locks.locked(folder, where.command):
-        if not unfinished(folder, settings, where.resume):
+        if not is_unfinished(folder, settings, where.resume):
             job_folder.write_settings(folder / SETTINGS, settings)
         try:
             yield

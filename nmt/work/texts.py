@@ -31,7 +31,7 @@ RECORD_KEY = struct.Struct("<QQ")
 RECORD_CHECKSUM = struct.Struct("<I")
 
 
-class Records:
+class ChunkRecords:
     """A file of results. Whoever has it open holds the lock of its folder."""
 
     def __init__(self, path: Path) -> None:
@@ -102,7 +102,7 @@ Lines = list[list[str]]  # of each output; a chunk may add any number of lines t
 
 
 @dataclass(frozen=True)
-class Chunk(Generic[Task_co]):
+class TextChunk(Generic[Task_co]):
     """Lines that are computed together."""
 
     first: int  # number of the first one in the input, from 0
@@ -111,7 +111,7 @@ class Chunk(Generic[Task_co]):
 
 
 @dataclass(frozen=True)
-class Done:
+class FinishedChunk:
     """A finished chunk."""
 
     count: int  # lines of the input
@@ -120,8 +120,11 @@ class Done:
 
 
 def compute(
-    chunks: Iterable[Chunk[Task]], executor: Executor[Task, Lines], name: str, kept: Records | None = None
-) -> Iterator[Done]:
+    chunks: Iterable[TextChunk[Task]],
+    executor: Executor[Task, Lines],
+    name: str,
+    kept: ChunkRecords | None = None,
+) -> Iterator[FinishedChunk]:
     """The finished chunks, in order; as many are drawn as keep the executor busy. `name`: of the input, for
     messages; `kept`: results of earlier starts, and of this one.
 
@@ -136,11 +139,11 @@ def compute(
             if kept is None or number not in kept:
                 yield chunk.task
 
-    def finished() -> Iterator[Done]:
+    def finished() -> Iterator[FinishedChunk]:
         """What earlier starts have done of the next chunks."""
         while kept is not None and waiting and waiting[0][0] in kept:
             number, _, count = waiting.popleft()
-            yield Done(count, read_chunk(kept, number), before=True)
+            yield FinishedChunk(count, read_chunk(kept, number), before=True)
 
     for found in executor.map(tasks()):
         yield from finished()
@@ -152,12 +155,12 @@ def compute(
             continue
         if kept is not None:
             kept.add(number, json.dumps(found, ensure_ascii=False).encode())
-        yield Done(count, found, before=False)
+        yield FinishedChunk(count, found, before=False)
     yield from finished()
     lost.check(name, "the others are kept, --resume computes only these")
 
 
-def read_chunk(kept: Records, number: int) -> Lines:
+def read_chunk(kept: ChunkRecords, number: int) -> Lines:
     """The lines of a finished chunk. DataError for a file that has changed meanwhile."""
     try:
         found: Lines = json.loads(kept.read(number))

@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 
 from nmt.cli import jobs, options
-from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.io import files
 from nmt.work.config import ExecutorConfig
-from nmt.work.stages import Place
+from nmt.work.stages import SharedFolder
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
 from smt_bridge.extraction.align_shards import Outputs, align
@@ -34,8 +34,8 @@ def command(argv: Sequence[str] | None) -> None:
     if not args.forward:
         alignment.ALIGNERS[args.method].check()
     begin = time.monotonic()
-    executor = settings_of(ExecutorConfig, args)
-    place = jobs.shared_place(args, "smt-align", executor)
+    executor = parse_settings(ExecutorConfig, args)
+    place = jobs.shared_folder(args, "smt-align", executor)
     if place and args.forward:
         raise ConfigError(
             "--forward and --reverse leave nothing to share out; without --workers and the like"
@@ -63,7 +63,7 @@ def alone(args: argparse.Namespace) -> tuple[int, int]:
     return len(both), sum(map(len, both))
 
 
-def shared(args: argparse.Namespace, executor: ExecutorConfig, place: Place) -> tuple[int, int]:
+def shared(args: argparse.Namespace, executor: ExecutorConfig, place: SharedFolder) -> tuple[int, int]:
     """Align by several workers; returns the numbers of pairs and links."""
     outputs = Outputs(args.output, args.forward_output, args.reverse_output)
     found = align(args.source, args.target, outputs, args.method, args.symmetrization, executor, place)
@@ -85,9 +85,9 @@ def parser() -> options.Parser:
     made = options.Parser(
         "smt-align", "Align the words of a parallel text: lines of points 0-0 1-2, source word first."
     )
-    made.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="tokenized text")
+    made.add_argument("--source", "-s", type=InputPath, required=True, metavar="FILE", help="tokenized text")
     made.add_argument(
-        "--target", "-t", type=Input, required=True, metavar="FILE", help="its translation, line by line"
+        "--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation, line by line"
     )
     options.add_output(made)
     add_setting(made, TrainConfig, "method")
@@ -96,10 +96,14 @@ def parser() -> options.Parser:
     def add(name: str, kind: type[str], what: str) -> None:
         made.add_argument(name, type=kind, metavar="FILE", default=None, help=what)
 
-    add("--forward", Input, "instead of training: points of one direction from any tool, source word first")
-    add("--reverse", Input, "and of the other direction, source word first too")
-    add("--forward-output", Output, "also write the first direction (source to target)")
-    add("--reverse-output", Output, "and the second")
+    add(
+        "--forward",
+        InputPath,
+        "instead of training: points of one direction from any tool, source word first",
+    )
+    add("--reverse", InputPath, "and of the other direction, source word first too")
+    add("--forward-output", OutputPath, "also write the first direction (source to target)")
+    add("--reverse-output", OutputPath, "and the second")
     jobs.add_shared_job(made)
     options.add_quiet(made)
     return made

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files
 from smt_bridge.build import plan
@@ -35,17 +35,17 @@ def parser() -> options.Parser:
     )
 
     def add(name: str, what: str, *flags: str) -> None:
-        made.add_argument(name, *flags, type=Input, required=True, metavar="FILE", help=what)
+        made.add_argument(name, *flags, type=InputPath, required=True, metavar="FILE", help=what)
 
     add("--source", "raw text, a sentence a line", "-s")
     add("--target", "its translation", "-t")
     add("--dev-source", "development set: raw text that is not in --source")
     add("--dev-target", "its translation")
     made.add_argument(
-        "--output", "-o", type=Output, required=True, metavar="DIR", help="the folder of the system"
+        "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the folder of the system"
     )
     for name in ("monolingual", "glossary", "plan"):
-        add_setting(made, BuildConfig, name, type=Input, metavar="FILE")
+        add_setting(made, BuildConfig, name, type=InputPath, metavar="FILE")
     for name in ("source_language", "target_language"):
         add_setting(made, BuildConfig, name, metavar="CODE")
     made.add_argument(
@@ -79,7 +79,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-build", args, times=True)
     from smt_bridge.build import corpus, evaluation, pipeline
 
-    config = settings_of(BuildConfig, args)
+    config = parse_settings(BuildConfig, args)
     check(config)
     corpus.sides(config)
     corpus.check_glossary(config)

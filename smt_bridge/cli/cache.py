@@ -24,7 +24,7 @@ def parser() -> options.Parser:
         f"{LIMIT} says.",
     )
     actions = parser.add_subparsers(
-        dest="action", required=True, metavar="ACTION", parser_class=options.Action
+        dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
     )
     for name, description in (
         ("list", "Print size in MB, last use, and the files it was made from."),

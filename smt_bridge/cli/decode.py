@@ -11,14 +11,14 @@ from itertools import islice, tee
 from typing import TYPE_CHECKING
 
 from nmt.cli import jobs, options
-from nmt.cli.arguments import Input, Output, check_separate, positive
+from nmt.cli.arguments import InputPath, OutputPath, check_separate, positive
 from nmt.cli.jobs import TextJob
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import rate_of
 from nmt.text.sentences import SplitLine
 from nmt.work.config import ExecutorConfig
-from nmt.work.texts import Chunk, Done
+from nmt.work.texts import FinishedChunk, TextChunk
 from smt_bridge.cli import decoding
 from smt_bridge.cli.decoding import LineBlock, PhraseTranslator, decoder_of, hybrid_of, split_lines
 from smt_bridge.hybrid import folder
@@ -82,7 +82,7 @@ def parser() -> options.Parser:
     )
     made.add_argument(
         "model",
-        type=Input,
+        type=InputPath,
         metavar="SYSTEM_DIR|MODEL_DIR|INI",
         help="a folder, or a moses.ini; relative paths in it are tried from here, then beside it; those of a "
         "system only beside it",
@@ -91,7 +91,7 @@ def parser() -> options.Parser:
     options.add_split_sentences(made, options.flags(tuple(OUTPUTS)))
     for name, what in OUTPUTS.items():
         flag = f"--{name.replace('_', '-')}"
-        made.add_argument(flag, type=Output, metavar="FILE", default=None, help=what)
+        made.add_argument(flag, type=OutputPath, metavar="FILE", default=None, help=what)
     made.add_argument(
         "--n-best", type=positive, default=100, metavar="K", help="entries of a sentence in the list"
     )
@@ -100,7 +100,7 @@ def parser() -> options.Parser:
     )
     made.add_argument(
         "--glossary",
-        type=Input,
+        type=InputPath,
         metavar="FILE",
         default="",
         help="terms and the translations they must have, a tab between them; default: the system's, if it "
@@ -109,7 +109,7 @@ def parser() -> options.Parser:
     made.add_argument(
         "--weights",
         "-w",
-        type=Input,
+        type=InputPath,
         metavar="FILE",
         default=None,
         help="lines 'Name= v v' or another ini, instead of the ini's weights",
@@ -192,7 +192,7 @@ def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> N
 @contextmanager
 def translated(
     work: PhraseTranslator, args: argparse.Namespace, job: TextJob | None
-) -> Iterator[Iterator[Done]]:
+) -> Iterator[Iterator[FinishedChunk]]:
     """What becomes of the input, in order: line by line by threads, or in blocks by a job."""
     name = files.name_of(args.input)
     lines, texts, numbered = tee(split_lines(args, work.hybrid, files.read_lines(args.input)), 3)
@@ -201,7 +201,7 @@ def translated(
     if job is None:
         with closing(work.decoder.translate_all(sentences, args.workers, name, numbers)) as results:
             yield (
-                Done(1, work.outputs(number, line, results), before=False)
+                FinishedChunk(1, work.outputs(number, line, results), before=False)
                 for number, line in enumerate(lines)
             )
         return
@@ -210,12 +210,12 @@ def translated(
         yield compute(blocks(lines, work.decoder.all_marked(sentences, name, numbers)))
 
 
-def blocks(lines: Iterator[SplitLine], marked: "Iterator[Marked]") -> Iterator[Chunk[LineBlock]]:
+def blocks(lines: Iterator[SplitLine], marked: "Iterator[Marked]") -> Iterator[TextChunk[LineBlock]]:
     """Lines that are translated together, with the next sentences of `marked`."""
     first = 0
     while block := list(islice(lines, BLOCK)):
         size = sum(len(line.sentences) for line in block)
-        yield Chunk(first, len(block), LineBlock(first, block, list(islice(marked, size))))
+        yield TextChunk(first, len(block), LineBlock(first, block, list(islice(marked, size))))
         first += len(block)
 
 

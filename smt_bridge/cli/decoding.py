@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import jobs, options
-from nmt.cli.arguments import add_setting, check_separate, settings_of
+from nmt.cli.arguments import add_setting, check_separate, parse_settings
 from nmt.text import glossary, sentences
 from nmt.text.sentences import MAX_LINE_WORDS, SplitLine
 from nmt.work.texts import Lines as OutputLines
@@ -119,7 +119,7 @@ def load_decoder(
     from smt_bridge.decoder.decoder import Decoder
 
     asked = {"max_line_words": longest_line(args), "nbest": nbest, "distinct": distinct, "explain": explain}
-    config = settings_of(DecoderConfig, args, **asked)
+    config = parse_settings(DecoderConfig, args, **asked)
     config.check()
     system = systems.load_ini(ini, not args.no_cache and Cache(args.cache or ""), beside)
     if any(getattr(kind, "needs_torch", False) for kind, _ in system.feature_lines):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import Input, Output, add_setting
+from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.compute.resources import peak_memory
 from nmt.errors import ConfigError
 from nmt.io import files
@@ -28,15 +28,15 @@ def command(argv: Sequence[str] | None) -> None:
     files.existing([args.source, args.target, args.alignment])
     if "-" in (args.source, args.target, args.alignment):
         raise ConfigError("the texts are read twice; give files, not -")
-    executor = arguments.settings_of(ExecutorConfig, args)
-    place = jobs.shared_place(args, "smt-extract", executor)
+    executor = arguments.parse_settings(ExecutorConfig, args)
+    place = jobs.shared_folder(args, "smt-extract", executor)
     from smt_bridge.extraction import mapreduce
     from smt_bridge.extraction.tables import Inputs, Outputs, build
 
     begin = time.monotonic()
     inputs = Inputs(source=args.source, target=args.target, alignment=args.alignment)
     outputs = Outputs(table=args.output, reordering=args.reordering, lexical=args.lexical)
-    config = arguments.settings_of(ExtractConfig, args)
+    config = arguments.parse_settings(ExtractConfig, args)
     with options.progress(args, "words", None) as progress:
         if place:
             pairs = mapreduce.build(inputs, outputs, config, executor, place, progress.reach)
@@ -52,23 +52,23 @@ def parser() -> options.Parser:
         "train-model.perl makes, in LC_ALL=C order.",
     )
     made.add_argument(
-        "--source", "-s", type=Input, required=True, metavar="FILE", help="tokenized, escaped text"
+        "--source", "-s", type=InputPath, required=True, metavar="FILE", help="tokenized, escaped text"
     )
-    made.add_argument("--target", "-t", type=Input, required=True, metavar="FILE", help="its translation")
+    made.add_argument("--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation")
     made.add_argument(
         "--alignment",
         "-a",
-        type=Input,
+        type=InputPath,
         required=True,
         metavar="FILE",
         help="points 0-0 1-2, from smt-align or any other tool; plain or gzip",
     )
     made.add_argument(
-        "--output", "-o", type=Output, default="-", metavar="TABLE", help="phrase table; .gz compresses"
+        "--output", "-o", type=OutputPath, default="-", metavar="TABLE", help="phrase table; .gz compresses"
     )
     made.add_argument(
         "--reordering",
-        type=Output,
+        type=OutputPath,
         metavar="TABLE",
         default=None,
         help="lexical reordering table (msd-bidirectional-fe) of the same pairs",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import arguments, options
-from nmt.cli.arguments import Input, positive
+from nmt.cli.arguments import InputPath, positive
 from nmt.errors import ConfigError, UserError
 from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
@@ -48,12 +48,14 @@ def placed(ini: Ini, output: str) -> Ini:
 
 def parser() -> options.Parser:
     made = options.Parser("smt-ini", "Show, check and edit a moses.ini.")
-    actions = made.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=options.Action)
+    actions = made.add_subparsers(
+        dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
+    )
 
     def add(name: str, what: str, description: str = "") -> argparse.ArgumentParser:
         text = description or f"{what[0].upper()}{what[1:]}."
         action = actions.add_parser(name, help=what, description=text)
-        action.add_argument("ini", type=Input, metavar="INI", help="the moses.ini")
+        action.add_argument("ini", type=InputPath, metavar="INI", help="the moses.ini")
         return action
 
     add("show", "features, numbers of scores, weights, paths")
@@ -74,15 +76,15 @@ def parser() -> options.Parser:
     remove = add("remove-feature", "remove one score of a table, or a whole feature")
     remove.add_argument("--name", required=True, help="the feature")
     remove.add_argument("--column", type=positive, help="only this score of it, counted from 1")
-    remove.add_argument("--path", type=Input, help="the table without that column")
+    remove.add_argument("--path", type=InputPath, help="the table without that column")
     other = add("set-path", "let a feature read another file, such as a filtered table")
     other.add_argument("--name", required=True, help="the feature, e.g. LexicalReordering0")
-    other.add_argument("--path", type=Input, required=True, help="its new file")
+    other.add_argument("--path", type=InputPath, required=True, help="its new file")
     weights = add("set-weights", "take weights from a tuner")
     weights.add_argument(
         "--weights",
         "-w",
-        type=Input,
+        type=InputPath,
         required=True,
         metavar="FILE",
         help="lines 'Name= v v', or another moses.ini",
@@ -106,7 +108,7 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="weight of a new score; repeated for each new score",
     )
-    parser.add_argument("--path", type=Input, help="the table that has the new columns")
+    parser.add_argument("--path", type=InputPath, help="the table that has the new columns")
 
 
 def show(ini: Ini) -> None:

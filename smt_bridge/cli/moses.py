@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from nmt.cli import arguments, options
-from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings, positive
 from nmt.errors import DataError
 from nmt.io import files
 from smt_bridge.moses import check as check_system
@@ -31,9 +31,11 @@ def command(argv: Sequence[str] | None) -> None:
 
 def parser() -> options.Parser:
     made = options.Parser("smt-moses", "Filter, compact, decode and tune with an installed Moses.")
-    actions = made.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=options.Action)
+    actions = made.add_subparsers(
+        dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
+    )
 
-    def add(name: str, run: Run, what: str) -> options.Action:
+    def add(name: str, run: Run, what: str) -> options.ActionParser:
         action = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         action.set_defaults(run=run)
         action.add_argument(
@@ -48,7 +50,7 @@ def parser() -> options.Parser:
 
     add_filter(add("filter", run_filter, "cut the tables of a moses.ini to a text, with Moses' script"))
     compact = add("compact", run_compact, "make a compact table (.minphr) with the scores that the table has")
-    compact.add_argument("table", type=Input, metavar="TABLE", help="a text phrase table")
+    compact.add_argument("table", type=InputPath, metavar="TABLE", help="a text phrase table")
     compact.add_argument("--output", "-o", required=True, metavar="STEM", help="makes STEM.minphr")
     add_decode(add("decode", run_decode, "translate a text, with an n-best list if wanted"))
     add_tune(add("tune", run_tune, "Moses' own tuning loop"))
@@ -57,24 +59,24 @@ def parser() -> options.Parser:
 
 def add_text(parser: argparse.ArgumentParser, what: str) -> None:
     """The arguments INI and --input."""
-    parser.add_argument("ini", type=Input, metavar="INI", help="the moses.ini")
-    parser.add_argument("--input", "-i", type=Input, required=True, metavar="TEXT", help=what)
+    parser.add_argument("ini", type=InputPath, metavar="INI", help="the moses.ini")
+    parser.add_argument("--input", "-i", type=InputPath, required=True, metavar="TEXT", help=what)
 
 
 def add_filter(parser: argparse.ArgumentParser) -> None:
     add_text(parser, "the text to be translated")
-    parser.add_argument("--output", "-o", type=Output, required=True, metavar="DIR", help="a new folder")
+    parser.add_argument("--output", "-o", type=OutputPath, required=True, metavar="DIR", help="a new folder")
 
 
-def add_decode(parser: options.Action) -> None:
+def add_decode(parser: options.ActionParser) -> None:
     parser.renamed = {"--nbest": "--n-best-list", "--size": "--n-best"}
     add_text(parser, "tokenized text")
     parser.add_argument(
-        "--output", "-o", type=Output, required=True, metavar="FILE", help="the translation, line by line"
+        "--output", "-o", type=OutputPath, required=True, metavar="FILE", help="the translation, line by line"
     )
     parser.add_argument(
         "--n-best-list",
-        type=Output,
+        type=OutputPath,
         metavar="FILE",
         default=None,
         help="an n-best list of distinct texts, with segmentation and alignment",
@@ -82,13 +84,13 @@ def add_decode(parser: options.Action) -> None:
     add_setting(parser, moses.DecodeOptions, "n_best")
 
 
-def add_tune(parser: options.Action) -> None:
+def add_tune(parser: options.ActionParser) -> None:
     parser.renamed = {"--nbest": "--n-best"}
     add_text(parser, "source of the development set")
     parser.add_argument(
         "--reference",
         "-r",
-        type=Input,
+        type=InputPath,
         nargs="+",
         required=True,
         metavar="FILE",
@@ -96,7 +98,7 @@ def add_tune(parser: options.Action) -> None:
     )
     parser.add_argument(
         "--working-dir",
-        type=Output,
+        type=OutputPath,
         required=True,
         metavar="DIR",
         help="folder that the loop works in; the tuned moses.ini is made there",
@@ -130,7 +132,7 @@ def run_compact(args: argparse.Namespace, installation: moses.Installation) -> N
 def run_decode(args: argparse.Namespace, installation: moses.Installation) -> None:
     files.existing([args.input])
     check(args.ini)
-    choice = settings_of(moses.DecodeOptions, args)
+    choice = parse_settings(moses.DecodeOptions, args)
     moses.decode(installation, args.ini, args.input, args.output, choice)
 
 
@@ -138,7 +140,7 @@ def run_tune(args: argparse.Namespace, installation: moses.Installation) -> None
     references = args.reference
     files.check_parallel(args.input, *references)
     check(args.ini)
-    choice = settings_of(moses.TuneOptions, args, filter=not args.no_filter)
+    choice = parse_settings(moses.TuneOptions, args, filter=not args.no_filter)
     log.info("%s", moses.tune(installation, args.ini, args.input, references, args.working_dir, choice))
 
 

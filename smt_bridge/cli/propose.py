@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import Input, add_setting, settings_of
+from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.io import files
@@ -47,7 +47,7 @@ def parser() -> options.Parser:
     options.add_model(parser)
     parser.add_argument(
         "--inverse",
-        type=Input,
+        type=InputPath,
         metavar="RUN_DIR",
         help="a model of the other direction, for p(source | target); else that of the model",
     )
@@ -72,7 +72,7 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-propose", args)
     check(args)
-    threads = args.threads or (1 if settings_of(ExecutorConfig, args).name != "local" else None)
+    threads = args.threads or (1 if parse_settings(ExecutorConfig, args).name != "local" else None)
     run(args, options.set_up_torch(args.device, threads, args.matmul, args.run))
 
 
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace, line: str) -> None:
     """Propose rows for the thinly covered phrases of the texts, and write both tables with them."""
     from smt_bridge.tables import propose
 
-    config = arguments.settings_of(ProposeConfig, args)
+    config = arguments.parse_settings(ProposeConfig, args)
     known = propose.read_table(args.table, args.reordering)
     thin = propose.wanted(Occurring(read_texts(args.input)), known, config)
     if not thin:
@@ -141,9 +141,11 @@ def networks(args: argparse.Namespace) -> "NetworkExecutor":
     from nmt.compute import device
 
     found = load(args)
-    config = settings_of(ExecutorConfig, args)
+    config = parse_settings(ExecutorConfig, args)
     models = {} if config.name == "local" else folder.file_digests(found.files)
-    there = partial(begin, jobs.whole_paths(args, []), device.arithmetic_in_use(), models, found.identity())
+    there = partial(
+        begin, jobs.absolute_paths(args, []), device.arithmetic_in_use(), models, found.identity()
+    )
     return executors.make(found.compute, there, config)
 
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 import smt_bridge.moses.weights as weight_files
 from nmt.cli import arguments, options
-from nmt.cli.arguments import Input, Output, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.search.config import MBRConfig
@@ -47,7 +47,7 @@ def command(argv: Sequence[str] | None) -> None:
     outputs = [(name, getattr(args, dest)) for dest, name in OUTPUTS.items()]
     shared_options.check_models_separate(args, specs, [], outputs)
     target = args.output or args.best
-    with folder.held(target, "smt-rescore") if specs and target != "-" else nullcontext():
+    with folder.lock_job(target, "smt-rescore") if specs and target != "-" else nullcontext():
         run(args, lists, specs)
 
 
@@ -59,7 +59,7 @@ def parser() -> options.Parser:
     )
     parser.add_argument(
         "nbest",
-        type=Input,
+        type=InputPath,
         nargs="+",
         metavar="NBEST",
         help="n-best lists of one text, of Moses or nmt-translate; several: their union is rescored",
@@ -67,7 +67,7 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--source",
         "-s",
-        type=Input,
+        type=InputPath,
         required=True,
         metavar="FILE",
         help="the text that was translated, tokenized as the decoder read it",
@@ -100,13 +100,13 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
         "-w",
-        type=Input,
+        type=InputPath,
         metavar="FILE",
         help="lines 'Name= v v', or a moses.ini; without them the totals stay",
     )
     parser.add_argument(
         "--decoder-weights",
-        type=Input,
+        type=InputPath,
         metavar="FILE",
         help="weights that the decoder used: checks its totals, keeps its -100 for unknown words",
     )
@@ -117,13 +117,13 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         "-o",
-        type=Output,
+        type=OutputPath,
         metavar="NBEST",
         help="the list again, with the new features; - is stdout",
     )
     parser.add_argument(
         "--best",
-        type=Output,
+        type=OutputPath,
         metavar="FILE",
         help="the best translation of each sentence, a line each; - is stdout",
     )
@@ -139,7 +139,7 @@ def add_mbr(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mbr-tune",
-        type=Input,
+        type=InputPath,
         nargs="+",
         default=[],
         metavar="REF",
@@ -147,7 +147,7 @@ def add_mbr(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mbr-scale-output",
-        type=Output,
+        type=OutputPath,
         metavar="FILE",
         help="with --mbr-tune: write the scale that was chosen, to be given to --mbr-scale",
     )
@@ -194,7 +194,7 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
         by_phrase=args.by_phrase,
         limit=args.max_line_words or MAX_LINE_WORDS,
         resume=args.resume,
-        executor=settings_of(ExecutorConfig, args) if specs else ExecutorConfig(),
+        executor=parse_settings(ExecutorConfig, args) if specs else ExecutorConfig(),
         mbr=MBRConfig(args.mbr, args.mbr_scale or MBRConfig().mbr_scale) if args.mbr else None,
         references=[list(files.read_lines(path)) for path in args.mbr_tune],
         scale_output=args.mbr_scale_output,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import InputPath, OutputPath
 from nmt.io import files, numbers
 from nmt.io.progress import duration, rate_of
 from smt_bridge.cli import shared_options
@@ -78,7 +78,7 @@ def parser() -> options.Parser:
     )
     parser.add_argument(
         "--reuse",
-        type=Input,
+        type=InputPath,
         metavar="OLD",
         help="an earlier output: copy the scores that the same run gave to the same pairs",
     )
@@ -89,7 +89,7 @@ def parser() -> options.Parser:
     )
     parser.add_argument(
         "--report",
-        type=Output,
+        type=OutputPath,
         metavar="DIR",
         help="write coverage, scatter against the direct probability, best phrases (Table 4.2)",
     )

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import jobs, options
-from nmt.cli.arguments import Input, Output, add_setting, positive, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings, positive
 from nmt.cli.jobs import TextJob, advance
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import Progress
 from nmt.ngram.selection_config import SelectionConfig
-from nmt.work.texts import Chunk, Done, Lines
+from nmt.work.texts import FinishedChunk, Lines, TextChunk
 
 if TYPE_CHECKING:
     from nmt.ngram.selection import Floats, Side, Trial
@@ -56,7 +56,7 @@ def write(args: argparse.Namespace, sides: "Sequence[Side]", values: "Floats") -
         order = selection.within(values, selection.lengths(args.general[-1]), args.words)
     else:
         order = selection.best(values, len(values))
-        config = settings_of(SelectionConfig, args)
+        config = parse_settings(SelectionConfig, args)
         trials = selection.search_size(sides[-1], args.general[-1], args.dev, order, config)
         order = order[: report(trials)]
     if args.scores:
@@ -76,7 +76,7 @@ def scored(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Sequence[S
     from nmt.ngram import selection
 
     if not job.in_parts:
-        config = settings_of(SelectionConfig, args)
+        config = parse_settings(SelectionConfig, args)
         sides = [
             selection.learn(inside, general, config)
             for inside, general in zip(args.in_domain, args.general, strict=True)
@@ -102,27 +102,27 @@ def sampled(args: argparse.Namespace, job: TextJob) -> list[str]:
         raise ConfigError(
             f"--output {args.output[0]}: --workers and --cluster keep files beside it; name a file"
         )
-    config, paths = settings_of(SelectionConfig, args), list[str]()
+    config, paths = parse_settings(SelectionConfig, args), list[str]()
     for number, (inside, general) in enumerate(zip(args.in_domain, args.general, strict=True)):
         paths.append(os.path.abspath(job.folder / f"general-{number}"))
         files.write_text(paths[-1], selection.general_sample(inside, general, config))
     return paths
 
 
-def load(args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]) -> "Differences":
+def load(args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]) -> "DifferenceScorer":
     """The models, learned from texts of the domain and from samples of the general ones."""
     from nmt.ngram import selection
 
-    config = settings_of(SelectionConfig, args)
+    config = parse_settings(SelectionConfig, args)
     sides = [
         selection.estimate(inside, files.read_lines(sample), config)
         for inside, sample in zip(domain, samples, strict=True)
     ]
-    return Differences(sides, [*domain, *samples])
+    return DifferenceScorer(sides, [*domain, *samples])
 
 
 @dataclass
-class Differences:
+class DifferenceScorer:
     """What scores blocks of lines."""
 
     sides: "Sequence[Side]"
@@ -139,17 +139,17 @@ class Differences:
         return [[repr(value) for value in selection.differences(self.sides, rows).tolist()]]
 
 
-def chunks(paths: Sequence[str]) -> Iterator[Chunk[list[tuple[str, ...]]]]:
+def chunks(paths: Sequence[str]) -> Iterator[TextChunk[list[tuple[str, ...]]]]:
     """The general text in blocks."""
     from nmt.ngram import selection
 
     first = 0
     for block in selection.blocks(files.parallel(*paths)):
-        yield Chunk(first, len(block), block)
+        yield TextChunk(first, len(block), block)
         first += len(block)
 
 
-def followed(parts: Iterable[Done], progress: Progress) -> Iterator[list[str]]:
+def followed(parts: Iterable[FinishedChunk], progress: Progress) -> Iterator[list[str]]:
     """The differences of each block, which is counted."""
     for done in parts:
         yield done.outputs[0]
@@ -177,9 +177,9 @@ def parser() -> options.Parser:
     def add(*names: str, kind: type[str], what: str) -> None:
         made.add_argument(*names, type=kind, nargs="+", required=True, metavar="FILE", help=what)
 
-    add("--in-domain", kind=Input, what="tokenized text of the domain: one file, or both sides")
-    add("--general", "-g", kind=Input, what="tokenized text to select from: one file, or both sides")
-    add("--output", "-o", kind=Output, what="selected lines, a file for each of --general")
+    add("--in-domain", kind=InputPath, what="tokenized text of the domain: one file, or both sides")
+    add("--general", "-g", kind=InputPath, what="tokenized text to select from: one file, or both sides")
+    add("--output", "-o", kind=OutputPath, what="selected lines, a file for each of --general")
     size = made.add_mutually_exclusive_group(required=True)
     size.add_argument("--keep", type=positive, metavar="N", help="the best N lines")
     size.add_argument(
@@ -187,14 +187,14 @@ def parser() -> options.Parser:
     )
     size.add_argument(
         "--dev",
-        type=Input,
+        type=InputPath,
         metavar="FILE",
         help="the number that gives an n-gram model of the last side the lowest perplexity on this text; "
         "prints a table",
     )
     made.add_argument(
         "--scores",
-        type=Output,
+        type=OutputPath,
         metavar="FILE",
         default=None,
         help="write the difference of each line of --general: lower is more like the domain",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import Input, Output, add_setting
+from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.config.settings import Range
 from nmt.errors import ConfigError
 from nmt.io import numbers
@@ -20,7 +20,7 @@ from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
 def add_table(parser: argparse.ArgumentParser, what: str = "plain, gzip, or -") -> None:
     """The table that a command reads."""
-    parser.add_argument("table", type=Input, metavar="TABLE", help=f"phrase table; {what}")
+    parser.add_argument("table", type=InputPath, metavar="TABLE", help=f"phrase table; {what}")
 
 
 def add_unsorted(parser: argparse.ArgumentParser, more: str = "") -> None:
@@ -35,7 +35,7 @@ def add_outputs(parser: argparse.ArgumentParser, texts: str, rows: str) -> None:
     parser.add_argument(
         "--input",
         "-i",
-        type=Input,
+        type=InputPath,
         nargs="+",
         required=True,
         metavar="TEXT",
@@ -43,9 +43,9 @@ def add_outputs(parser: argparse.ArgumentParser, texts: str, rows: str) -> None:
     )
     options.add_output(parser)
     parser.add_argument(
-        "--reordering", type=Input, metavar="TABLE", help="lexical reordering table of the same pairs"
+        "--reordering", type=InputPath, metavar="TABLE", help="lexical reordering table of the same pairs"
     )
-    parser.add_argument("--reordering-output", type=Output, metavar="FILE", help=rows)
+    parser.add_argument("--reordering-output", type=OutputPath, metavar="FILE", help=rows)
 
 
 def check_reordering(args: argparse.Namespace) -> None:
@@ -109,7 +109,7 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         add_setting(parser, FeatureSettings, name)
     parser.add_argument(
         "--backoff",
-        type=Input,
+        type=InputPath,
         default=FeatureSettings.backoff,
         metavar="ARPA",
         help="neural-lm: share its p(UNK) among unknown words as this n-gram model does",
@@ -136,13 +136,13 @@ def set_up_features(
     """Import torch and choose the back end, or take that of the job that is resumed; also a line for the
     log."""
     run = next((spec.path for spec in specs if (Path(spec.path) / "version").exists()), None)
-    before = folder.settings_of(output) if args.resume else {}
+    before = folder.recorded_settings(output) if args.resume else {}
     back_end = str(before.get("back_end") or args.matmul)
     threads = args.threads or 1
     line = options.set_up_torch(args.device, threads, back_end, run)
     from nmt.compute import device
 
-    settings = arguments.settings_of(
+    settings = arguments.parse_settings(
         FeatureSettings, args, threads=threads, back_end=device.back_end_in_use()
     )
-    return settings, f"{line}, {jobs.where(args)}"
+    return settings, f"{line}, {jobs.describe_workers(args)}"

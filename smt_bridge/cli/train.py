@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.io import files
@@ -36,12 +36,12 @@ def command(argv: Sequence[str] | None) -> None:
         ALIGNERS[args.method].check()
     from smt_bridge.train_system import train
 
-    extract = settings_of(ExtractConfig, args)
+    extract = parse_settings(ExtractConfig, args)
     begin = time.monotonic()
     train(
         Path(args.model),
-        settings_of(TrainConfig, args, extract=extract, reordering=not args.no_reordering),
-        settings_of(ExecutorConfig, args),
+        parse_settings(TrainConfig, args, extract=extract, reordering=not args.no_reordering),
+        parse_settings(ExecutorConfig, args),
     )
     log.info(
         "%s: trained, %.0f s; next: smt-tune %s --source DEV --reference DEV",
@@ -58,22 +58,22 @@ def parser() -> options.Parser:
         "moses.ini. An interrupted training resumes when it is started again. Next, tune the model with "
         "smt-tune.",
     )
-    made.add_argument("model", type=Output, metavar="MODEL_DIR", help="folder of the model")
+    made.add_argument("model", type=OutputPath, metavar="MODEL_DIR", help="folder of the model")
     made.add_argument(
-        "--source", "-s", type=Input, required=True, metavar="FILE", help="tokenized, escaped text"
+        "--source", "-s", type=InputPath, required=True, metavar="FILE", help="tokenized, escaped text"
     )
-    made.add_argument("--target", "-t", type=Input, required=True, metavar="FILE", help="its translation")
+    made.add_argument("--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation")
     made.add_argument(
         "--alignment",
         "-a",
-        type=Input,
+        type=InputPath,
         default="",
         metavar="FILE",
         help="points 0-0 1-2 from any tool, instead of aligning",
     )
     made.add_argument(
         "--lm-text",
-        type=Input,
+        type=InputPath,
         default="",
         metavar="FILE",
         help="text of the language model; the target text unless given",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import arguments, options
-from nmt.cli.arguments import Input, Output, add_setting
+from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.config import settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, locks, manifest
@@ -69,29 +69,29 @@ def parser() -> options.Parser:
         "again. The weights with the best decoding are kept. An interrupted tuning resumes when it is "
         "started again.",
     )
-    made.add_argument("model", type=Input, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini")
+    made.add_argument("model", type=InputPath, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini")
     made.add_argument(
         "--source",
         "-s",
-        type=Input,
+        type=InputPath,
         required=True,
         metavar="FILE",
         help="development text, tokenized (and escaped) as for the model",
     )
     made.add_argument(
-        "--reference", "-r", type=Input, required=True, nargs="+", metavar="FILE", help="its translations"
+        "--reference", "-r", type=InputPath, required=True, nargs="+", metavar="FILE", help="its translations"
     )
     made.add_argument(
         "--output",
         "-o",
-        type=Output,
+        type=OutputPath,
         default=None,
         metavar="INI",
         help="the tuned moses.ini; default: beside the model's and named like it, NAME.tuned.ini",
     )
     made.add_argument(
         "--work",
-        type=Output,
+        type=OutputPath,
         default=None,
         metavar="DIR",
         help="folder for the lists and weights of every iteration; default: OUTPUT.tuning",
@@ -114,7 +114,7 @@ def parser() -> options.Parser:
 
 
 @dataclass
-class Places:
+class TuningPaths:
     """What is read and written."""
 
     ini: str
@@ -123,7 +123,7 @@ class Places:
     start: Ini  # the model's ini, with paths that are valid in the folder of the output
 
 
-def places_of(args: argparse.Namespace) -> Places:
+def places_of(args: argparse.Namespace) -> TuningPaths:
     """ConfigError when an output is the model's ini or one of its tables."""
     from smt_bridge.decoder.system import ini_of
 
@@ -135,10 +135,10 @@ def places_of(args: argparse.Namespace) -> Places:
     decoding.check_tables(ini, [("--output", str(output)), ("--work", str(work))])
     beside = output.parent.resolve() == folder.resolve()
     start = ini if beside else ini_paths.with_absolute_paths(ini, [".", str(folder)])
-    return Places(ini=path, output=output, work=work, start=start)
+    return TuningPaths(ini=path, output=output, work=work, start=start)
 
 
-def tune(args: argparse.Namespace, places: Places) -> None:
+def tune(args: argparse.Namespace, places: TuningPaths) -> None:
     """Run the loop; write the best weights, and what other seeds make of the lists."""
     from smt_bridge.tuning import loop
     from smt_bridge.tuning.decoding import starts, whole_weights
@@ -175,7 +175,7 @@ def decoder_for(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "
 
 
 def open_tuning(
-    args: argparse.Namespace, places: Places, decoder: "Decoder", texts: Sequence[str]
+    args: argparse.Namespace, places: TuningPaths, decoder: "Decoder", texts: Sequence[str]
 ) -> "Tuning":
     """The folder of the tuning, new or resumed. `texts`: all lines of the development set. ConfigError when
     the folder belongs to another tuning."""
@@ -183,7 +183,7 @@ def open_tuning(
     from smt_bridge.tuning import loop, pool
     from smt_bridge.tuning.registry import TuneConfig
 
-    config, tuner = arguments.settings_of(TuneConfig, args), tuner_of(args)
+    config, tuner = arguments.parse_settings(TuneConfig, args), tuner_of(args)
     settings.check(config)
     names = pool.columns(decoder.system.sizes)
     if not names:
@@ -203,7 +203,7 @@ def open_tuning(
         "neural_beam": args.neural_beam,
         **{name: getattr(args, name) for name in DECODING},
         "xml_brackets": " ".join(args.xml_brackets or ()),
-        **arguments.settings_of(ExecutorConfig, args).recorded(),
+        **arguments.parse_settings(ExecutorConfig, args).recorded(),
     }
     loop.open_folder(places.work, recorded, config, tuner)
     return loop.Tuning(
@@ -232,7 +232,7 @@ def decodings(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Redecodi
     args.cache = args.cache and os.path.abspath(args.cache)
     ini = decoder.system.ini
     there = partial(begin, args, decoding.elsewhere(ini), job_folder.file_digests(files_of(ini)))
-    config = arguments.settings_of(ExecutorConfig, args)
+    config = arguments.parse_settings(ExecutorConfig, args)
     with executors.make(Redecoder(decoder).compute, there, config) as executor:
         yield lambda weights, sources: decoded_by(executor, decoder, weights, sources, args.source)
 
@@ -259,7 +259,7 @@ def translations(
 
 
 def write(
-    args: argparse.Namespace, tuning: "Tuning", places: Places, whole: "Callable[[Floats], Weights]"
+    args: argparse.Namespace, tuning: "Tuning", places: TuningPaths, whole: "Callable[[Floats], Weights]"
 ) -> None:
     """The best weights, as a file of their own and in the tuned ini."""
     best = tuning.best()

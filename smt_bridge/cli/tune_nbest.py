@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nmt.cli import options
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import InputPath, OutputPath
 from nmt.errors import ConfigError
 from nmt.io import files
 from smt_bridge.moses import weights as weight_files
@@ -70,7 +70,7 @@ def parser() -> options.Parser:
     add_tuner(made)
     made.add_argument(
         "--init",
-        type=Input,
+        type=InputPath,
         metavar="W",
         default=None,
         help="weights to start from: 'Name= v v' lines, a moses.ini, or one line of numbers",
@@ -97,7 +97,7 @@ def parser() -> options.Parser:
     made.add_argument(
         "--output",
         "-o",
-        type=Output,
+        type=OutputPath,
         metavar="W",
         default=None,
         help="weight file, 'Name= v v' lines, for smt-rescore, smt-ini set-weights and moses.ini",
@@ -110,13 +110,13 @@ def add_pools(parser: argparse.ArgumentParser) -> None:
     """What is tuned on, and the export of it."""
 
     def add(name: str, metavar: str, what: str) -> None:
-        parser.add_argument(name, type=Input, nargs="+", default=[], metavar=metavar, help=what)
+        parser.add_argument(name, type=InputPath, nargs="+", default=[], metavar=metavar, help=what)
 
     add("--n-best", "NBEST", "lists of one system; several are pooled")
     parser.add_argument(
         "--reference",
         "-r",
-        type=Input,
+        type=InputPath,
         nargs="+",
         default=[],
         metavar="FILE",
@@ -126,13 +126,17 @@ def add_pools(parser: argparse.ArgumentParser) -> None:
     add("--scores", "FILE", "and its score files, in the same order")
     parser.add_argument(
         "--export-features",
-        type=Output,
+        type=OutputPath,
         metavar="F",
         default=None,
         help="tune nothing; write the pool for Moses' tuners (mert, kbmira): the features to this file",
     )
     parser.add_argument(
-        "--export-scores", type=Output, metavar="S", default=None, help="and the BLEU statistics to this one"
+        "--export-scores",
+        type=OutputPath,
+        metavar="S",
+        default=None,
+        help="and the BLEU statistics to this one",
     )
 
 

@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import fields
 
-from nmt.cli.arguments import add_setting, settings_of
+from nmt.cli.arguments import add_setting, parse_settings
 from nmt.config import settings
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 from smt_bridge.tuning.tuner import Tuner
@@ -23,6 +23,6 @@ def add_tuner(parser: argparse.ArgumentParser) -> None:
 
 def tuner_of(args: argparse.Namespace) -> Tuner:
     """The tuner that the options ask for. ConfigError for a value out of range."""
-    tuner = settings_of(TUNERS[args.method], args)
+    tuner = parse_settings(TUNERS[args.method], args)
     settings.check(tuner)
     return tuner

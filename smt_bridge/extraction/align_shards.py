@@ -18,7 +18,7 @@ from nmt.formats.pharaoh import Links
 from nmt.io import files, manifest
 from nmt.work import executors, stages
 from nmt.work.config import ExecutorConfig
-from nmt.work.stages import Part, Place, task_file
+from nmt.work.stages import Part, SharedFolder, task_file
 from smt_bridge.extraction import train_aligner
 from smt_bridge.extraction.alignment import (
     ALIGNERS,
@@ -44,7 +44,7 @@ WAYS = "source to target", "target to source"
 MODEL_PREFIX = "model"  # beginning of the names of its files
 
 
-class AlignmentWorker(stages.Worker):
+class AlignmentWorker(stages.StageWorker):
     """The stages of an alignment; it keeps the models."""
 
     def __init__(self, folder: Path, method: str, heuristic: str) -> None:
@@ -155,7 +155,7 @@ def align(
     method: str,
     heuristic: str,
     executor: ExecutorConfig,
-    where: Place,
+    where: SharedFolder,
     words: int = SHARD_WORDS,
 ) -> AlignmentCounts:
     """Write the links of a parallel text. `method`, `heuristic`: names in ALIGNERS and HEURISTICS. DataError
@@ -169,12 +169,12 @@ def align(
         "words": words,
         **executor.recorded(),
     }
-    with stages.held(where, made_from):
+    with stages.lock_shared(where, made_from):
         names = stages.cut_shards(folder, (source, target), words)
         if not any(all(map(files.split_words, row)) for row in stages.read_shards(folder)):
             raise no_words(source)
         worker = AlignmentWorker(folder, method, heuristic)
-        with executors.make(worker, partial(stages.begin, worker), executor) as running:
+        with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
             ways = [f"word alignment, {way}" for way in WAYS]
             for stage, what in ((TRAIN, ways), (ALIGN, names)):
                 list(stages.run(running, stage, what))

@@ -24,7 +24,7 @@ from nmt.work import arrays, executors, stages
 from nmt.work import folder as job_folder
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import Executor, line_chunks
-from nmt.work.stages import Part, Place, Task, task_file
+from nmt.work.stages import Part, SharedFolder, Task, task_file
 from smt_bridge.extraction import corpus, scores
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.instances import Extractor, packing_of, word_pairs
@@ -62,7 +62,7 @@ SAMPLED_PAIRS = 200  # sentence pairs of a shard that say how many instances a w
 PART_LINES = 256  # of a table in a part of a file: what the merge holds of each bucket
 
 
-class ExtractionWorker(stages.Worker):
+class ExtractionWorker(stages.StageWorker):
     """The stages of an extraction."""
 
     def __init__(self, folder: Path, names: tuple[str, str, str], config: ExtractConfig) -> None:
@@ -89,7 +89,7 @@ class ExtractionWorker(stages.Worker):
     @cached_property
     def lines(self) -> TableLines:
         keys, held, totals = (
-            arrays.rows(self.folder / SHARED, part, 1)[:, 0].astype(np.int64) for part in range(3)
+            arrays.read_rows(self.folder / SHARED, part, 1)[:, 0].astype(np.int64) for part in range(3)
         )
         lexicon = WordTable(len(self.words.target))
         lexicon.join(keys, held)
@@ -98,7 +98,7 @@ class ExtractionWorker(stages.Worker):
 
     def gather(self, stage: str, tasks: int, part: int, columns: int) -> list[UINT]:
         """What each task of a stage made for one task of a later stage: (N, columns) each"""
-        return [arrays.rows(task_file(self.folder, stage, task), part, columns) for task in range(tasks)]
+        return [arrays.read_rows(task_file(self.folder, stage, task), part, columns) for task in range(tasks)]
 
 
 # ---- the stages --------------------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ def extract_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     lexicon = WordTable(len(worker.words.target))
     lexicon.add(*word_pairs(block))
     lexicon.settle()
-    where = arrays.bucket_of(rows[:, : worker.extractor.source.columns], worker.buckets)
-    return [*arrays.spread(rows, where, worker.buckets), np.stack([lexicon.keys, lexicon.counts], 1)]
+    where = arrays.hash_buckets(rows[:, : worker.extractor.source.columns], worker.buckets)
+    return [*arrays.split_buckets(rows, where, worker.buckets), np.stack([lexicon.keys, lexicon.counts], 1)]
 
 
 def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
@@ -148,7 +148,7 @@ def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     totals = scores.Totals()
     totals.add(pairs.count)
     return [
-        *arrays.spread(np.hstack([targets, numbers]), arrays.bucket_of(targets, buckets), buckets),
+        *arrays.split_buckets(np.hstack([targets, numbers]), arrays.hash_buckets(targets, buckets), buckets),
         *(pairs.keys, pairs.count, pairs.direct, pairs.inverse, pairs.ways),
         np.array([totals.pairs, *totals.counts_of_counts]),
     ]
@@ -161,12 +161,12 @@ def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     found = worker.gather(COUNT, buckets, number, target + 2)
     of = np.repeat(np.arange(buckets), [len(rows) for rows in found])
     rows = np.concatenate(found)
-    order = arrays.order_of(rows, target)
+    order = arrays.sorted_order(rows, target)
     rows, of = rows[order], of[order]
     starts, sizes = scores.row_groups(rows, target)
     total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
     partners = np.repeat(sizes, sizes).astype(np.uint64)
-    return arrays.spread(np.stack([rows[:, target + 1], total, partners], 1), of, buckets)
+    return arrays.split_buckets(np.stack([rows[:, target + 1], total, partners], 1), of, buckets)
 
 
 def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
@@ -187,7 +187,7 @@ def read_pairs(worker: ExtractionWorker, number: int) -> PhrasePairs:
     path, first = task_file(worker.folder, COUNT, number), worker.buckets
     width = worker.extractor.source.columns + worker.extractor.target.columns
     keys, held, direct, inverse, ways = (
-        arrays.rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
+        arrays.read_rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
     )
     return PhrasePairs(keys, held[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], ways.astype(np.int64))
 
@@ -230,7 +230,7 @@ def build(
     outputs: Outputs,
     config: ExtractConfig,
     executor: ExecutorConfig,
-    where: Place,
+    where: SharedFolder,
     progress: Told = lambda done, total: None,
 ) -> int:
     """Write the tables; returns the number of pairs. Errors are those of `tables.build`, of the executor, and
@@ -243,9 +243,9 @@ def build(
     } | asdict(config)
     del made_from["memory"]  # affects no result: the number of buckets is in the plan
     made_from |= executor.recorded()
-    with stages.held(where, made_from):
+    with stages.lock_shared(where, made_from):
         worker = ExtractionWorker(folder, names, config)
-        with executors.make(worker, partial(stages.begin, worker), executor) as running:
+        with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
             return Work(folder, names, config, running).run(outputs, progress)
 
 
@@ -330,12 +330,12 @@ class Work:
         and the number of pairs."""
         lexicon, totals = WordTable(len(self.words.target)), Totals()
         for number in range(len(self.shards)):
-            rows = arrays.rows(task_file(self.folder, EXTRACT, number), self.buckets, 2).astype(np.int64)
+            rows = arrays.read_rows(task_file(self.folder, EXTRACT, number), self.buckets, 2).astype(np.int64)
             lexicon.join(rows[:, 0], rows[:, 1])
         lexicon.settle()
         for number in range(self.buckets):
             path = task_file(self.folder, COUNT, number)
-            found = arrays.rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
+            found = arrays.read_rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
             totals.pairs += int(found[0])
             totals.counts_of_counts = totals.counts_of_counts + found[1:]
         both = np.array([totals.pairs, *totals.counts_of_counts])

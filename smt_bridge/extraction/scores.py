@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.work.arrays import group_starts, order_of
+from nmt.work.arrays import group_starts, sorted_order
 from smt_bridge.decoder.compiled import njit
 
 # ---- distinct pairs ----------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
 
 def sorted_rows(rows: UINT, columns: int) -> UINT:
     """Rows sorted by their first columns."""
-    return rows[order_of(rows, columns)]
+    return rows[sorted_order(rows, columns)]
 
 
 def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:

@@ -24,7 +24,7 @@ from nmt.search.config import MBRConfig
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import KILLED, Lost, LostLines
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
-from smt_bridge.jobs import Job, Scores, is_lost, no_scores, open_job, remedy
+from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, no_scores, open_job
 from smt_bridge.moses.weights import Weights
 from smt_bridge.nbest.choice import (
     ByRisk,
@@ -117,7 +117,7 @@ def rescore(
                     best.write_lines(chooser.add(sentence.groups, found))
             done += len(chunk)
             progress(done, count)
-        lost.check(lists.source, remedy(job))
+        lost.check(lists.source, lost_chunks_remedy(job))
         if best:
             best.write_lines(chooser.rest())
         if scales and isinstance(chooser, TunedRisk):
@@ -152,7 +152,7 @@ def chooser_of(lists: NbestLists, config: RescoreConfig) -> Chooser:
     return TunedRisk(risk, scaled, config.references) if config.references else risk
 
 
-def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) -> Job | None:
+def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) -> ScoringJob | None:
     """The job folder beside the output; None for a stream, and where nothing is computed."""
     if not len(features) or config.target == "-":
         return None
@@ -186,7 +186,7 @@ def blocks(stream: Iterator[NbestSentence]) -> Iterator[Chunk]:
 def score(
     chunks: Iterator[Chunk],
     compute: Callable[[Iterator[Chunk]], Iterator[tuple[Chunk, Scores]]],
-    job: Job | None = None,
+    job: ScoringJob | None = None,
 ) -> Iterator[tuple[Chunk, Scores]]:
     """Each chunk with the values of its hypotheses: those of a resumed job as they were."""
     if job:

@@ -23,7 +23,7 @@ from nmt.io import files, numbers
 from nmt.work.executors import Lost
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
-from smt_bridge.jobs import Job, Scores, no_scores
+from smt_bridge.jobs import Scores, ScoringJob, no_scores
 
 # ---- reuse -------------------------------------------------------------------------------------------------
 # Scores of an earlier table, for the pairs that both have: `OLD.scores.json` says which model a column came
@@ -153,7 +153,7 @@ def score(
     pieces: Iterable[list[PhrasePair]],
     executor: FeatureExecutor,
     features: int,
-    job: Job | None = None,
+    job: ScoringJob | None = None,
     old: OldTable | None = None,
 ) -> Iterator[ScoredChunk]:
     """Each chunk with the values of `features` features: those of a resumed job as they were, the others

@@ -21,11 +21,11 @@ from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import KILLED, LostLines
-from nmt.work.folder import held
+from nmt.work.folder import lock_job
 from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, here
 from smt_bridge.features.registry import FeatureSettings, parse
-from smt_bridge.jobs import Job, is_lost, open_job, remedy
+from smt_bridge.jobs import ScoringJob, is_lost, lost_chunks_remedy, open_job
 from smt_bridge.tables.chunks import (
     CHUNK,
     OldTable,
@@ -82,7 +82,7 @@ def score_table(
     """
     how = ExecutorConfig(executor, workers, cluster, mixed_workers)
     check(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
-    with held(output, "smt-score-table") if has_job(table, output) else nullcontext():
+    with lock_job(output, "smt-score-table") if has_job(table, output) else nullcontext():
         loaded = FeatureSet(parse(features), settings or here())
         refuse_aligned(loaded)
         old = old_table(reuse, loaded)
@@ -107,7 +107,7 @@ def score_table(
     return ScoredTable(pairs=done.pairs, columns=done.columns + len(loaded))
 
 
-def finish(job: Job | None, old: OldTable | None, report: TableReport | None) -> None:
+def finish(job: ScoringJob | None, old: OldTable | None, report: TableReport | None) -> None:
     """What is left to do once the table is written."""
     if job:
         job.remove()
@@ -226,7 +226,7 @@ def start_job(
     resume: bool,
     reuse: str | None,
     how: ExecutorConfig,
-) -> Job | None:
+) -> ScoringJob | None:
     """The job folder beside the output; None for streams."""
     if not has_job(table, output):
         return None
@@ -253,7 +253,7 @@ def start_job(
 def write(
     output: str,
     stream: Iterable[ScoredChunk],
-    job: Job | None,
+    job: ScoringJob | None,
     report: TableReport | None,
     whole: Callable[[LostLines], None],
     total: int,
@@ -285,7 +285,7 @@ def write(
 
 
 def check_lost(
-    table: str, found: Survey | None, shard: tuple[int, int] | None, job: Job | None, lost: LostLines
+    table: str, found: Survey | None, shard: tuple[int, int] | None, job: ScoringJob | None, lost: LostLines
 ) -> None:
     """UserError that names the lines of lost chunks, if there are any. `lost` counts from the beginning of
     the shard."""
@@ -293,7 +293,7 @@ def check_lost(
         return
     first, _ = part(shard, found.chunks) if found and shard else (0, 0)
     before = sum(map(len, islice(chunks(phrase_table.read(table)), first))) if first else 0
-    lost.check(table, remedy(job), before)
+    lost.check(table, lost_chunks_remedy(job), before)
 
 
 def described(features: FeatureSet, before: int) -> list[dict[str, object]]:

@@ -41,7 +41,7 @@ def test_translations(two: str, text: Path) -> None:
     assert translate.main([*line, "-o", "here"]) == 0
     assert translate.main([*line, "-o", "there", "--cluster", two]) == 0
     assert Path("there").read_bytes() == Path("here").read_bytes()
-    assert not folder.folder_of("there").exists()
+    assert not folder.job_folder_path("there").exists()
 
 
 def test_scores_of_pairs_and_of_text(

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
-from nmt.work.folder import held, settings_of
-from smt_bridge.jobs import Job, Scores, is_lost, no_scores, open_job, remedy
+from nmt.work.folder import lock_job, recorded_settings
+from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, no_scores, open_job
 from smt_bridge.tables.chunks import score
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]
 
 
-def filled(folder: Path) -> Job:
-    job = Job(folder, 2)
+def filled(folder: Path) -> ScoringJob:
+    job = ScoringJob(folder, 2)
     for block in BLOCKS:
         job.add(block)
     return job
@@ -29,7 +29,7 @@ def same(found: list[NDArray[np.float64]], expected: list[NDArray[np.float64]]) 
 
 
 def test_what_is_added_is_read(tmp_path: Path) -> None:
-    assert same(list(filled(tmp_path).finished()), BLOCKS) and Job(tmp_path, 2).count() == 3
+    assert same(list(filled(tmp_path).finished()), BLOCKS) and ScoringJob(tmp_path, 2).count() == 3
 
 
 @pytest.mark.parametrize("keep", [0, 5, 8, 20, 39])
@@ -38,7 +38,7 @@ def test_a_torn_record_is_cut_off_and_written_over(tmp_path: Path, keep: int) ->
     place = tmp_path / "scores"
     whole = place.read_bytes()
     place.write_bytes(whole[:40] + whole[40:80][: keep // 2] if keep > 8 else whole[: 40 + keep])
-    job = Job(tmp_path, 2)
+    job = ScoringJob(tmp_path, 2)
     assert same(list(job.finished()), BLOCKS[:1])
     for block in BLOCKS[1:]:
         job.add(block)
@@ -51,16 +51,18 @@ def test_a_damaged_record_ends_what_is_finished(tmp_path: Path) -> None:
     data = bytearray(place.read_bytes())
     data[50] ^= 1  # inside the second block
     place.write_bytes(data)
-    job = Job(tmp_path, 2)
+    job = ScoringJob(tmp_path, 2)
     assert same(list(job.finished()), BLOCKS[:1])
     job.add(BLOCKS[0])
-    assert same(list(Job(tmp_path, 2).finished()), [BLOCKS[0], BLOCKS[0]])  # what followed the damage is gone
+    assert same(
+        list(ScoringJob(tmp_path, 2).finished()), [BLOCKS[0], BLOCKS[0]]
+    )  # what followed the damage is gone
 
 
 def test_a_job_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
     output = str(tmp_path / "o")
     open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=False).add(np.ones((3, 1)))
-    assert settings_of(output) == {"shard": [1, 2], "features": ["x"]}
+    assert recorded_settings(output) == {"shard": [1, 2], "features": ["x"]}
     with pytest.raises(ConfigError, match="--resume continues it"):
         open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=False)
     with pytest.raises(ConfigError, match=r"other settings \(features\)"):
@@ -76,12 +78,12 @@ def test_damaged_settings(text: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"job\.json: damaged; remove"):
         open_job(str(tmp_path / "o"), {}, 1, resume=True)
     with pytest.raises(DataError, match="damaged"):
-        settings_of(str(tmp_path / "o"))
+        recorded_settings(str(tmp_path / "o"))
 
 
 def test_a_damaged_length_takes_no_memory(tmp_path: Path) -> None:
     (tmp_path / "scores").write_bytes(b"\xff\xff\xff\xff\0\0\0\0some")
-    assert Job(tmp_path, 1000).count() == 0
+    assert ScoringJob(tmp_path, 1000).count() == 0
 
 
 def test_nul_bytes_are_no_chunks(tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_nul_bytes_are_no_chunks(tmp_path: Path) -> None:
     filled(tmp_path)
     with open(tmp_path / "scores", "ab") as stream:
         stream.write(bytes(1000))
-    assert same(list(Job(tmp_path, 2).finished()), BLOCKS)
+    assert same(list(ScoringJob(tmp_path, 2).finished()), BLOCKS)
 
 
 def test_scores_of_another_input(tmp_path: Path) -> None:
@@ -104,18 +106,18 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     """The second is told who works there; a folder into which nothing was put goes again, one with results
     stays."""
     output = str(tmp_path / "o")
-    with held(output, "smt-score-table"):
+    with lock_job(output, "smt-score-table"):
         with (
             pytest.raises(UserError, match=r"o\.job: in use by smt-score-table, process \d+ on"),
-            held(output, "smt-rescore"),
+            lock_job(output, "smt-rescore"),
         ):
             pass
         assert (tmp_path / "o.job").exists()
     assert not (tmp_path / "o.job").exists()
-    with held(output, "smt-score-table"):
+    with lock_job(output, "smt-score-table"):
         open_job(output, {}, 1, resume=False).add(np.ones((1, 1)))
     assert (tmp_path / "o.job" / "job.json").exists()
-    with held(output, "smt-score-table"):
+    with lock_job(output, "smt-score-table"):
         open_job(output, {}, 1, resume=True).remove()
         assert not (tmp_path / "o.job").exists()
 
@@ -128,7 +130,7 @@ def test_settings_are_plain_json(tmp_path: Path) -> None:
 def test_lost_chunks_are_computed_in_their_place(tmp_path: Path) -> None:
     """Of five chunks the second and the fourth; the fourth is lost again."""
     blocks = [*BLOCKS, BLOCKS[1] + 1, BLOCKS[2] + 1]
-    job = Job(tmp_path, 2)
+    job = ScoringJob(tmp_path, 2)
     for number, block in enumerate(blocks):
         job.add(no_scores(*block.shape) if number in (1, 3) else block)
     asked: list[int] = []
@@ -141,10 +143,10 @@ def test_lost_chunks_are_computed_in_their_place(tmp_path: Path) -> None:
     read = iter(range(100))
     job.mend(read, compute)
     assert asked == [1, 3] and next(read) == 4  # what follows the last lost chunk is not read
-    found = list(Job(tmp_path, 2).finished())
+    found = list(ScoringJob(tmp_path, 2).finished())
     assert same(found[:3], blocks[:3]) and is_lost(found[3]) and same(found[4:], blocks[4:])
     job.mend(iter(range(100)), lambda chunks: ((number, blocks[number]) for number in chunks))
-    assert same(list(Job(tmp_path, 2).finished()), blocks)
+    assert same(list(ScoringJob(tmp_path, 2).finished()), blocks)
 
 
 def test_what_is_lost() -> None:
@@ -153,4 +155,6 @@ def test_what_is_lost() -> None:
 
 
 def test_what_to_do_about_lost_chunks(tmp_path: Path) -> None:
-    assert "give files" in remedy(None) and f"kept in {tmp_path}: " in remedy(Job(tmp_path, 1))
+    assert "give files" in lost_chunks_remedy(None) and f"kept in {tmp_path}: " in lost_chunks_remedy(
+        ScoringJob(tmp_path, 1)
+    )

@@ -11,7 +11,7 @@ from nmt.analysis.buckets import LEAST
 from nmt.analysis.systems import System, TestSet
 from nmt.cli import options
 from nmt.cli.analyses.base import add_output
-from nmt.cli.arguments import Input, integer, positive
+from nmt.cli.arguments import InputPath, integer, positive
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
 from nmt.io import files
@@ -38,7 +38,7 @@ def add_systems(parser: Parser) -> None:
 
 def add_source(parser: Parser) -> None:
     """--source"""
-    parser.add_argument("--source", "-s", type=Input, required=True, metavar="FILE", help="source text")
+    parser.add_argument("--source", "-s", type=InputPath, required=True, metavar="FILE", help="source text")
 
 
 def add_references(parser: Parser) -> None:
@@ -46,7 +46,7 @@ def add_references(parser: Parser) -> None:
     parser.add_argument(
         "--reference",
         "-r",
-        type=Input,
+        type=InputPath,
         required=True,
         nargs="+",
         metavar="FILE",
@@ -62,7 +62,7 @@ def add_references(parser: Parser) -> None:
 
 def add_hypotheses(parser: Parser, text: str) -> None:
     """--hypothesis, with its help text."""
-    parser.add_argument("--hypothesis", type=Input, required=True, nargs="+", metavar="FILE", help=text)
+    parser.add_argument("--hypothesis", type=InputPath, required=True, nargs="+", metavar="FILE", help=text)
     parser.renamed["-t"] = "--hypothesis"
 
 
@@ -106,7 +106,7 @@ def add_vocabularies(parser: Parser, required: bool) -> None:
     """--vocabulary"""
     parser.add_argument(
         "--vocabulary",
-        type=Input,
+        type=InputPath,
         nargs="+",
         required=required,
         default=None,
@@ -152,7 +152,7 @@ def add_training(parser: Parser, required: bool) -> None:
     """--train and --rare"""
     parser.add_argument(
         "--train",
-        type=Input,
+        type=InputPath,
         nargs=2,
         required=required,
         default=None,
@@ -246,7 +246,7 @@ def add_line(parser: Parser) -> None:
     parser.add_argument(
         "--line", default="", metavar="TEXT", help="the source sentence; else the first line of --input"
     )
-    parser.add_argument("--input", "-i", type=Input, default="-", metavar="FILE", help="source text")
+    parser.add_argument("--input", "-i", type=InputPath, default="-", metavar="FILE", help="source text")
     parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
     add_output(parser)
 

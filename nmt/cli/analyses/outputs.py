@@ -16,7 +16,7 @@ from nmt.analysis.differences import DifferenceConfig, NgramConfig
 from nmt.analysis.systems import System, read_systems
 from nmt.cli.analyses import inputs
 from nmt.cli.analyses.base import Findings, add_output, add_title
-from nmt.cli.arguments import Input, add_setting, integer, positive, settings_of
+from nmt.cli.arguments import InputPath, add_setting, integer, parse_settings, positive
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
@@ -87,7 +87,7 @@ class Compare:
         inputs.add_references(parser)
         parser.add_argument(
             "--baseline",
-            type=Input,
+            type=InputPath,
             required=True,
             metavar="FILE",
             help="output of the system to compare with: text, or an n-best list",
@@ -144,7 +144,7 @@ class Samples:
         systems = inputs.read_systems(args)
         if vocabs:
             inputs.check_vocabularies(args.vocabulary, vocabs, systems[0].test)
-        found = hard_words.sample_sentences(systems, vocabs, settings_of(hard_words.SampleConfig, args))
+        found = hard_words.sample_sentences(systems, vocabs, parse_settings(hard_words.SampleConfig, args))
         if not found:
             log.warning(
                 "no sentence of more than %d or fewer than %d words is without an unknown word; try other "
@@ -173,13 +173,13 @@ class Scores:
     def add_options(self, parser: Parser) -> None:
         parser.add_argument(
             "--first",
-            type=Input,
+            type=InputPath,
             required=True,
             metavar="FILE",
             help="one number a line, as nmt-score writes them",
         )
         parser.add_argument(
-            "--second", type=Input, required=True, metavar="FILE", help="another score of the same lines"
+            "--second", type=InputPath, required=True, metavar="FILE", help="another score of the same lines"
         )
         parser.add_argument(
             "--names", nargs=2, default=None, metavar="NAME", help="names of both; file names unless given"
@@ -310,7 +310,7 @@ class BySegmented:
         inputs.add_systems(parser)
         parser.add_argument(
             "--run",
-            type=Input,
+            type=InputPath,
             required=True,
             metavar="RUN_DIR",
             help="the run whose subwords cut the words",
@@ -341,7 +341,7 @@ class ByFrequency:
         add_systems_without_source(parser)
         parser.add_argument(
             "--train",
-            type=Input,
+            type=InputPath,
             default=None,
             metavar="FILE",
             help="target side of the training text, or a file of nmt-vocab; the reference unless given",
@@ -383,7 +383,7 @@ class Ngrams:
 
     def run(self, args: argparse.Namespace) -> Findings:
         systems = read_systems_without_source(args, least=2)
-        found = differences.different_ngrams(systems, settings_of(NgramConfig, args))
+        found = differences.different_ngrams(systems, parse_settings(NgramConfig, args))
         return Findings(differences.ngrams_table(found), inputs.scores_of(systems))
 
 
@@ -402,7 +402,7 @@ class Differences:
         first, second, *more = at_least(inputs.read_systems(args), 2)
         if more:
             raise ConfigError(f"--hypothesis: {2 + len(more)} systems; differences are those of two")
-        found = differences.largest_differences(first, second, settings_of(DifferenceConfig, args))
+        found = differences.largest_differences(first, second, parse_settings(DifferenceConfig, args))
         groups = differences.difference_histogram(first, second, args.metric)
 
         def draw(paths: Sequence[Path]) -> None:

@@ -12,7 +12,7 @@ from nmt.analysis.report import ReportConfig, ReportData
 from nmt.analysis.systems import System, TestSet, read_systems, unique_names
 from nmt.cli import options
 from nmt.cli.analyses import inputs
-from nmt.cli.arguments import Input, Output, add_setting, settings_of
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
 from nmt.io import files
@@ -49,7 +49,7 @@ class Report:
     def add_options(self, parser: Parser) -> None:
         parser.add_argument(
             "systems",
-            type=Input,
+            type=InputPath,
             nargs="+",
             metavar="RUN_OR_OUTPUT",
             help="run directories, which translate the source, or outputs: text or n-best lists",
@@ -59,7 +59,7 @@ class Report:
         parser.add_argument(
             "--output",
             "-o",
-            type=Output,
+            type=OutputPath,
             required=True,
             metavar="FILE",
             help="the page; it needs no other file and no network",
@@ -105,7 +105,7 @@ class Report:
                 hard["segmented"] = hard_words.segmented_sides(*units)
                 break
         log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
-        data = report.gather(systems, hard, counts, learned, settings_of(ReportConfig, args))
+        data = report.gather(systems, hard, counts, learned, parse_settings(ReportConfig, args))
         about += [*test_facts(args, test), ("date", report.day(newest))]
         return Page(replace(data, about=about))
 

@@ -17,7 +17,7 @@ from nmt.analysis.phrase_choice import PhrasesConfig
 from nmt.cli import options
 from nmt.cli.analyses import inputs
 from nmt.cli.analyses.base import Findings, add_output
-from nmt.cli.arguments import Input, add_setting, integer, positive, settings_of
+from nmt.cli.arguments import InputPath, add_setting, integer, parse_settings, positive
 from nmt.cli.options import Parser, add_model
 from nmt.errors import ConfigError, DataError
 from nmt.formats import word_vectors as word2vec
@@ -45,7 +45,7 @@ class Phrases:
         add_model(parser)
         parser.add_argument(
             "--table",
-            type=Input,
+            type=InputPath,
             required=True,
             metavar="FILE",
             help="a Moses phrase table with counts, in its usual order",
@@ -59,7 +59,7 @@ class Phrases:
         run = inputs.load_run(args, args.run)
         from nmt.analysis import runs
 
-        rows = runs.compare_phrases(run, args.table, settings_of(PhrasesConfig, args))
+        rows = runs.compare_phrases(run, args.table, parse_settings(PhrasesConfig, args))
         if not rows:
             raise DataError(
                 f"{args.table}: no source phrase of {args.min_words} words with 4 targets or more; lower "
@@ -119,7 +119,7 @@ class PhraseMap:
         parser.add_argument(
             "--input",
             "-i",
-            type=Input,
+            type=InputPath,
             default="-",
             metavar="FILE",
             help="phrases, one a line, as tokenized words; or a phrase table (.gz), whose sources are read",
@@ -248,7 +248,7 @@ class Curves:
     help = "Learning curves of runs: training cost, dev cost, dev BLEU."
 
     def add_options(self, parser: Parser) -> None:
-        parser.add_argument("runs", nargs="+", type=Input, metavar="RUN_DIR", help="runs of nmt-train")
+        parser.add_argument("runs", nargs="+", type=InputPath, metavar="RUN_DIR", help="runs of nmt-train")
         inputs.add_names(parser, "names of the runs")
         add_output(parser)
 
@@ -308,7 +308,7 @@ class Neighbors:
             queries.cpu().numpy(),
             vocab.decode(known),
             vectors.cpu().numpy(),
-            settings_of(NeighborsConfig, args),
+            parse_settings(NeighborsConfig, args),
         )
         summary = [
             f"{word}: {', '.join(row.neighbor for row in rows)}"
@@ -402,7 +402,7 @@ class Computation:
 
     def add_options(self, parser: Parser) -> None:
         add_model(parser)
-        parser.add_argument("text", type=Input, metavar="TEXT", help="text, one sentence a line")
+        parser.add_argument("text", type=InputPath, metavar="TEXT", help="text, one sentence a line")
         parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
         add_setting(parser, ComputationConfig, "shown")
         add_output(parser)
@@ -415,7 +415,7 @@ class Computation:
 
         run = checkpoint.load_lm(args.run, args.checkpoint, args.device)
         found = list(runs.computation_steps(run, files.read_lines(args.text), args.tokenized))
-        picture = computation.svg(found, settings_of(ComputationConfig, args))
+        picture = computation.svg(found, parse_settings(ComputationConfig, args))
         return Findings(
             table=computation.table(found),
             summary=computation.summary(found),

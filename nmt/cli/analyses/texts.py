@@ -9,7 +9,7 @@ from nmt.analysis.alignment_error import score_alignment
 from nmt.analysis.table import Table, fields_of
 from nmt.cli.analyses import inputs
 from nmt.cli.analyses.base import Findings, add_output, add_title
-from nmt.cli.arguments import Input, integer
+from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
 from nmt.formats import pharaoh
 from nmt.io import files
@@ -27,13 +27,13 @@ class NgramCounts:
         parser.add_argument(
             "--input",
             "-i",
-            type=Input,
+            type=InputPath,
             default="-",
             metavar="FILE",
             help="training text, tokenized, one sentence a line; plain, gzip, or - for stdin",
         )
         parser.add_argument(
-            "--dev", type=Input, default="", metavar="FILE", help="text whose n-grams are looked up in it"
+            "--dev", type=InputPath, default="", metavar="FILE", help="text whose n-grams are looked up in it"
         )
         parser.add_argument(
             "--order", type=integer(1, 20), default=7, metavar="N", help="longest n-grams, in words"
@@ -78,7 +78,7 @@ class AlignmentError:
     def add_options(self, parser: Parser) -> None:
         parser.add_argument(
             "--gold",
-            type=Input,
+            type=InputPath,
             required=True,
             metavar="FILE",
             help="gold alignment, a line a pair: i-j is a sure link, i?j or ipj a possible one, source first",

@@ -299,7 +299,7 @@ def test_options_have_the_range_of_their_field(argv: list[str], capsys: pytest.C
     arguments.add_setting(parser, Config, "size")
     arguments.add_setting(parser, Config, "share")
     arguments.add_setting(parser, Config, "sizes", nargs="+")
-    assert arguments.settings_of(Config, parser.parse_args([])) == Config()
+    assert arguments.parse_settings(Config, parser.parse_args([])) == Config()
     with pytest.raises(SystemExit):
         parser.parse_args(argv)
     assert "expected" in capsys.readouterr().err

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import jobs, options, score, translate
-from nmt.cli.arguments import Input, Output
+from nmt.cli.arguments import InputPath, OutputPath
 from nmt.cli.jobs import TextJob
-from nmt.cli.translator import Block
+from nmt.cli.translator import TranslationBlock
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.work import folder
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import EXECUTORS, Local, Lost
-from nmt.work.stages import Place
-from nmt.work.texts import Lines, Records
+from nmt.work.stages import SharedFolder
+from nmt.work.texts import ChunkRecords, Lines
 from tests.commands.runs import LINES
 from tests.conftest import BIN, ROOT, kill_once_written
 
@@ -45,9 +45,9 @@ def translated(text: Path, name: str, *more: str) -> bytes:
 
 def args_of(*words: str) -> argparse.Namespace:
     parser = options.Parser("test", "")
-    parser.add_argument("--input", type=Input)
-    parser.add_argument("--other", type=Input, nargs="*", default=[])
-    parser.add_argument("--points", type=Output)
+    parser.add_argument("--input", type=InputPath)
+    parser.add_argument("--other", type=InputPath, nargs="*", default=[])
+    parser.add_argument("--points", type=OutputPath)
     parser.add_argument("--beam", type=int, default=3)
     options.add_output(parser)
     options.add_processor(parser)
@@ -74,16 +74,20 @@ def test_what_a_job_keeps_depends_on_its_files(tmp_path: Path) -> None:
 
 def test_what_is_recorded_of_the_options() -> None:
     """All that results depend on, and nothing else."""
-    found = jobs.recorded(args_of("--input", "a", "--other", "b", "c", "--points", "d", "--beam", "4"))
+    found = jobs.recorded_options(
+        args_of("--input", "a", "--other", "b", "c", "--points", "d", "--beam", "4")
+    )
     assert found == {"--output": True, "--points": True, "--beam": 4}
     same = args_of("--other", "e", "--points", "f", "--beam", "4", "--workers", "2", "-q", "--input", "b")
-    assert found == jobs.recorded(same) != jobs.recorded(args_of("--points", "f", "--beam", "5"))
+    assert (
+        found == jobs.recorded_options(same) != jobs.recorded_options(args_of("--points", "f", "--beam", "5"))
+    )
 
 
 def test_paths_are_valid_wherever_a_worker_was_started(tmp_path: Path) -> None:
     args = args_of("--input", "a", "--other", "b", "c", "-o", "d")
-    args.backoff = Input("")
-    found = jobs.whole_paths(args, ["a"])
+    args.backoff = InputPath("")
+    found = jobs.absolute_paths(args, ["a"])
     assert found.input == "a" and found.output == "d" and found.backoff == ""
     assert found.other == [os.path.abspath("b"), os.path.abspath("c")]
 
@@ -97,19 +101,19 @@ def test_a_resumed_job_has_its_own_settings(text: Path, capsys: pytest.CaptureFi
     assert translate.main([*line, "--executor", "processes"]) == 2
     assert "an unfinished job; --resume continues it" in capsys.readouterr().err
     assert translated(text, "out", "--resume") == b"kept: " + expected  # and is not computed again
-    assert not folder.folder_of(line[4]).exists()
+    assert not folder.job_folder_path(line[4]).exists()
 
 
 def killed_after_a_chunk(text: Path) -> None:
     """What it has kept is marked: the first of four chunks."""
-    add = Records.add
+    add = ChunkRecords.add
 
-    def add_and_end(self: Records, number: int, result: bytes) -> None:
+    def add_and_end(self: ChunkRecords, number: int, result: bytes) -> None:
         add(self, number, result.replace(b'[["', b'[["kept: '))
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Records, "add", add_and_end)
+        patch.setattr(ChunkRecords, "add", add_and_end)
         line = [str(RUN), "-i", str(text), "-o", str(text.with_name("out")), *OPTIONS, "--resume"]
         assert translate.main(line) == 130
     assert not text.with_name("out").exists()
@@ -129,10 +133,10 @@ def test_resume_of_a_stream_is_refused(text: Path, capsys: pytest.CaptureFixture
     assert "--resume reads the input again, and needs an --output" in capsys.readouterr().err
 
 
-class Losing(Local[Block, Lines]):
+class Losing(Local[TranslationBlock, Lines]):
     """Loses the second chunk."""
 
-    def map(self, tasks: Iterable[Block]) -> Iterator[Lines | Lost]:  # type: ignore[override]
+    def map(self, tasks: Iterable[TranslationBlock]) -> Iterator[Lines | Lost]:  # type: ignore[override]
         for number, task in enumerate(tasks):
             yield Lost("three workers died") if number == 1 else self.compute(task)
 
@@ -149,7 +153,7 @@ def test_lost_lines_are_named_and_computed_by_the_next_start(
         f"translate: {text}: lines 3-4: three workers died; the others are kept, --resume computes only "
         "these\n"
     )
-    assert not out.exists() and len(Records(folder.folder_of(str(out)) / jobs.RESULTS)) == 3
+    assert not out.exists() and len(ChunkRecords(folder.job_folder_path(str(out)) / jobs.RESULTS)) == 3
     assert translated(text, "out", "--resume") == expected
     assert translate.main(line) == 2
     found = capsys.readouterr()
@@ -186,8 +190,8 @@ def test_a_killed_command_is_resumed_with_the_same_bytes(text: Path) -> None:
         str(text.with_name("out")), *OPTIONS, "--workers", "2",
     ]  # fmt: skip
     with subprocess.Popen(line) as process:
-        kill_once_written(process, folder.folder_of(line[6]) / jobs.RESULTS)
-    assert len(Records(folder.folder_of(line[6]) / jobs.RESULTS)) and not os.path.exists(line[6])
+        kill_once_written(process, folder.job_folder_path(line[6]) / jobs.RESULTS)
+    assert len(ChunkRecords(folder.job_folder_path(line[6]) / jobs.RESULTS)) and not os.path.exists(line[6])
     assert translated(text, "out", "--workers", "2", "--resume") == expected
     assert files.count_lines(text) == expected.count(b"\n")
 
@@ -196,13 +200,13 @@ def test_a_killed_command_is_resumed_with_the_same_bytes(text: Path) -> None:
 # Where the job of several workers lies.
 
 
-def place(*words: str, output: str = "table.gz") -> Place | None:
+def place(*words: str, output: str = "table.gz") -> SharedFolder | None:
     parser = argparse.ArgumentParser()
     jobs.add_shared_job(parser)
     args = parser.parse_args(words)
     args.output = output
     config = ExecutorConfig(workers=args.workers, executor=args.executor, cluster=args.cluster)
-    return jobs.shared_place(args, "smt-extract", config)
+    return jobs.shared_folder(args, "smt-extract", config)
 
 
 def test_alone_there_is_no_folder() -> None:
@@ -214,8 +218,8 @@ def test_beside_the_output_or_where_it_is_told(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     for words in (["--workers", "2"], ["--cluster", "127.0.0.1:1"], ["--executor", "processes"]):
         found = place(*words)
-        assert found == Place(tmp_path / "table.gz.job", "smt-extract")
-    assert place("--work", "here", output="-") == Place(tmp_path / "here", "smt-extract")
+        assert found == SharedFolder(tmp_path / "table.gz.job", "smt-extract")
+    assert place("--work", "here", output="-") == SharedFolder(tmp_path / "here", "smt-extract")
     resumed = place("--resume")
     assert resumed and resumed.resume
 

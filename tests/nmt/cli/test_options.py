@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import messages, options
-from nmt.cli.options import Action, Parser
+from nmt.cli.options import ActionParser, Parser
 from nmt.compute.resources import bounded_threads
 from nmt.errors import ConfigError
 from tests.conftest import Command
@@ -94,9 +94,9 @@ def test_int8_off_the_processor_is_one_line(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     for device in ("cuda", "cuda:1", "auto"):
         with pytest.raises(ConfigError) as error:
-            options.reduced("int8", [], device)
+            options.precision_contexts("int8", [], device)
         assert str(error.value) == "--precision int8: computes on the CPU only; use bf16, or --device cpu"
-    assert options.reduced("int8", [], "cpu") == []
+    assert options.precision_contexts("int8", [], "cpu") == []
 
 
 @pytest.mark.parametrize(("argv", "frozen"), [("None", True), ("[]", False)])
@@ -204,7 +204,7 @@ def test_prefixes_values_and_what_follows_two_dashes_are_no_typos() -> None:
 
 
 def test_a_former_letter_with_its_value(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = Action("x y")
+    parser = ActionParser("x y")
     parser.add_argument("--best")
     parser.renamed = {"-b": "--best"}
     for line in (["-b", "5"], ["-b5"], ["-b=5"]):

@@ -9,7 +9,7 @@ import pytest
 
 from nmt import Run, load_language_model
 from nmt.cli import perplexity, score, scorers
-from nmt.cli.scorers import Block, Scorer
+from nmt.cli.scorers import BlockScorer, ScoringBlock
 from nmt.errors import ConfigError, DataError
 from nmt.runs.language_model import LineScores, line_scorer
 from tests.commands.runs import LINES
@@ -68,7 +68,7 @@ def test_a_language_model_says_both_perplexities(tmp_path: Path, capfd: pytest.C
     run = ROOT / "tests" / "golden" / "0.5.0" / "lm"
     (tmp_path / "text").write_text("Un garçon ne suit pas xyzzy.\n\n", encoding="utf-8")
     assert score.main([str(run), "-i", str(tmp_path / "text"), "-o", str(tmp_path / "out")]) == 0
-    totals = perplexity.Totals()
+    totals = perplexity.PerplexityTotals()
     for line, scored in zip(
         ("Un garçon ne suit pas xyzzy.", ""),
         line_scorer(run).score(["Un garçon ne suit pas xyzzy.", ""]),
@@ -87,16 +87,16 @@ GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
 PAIRS = [(line, line) for line in LINES]
 
 
-def made(*words: object) -> Scorer:
-    return scorers.load(score.parser().parse_args(list(map(str, words))))
+def made(*words: object) -> BlockScorer:
+    return scorers.load_scorer(score.parser().parse_args(list(map(str, words))))
 
 
 def test_scores_of_pairs_are_those_of_python() -> None:
     work = made(GOLDEN / "translator", "-s", "s", "-t", "t")
     expected = Run.load(GOLDEN / "translator").score(PAIRS)
-    lines, sums = work.lines(Block(0, PAIRS))
+    lines, sums = work.lines(ScoringBlock(0, PAIRS))
     assert [float(line) for line in lines] == pytest.approx(expected, abs=1e-6)
-    more = work.lines(Block(4, PAIRS[:1]))[1]
+    more = work.lines(ScoringBlock(4, PAIRS[:1]))[1]
     total = sum(expected) + expected[0]
     assert work.summary([*sums, *more], 5).startswith(f"5 pairs, mean log p {total / 5:.4f}, a word ")
     assert work.summary([], 0) == ""
@@ -104,7 +104,7 @@ def test_scores_of_pairs_are_those_of_python() -> None:
 
 def test_scores_of_text_are_those_of_python() -> None:
     work = made(GOLDEN / "lm", "-i", "text")
-    lines, sums = work.lines(Block(0, [(line,) for line in LINES]))
+    lines, sums = work.lines(ScoringBlock(0, [(line,) for line in LINES]))
     found = load_language_model(GOLDEN / "lm").score(LINES)
     assert [float(line) for line in lines] == pytest.approx([sum(one.log_probs) for one in found], abs=1e-6)
     assert work.summary(sums * 2, 8).startswith("8 lines, perplexity ")
@@ -113,7 +113,7 @@ def test_scores_of_text_are_those_of_python() -> None:
 def test_a_line_that_is_too_long_has_its_number() -> None:
     work = made(GOLDEN / "translator", "-s", "s", "-t", "t", "--max-line-words", 2)
     with pytest.raises(DataError, match=r"^s:12: "):
-        work.lines(Block(10, [("a", "b"), ("a boy does not follow the man", "b")]))
+        work.lines(ScoringBlock(10, [("a", "b"), ("a boy does not follow the man", "b")]))
 
 
 def test_lines_that_depend_on_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ RUN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "lm"
 
 
 def test_totals_by_hand() -> None:
-    totals = perplexity.Totals(seconds=2.0)
+    totals = perplexity.PerplexityTotals(seconds=2.0)
     totals.add("ab c", LineScores(units=["ab", "c"], log_probs=[-1.0, -2.0, -3.0], known=[True, False]))
     totals.add("", LineScores(units=[], log_probs=[-4.0], known=[]))
     found = {name: value for value, name in totals.rows()}
@@ -156,9 +156,9 @@ def test_totals_by_hand() -> None:
 
 def test_totals_of_parts_are_those_of_the_whole() -> None:
     scored = [LineScores(["a", "b"], [-0.1, -1 / 3, -0.5], [True, False]), LineScores([], [-0.25], [])]
-    whole, parts = perplexity.Totals(), perplexity.Totals()
+    whole, parts = perplexity.PerplexityTotals(), perplexity.PerplexityTotals()
     for line, one in zip(("ab", ""), scored, strict=True):
-        part = perplexity.Totals()
+        part = perplexity.PerplexityTotals()
         for totals in (whole, part):
             totals.add(line, one)
         parts.add_packed(part.packed())

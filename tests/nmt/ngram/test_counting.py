@@ -22,7 +22,7 @@ from nmt.ngram.counting import (
     statistics,
 )
 from nmt.work.config import ExecutorConfig
-from nmt.work.stages import Place
+from nmt.work.stages import SharedFolder
 from tests.nmt.ngram.test_estimators import some_text
 from tests.nmt.work import clusters
 
@@ -98,8 +98,8 @@ def write_text(folder: Path, seed: int = 1, lines: int = 60) -> str:
     return str(folder / "text")
 
 
-def job_place(folder: Path, resume: bool = False) -> Place:
-    return Place(folder / "job", "nmt-ngram", resume)
+def job_place(folder: Path, resume: bool = False) -> SharedFolder:
+    return SharedFolder(folder / "job", "nmt-ngram", resume)
 
 
 def assert_same(path: str, order: int, executor: ExecutorConfig, words: int, resume: bool = False) -> None:

@@ -50,7 +50,7 @@ def wait_for(workers: int, place: str) -> None:
         client = connection.connect(place)
         try:
             client.wait_for_workers(workers, timeout=SECONDS)
-            client.run(dask_worker.here)
+            client.run(dask_worker.this_host)
         finally:
             client.close()
 

@@ -21,26 +21,26 @@ HERE = Host("1.0", "EPYC, torch 2")
     ],
 )
 def test_addresses(where: str, address: str) -> None:
-    assert cluster.address_of(where) == address
+    assert cluster.parse_address(where) == address
     cluster.check_safe(address)
 
 
 def test_scheduler_files(tmp_path: Path) -> None:
     place = tmp_path / "scheduler.json"
     place.write_text('{"address": "tcp://10.0.0.1:8786"}')
-    assert cluster.address_of(str(place)) == "tcp://10.0.0.1:8786"
+    assert cluster.parse_address(str(place)) == "tcp://10.0.0.1:8786"
     for text in ("{", "[]", "{}", '{"address": 1}', '{"address": "ftp://a:1"}'):
         place.write_text(text)
         with pytest.raises(ConfigError, match=r"^--cluster .*(scheduler\.json)"):
-            cluster.address_of(str(place))
+            cluster.parse_address(str(place))
     with pytest.raises(ConfigError, match="not a scheduler"):
-        cluster.address_of(str(tmp_path / "none.json"))
+        cluster.parse_address(str(tmp_path / "none.json"))
 
 
 @pytest.mark.parametrize("where", ["far.example", "http://a:1", "a:b", "", "tls://:1", "tcp://[::1"])
 def test_what_is_no_address(where: str) -> None:
     with pytest.raises(ConfigError, match="expected tls://HOST:PORT"):
-        cluster.address_of(where)
+        cluster.parse_address(where)
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "far.example", "0.0.0.0", "[::]", "127.0.0.1.far.example"])

@@ -56,7 +56,7 @@ def begin_nothing() -> Callable[[int], int]:
 def plugin(
     worker: Worker, begin: Callable[[], Callable[[int], int]], expected: Host | None = None
 ) -> JobPlugin:
-    made = JobPlugin("job", begin, expected or dask_worker.here(), False, {"tcp://far:1"})  # type: ignore[arg-type]
+    made = JobPlugin("job", begin, expected or dask_worker.this_host(), False, {"tcp://far:1"})  # type: ignore[arg-type]
     asyncio.run(made.setup(worker))  # type: ignore[arg-type]
     return made
 
@@ -96,7 +96,7 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     """A stand-in for three GPUs, of which others have taken two; chosen in the thread that computes."""
     chosen: list[tuple[int, str]] = []
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-    monkeypatch.setattr("nmt.work.dask_worker.own_gpu", lambda count: (count - 1, None))
+    monkeypatch.setattr("nmt.work.dask_worker.claim_own_gpu", lambda count: (count - 1, None))
     monkeypatch.setattr(
         "torch.cuda.set_device", lambda number: chosen.append((number, threading.current_thread().name))
     )
@@ -106,8 +106,8 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_numbers_depend_on() -> None:
-    assert dask_worker.here() == dask_worker.here()
-    assert str(os.getpid()) not in repr(dask_worker.here())
+    assert dask_worker.this_host() == dask_worker.this_host()
+    assert str(os.getpid()) not in repr(dask_worker.this_host())
 
 
 # ---- test gpus ---------------------------------------------------------------------------------------------
@@ -156,11 +156,11 @@ def test_hosts_that_hide_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = []
     for visible in ("2,3", "1,2", "3"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        dask_worker.own_gpu.cache_clear()
-        number, lock = dask_worker.own_gpu(len(visible.split(",")))
+        dask_worker.claim_own_gpu.cache_clear()
+        number, lock = dask_worker.claim_own_gpu(len(visible.split(",")))
         found.append((number, lock and Path(lock.lock_file).name))
         names = lock  # held until the next one has chosen
         assert names or visible
-    dask_worker.own_gpu.cache_clear()
+    dask_worker.claim_own_gpu.cache_clear()
     assert [number for number, _ in found] == [0, 0, 0]
     assert [name for _, name in found] == ["2.lock", "1.lock", "3.lock"]

@@ -29,8 +29,8 @@ def written(folder: Path, text: str) -> str:
 
 def test_the_job_script(tmp_path: Path) -> None:
     jobqueue = pytest.importorskip("dask_jobqueue.slurm")
-    config = slurm.read(written(tmp_path, TEXT))
-    job = jobqueue.SLURMJob("tls://head:8786", name="worker", **slurm.options(config))
+    config = slurm.read_config(written(tmp_path, TEXT))
+    job = jobqueue.SLURMJob("tls://head:8786", name="worker", **slurm.job_options(config))
     script = job.job_script().split("\n")
     for line in (
         "#SBATCH -p long", "#SBATCH -A mt", "#SBATCH --cpus-per-task=16", "#SBATCH --mem=60G",
@@ -44,7 +44,7 @@ def test_the_job_script(tmp_path: Path) -> None:
 
 
 def test_defaults(tmp_path: Path) -> None:
-    assert slurm.read(written(tmp_path, "")) == SlurmConfig()
+    assert slurm.read_config(written(tmp_path, "")) == SlurmConfig()
 
 
 @pytest.mark.parametrize(

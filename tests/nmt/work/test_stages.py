@@ -10,7 +10,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.work import arrays, stages
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import Local, Lost
-from nmt.work.stages import Place, Shard, Task, held
+from nmt.work.stages import Shard, SharedFolder, Task, lock_shared
 
 # ---- test stages -------------------------------------------------------------------------------------------
 
@@ -18,25 +18,25 @@ from nmt.work.stages import Place, Shard, Task, held
 SETTINGS = {"text": "1234"}
 
 
-def job_place(folder: Path, resume: bool = False) -> Place:
-    return Place(folder / "job", "smt-extract", resume)
+def job_place(folder: Path, resume: bool = False) -> SharedFolder:
+    return SharedFolder(folder / "job", "smt-extract", resume)
 
 
 def test_a_finished_job_leaves_nothing(tmp_path: Path) -> None:
-    with held(job_place(tmp_path), SETTINGS):
+    with lock_shared(job_place(tmp_path), SETTINGS):
         stages.check_shared(tmp_path / "job")
         stages.ensure_file(stages.task_file(tmp_path / "job", "map", 1), lambda: [b"x"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unfinished_job_stays_but_not_after_an_error_in_the_data(tmp_path: Path) -> None:
-    with pytest.raises(UserError), held(job_place(tmp_path), SETTINGS):
+    with pytest.raises(UserError), lock_shared(job_place(tmp_path), SETTINGS):
         raise UserError("a full disk")
     with pytest.raises(ConfigError, match="job: an unfinished job; --resume continues it"):
-        held(job_place(tmp_path), SETTINGS).__enter__()
+        lock_shared(job_place(tmp_path), SETTINGS).__enter__()
     with pytest.raises(ConfigError, match=r"was started with other settings \(text\)"):
-        held(job_place(tmp_path, resume=True), {"text": "5678"}).__enter__()
-    with pytest.raises(DataError), held(job_place(tmp_path, resume=True), SETTINGS):
+        lock_shared(job_place(tmp_path, resume=True), {"text": "5678"}).__enter__()
+    with pytest.raises(DataError), lock_shared(job_place(tmp_path, resume=True), SETTINGS):
         raise DataError("text:3: not UTF-8")
     assert list(tmp_path.iterdir()) == []
 
@@ -45,7 +45,7 @@ def test_a_folder_of_other_files(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "thesis").touch()
     with pytest.raises(ConfigError, match="job: is not empty, and not the folder of a job"):
-        held(job_place(tmp_path), SETTINGS).__enter__()
+        lock_shared(job_place(tmp_path), SETTINGS).__enter__()
 
 
 def test_what_is_whole_is_not_made_again(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     path = written_parts(tmp_path)
     assert stages.count_parts(path) == 4 and stages.is_whole(path)
     assert [stages.read_part(path, part) for part in (0, 1)] == [b"one", b""]
-    assert (arrays.rows(path, 2, 3) == ROWS).all() and arrays.rows(path, 3, 3).shape == (0, 3)
+    assert (arrays.read_rows(path, 2, 3) == ROWS).all() and arrays.read_rows(path, 3, 3).shape == (0, 3)
     assert [one.name for one in path.parent.iterdir()] == ["00000"]
 
 

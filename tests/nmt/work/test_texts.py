@@ -9,13 +9,13 @@ from nmt.errors import DataError, UserError
 from nmt.work import texts
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import Local, Lost
-from nmt.work.texts import Chunk, Lines, Records
+from nmt.work.texts import ChunkRecords, Lines, TextChunk
 
 # ---- test texts --------------------------------------------------------------------------------------------
 
 
 SIZES = [3, 1, 2, 4, 1, 5]
-CHUNKS = [Chunk(sum(SIZES[:number]), size, number) for number, size in enumerate(SIZES)]
+CHUNKS = [TextChunk(sum(SIZES[:number]), size, number) for number, size in enumerate(SIZES)]
 
 
 def lines_of(number: int) -> Lines:
@@ -56,25 +56,27 @@ def test_chunks_come_in_order() -> None:
 
 @pytest.mark.parametrize("before", [[], [0], [5], [0, 1, 2], [1, 4], [2, 3, 4, 5], list(range(6))])
 def test_only_what_was_not_done_before_is_computed(before: list[int], tmp_path: Path) -> None:
-    kept = Records(tmp_path / "lines")
+    kept = ChunkRecords(tmp_path / "lines")
     for number in reversed(before):
-        list(texts.compute([CHUNKS[number]], Losing(), "text", kept=(single := Records(tmp_path / "one"))))
+        list(
+            texts.compute([CHUNKS[number]], Losing(), "text", kept=(single := ChunkRecords(tmp_path / "one")))
+        )
         kept.add(number, single.read(0))
         (tmp_path / "one").unlink()
     work = Losing()
-    found = list(texts.compute(CHUNKS, work, "text", Records(tmp_path / "lines")))
+    found = list(texts.compute(CHUNKS, work, "text", ChunkRecords(tmp_path / "lines")))
     assert [done.outputs for done in found] == list(map(lines_of, range(6)))
     assert [number for number, done in enumerate(found) if done.before] == before
     assert work.asked == [number for number in range(6) if number not in before]
 
 
 def test_what_is_lost_is_named_and_computed_by_the_next_start(tmp_path: Path) -> None:
-    kept = Records(tmp_path / "lines")
+    kept = ChunkRecords(tmp_path / "lines")
     with pytest.raises(UserError, match=r"^text: lines 4-6, 11: two workers died; .*--resume computes only"):
         list(texts.compute(CHUNKS, Losing(1, 2, 4), "text", kept))
     assert len(kept) == 3
     work = Losing()
-    found = list(texts.compute(CHUNKS, work, "text", Records(tmp_path / "lines")))
+    found = list(texts.compute(CHUNKS, work, "text", ChunkRecords(tmp_path / "lines")))
     assert work.asked == [1, 2, 4] and [done.outputs for done in found] == list(map(lines_of, range(6)))
 
 
@@ -86,7 +88,7 @@ def test_a_stream_ends_at_what_is_lost() -> None:
 
 
 def test_a_result_that_changed_on_the_disk(tmp_path: Path) -> None:
-    kept = Records(tmp_path / "lines")
+    kept = ChunkRecords(tmp_path / "lines")
     list(texts.compute(CHUNKS, Losing(), "text", kept))
     (tmp_path / "lines").write_bytes(bytes(1000))
     with pytest.raises(DataError, match="lines: damaged; --resume again"):
@@ -100,24 +102,24 @@ def test_a_result_that_changed_on_the_disk(tmp_path: Path) -> None:
 RESULTS = {0: b"first", 2: b"", 1: "é\n".encode(), 7: bytes(1000)}
 
 
-def filled_records(path: Path) -> Records:
-    records = Records(path)
+def filled_records(path: Path) -> ChunkRecords:
+    records = ChunkRecords(path)
     for number, result in RESULTS.items():
         records.add(number, result)
     return records
 
 
-def record_contents(records: Records) -> dict[int, bytes]:
+def record_contents(records: ChunkRecords) -> dict[int, bytes]:
     return {number: records.read(number) for number in range(10) if number in records}
 
 
 def test_what_is_added_is_read(tmp_path: Path) -> None:
     assert (
         record_contents(filled_records(tmp_path / "lines"))
-        == record_contents(Records(tmp_path / "lines"))
+        == record_contents(ChunkRecords(tmp_path / "lines"))
         == RESULTS
     )
-    assert len(Records(tmp_path / "lines")) == 4 and len(Records(tmp_path / "none")) == 0
+    assert len(ChunkRecords(tmp_path / "lines")) == 4 and len(ChunkRecords(tmp_path / "none")) == 0
 
 
 def test_a_file_that_ends_anywhere_holds_its_whole_records(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_a_file_that_ends_anywhere_holds_its_whole_records(tmp_path: Path) -> No
     whole = path.read_bytes()
     for end in range(80):
         path.write_bytes(whole[:end])
-        records = Records(path)
+        records = ChunkRecords(path)
         assert record_contents(records) == dict(list(RESULTS.items())[: len(records)])
         assert records.end <= end
         for number, result in list(RESULTS.items())[len(records) :]:
@@ -142,7 +144,7 @@ def test_each_byte_is_checked(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for place in range(70):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        found = Records(path)
+        found = ChunkRecords(path)
         assert len(found) < 4 and record_contents(found) == dict(list(RESULTS.items())[: len(found)])
 
 
@@ -151,9 +153,9 @@ def test_bytes_that_were_never_written_are_no_records(tmp_path: Path) -> None:
     filled_records(tmp_path / "lines")
     with open(tmp_path / "lines", "ab") as stream:
         stream.write(bytes(1000))
-    assert record_contents(Records(tmp_path / "lines")) == RESULTS
+    assert record_contents(ChunkRecords(tmp_path / "lines")) == RESULTS
 
 
 def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot write"):
-        Records(tmp_path / "no folder" / "lines").add(0, b"")
+        ChunkRecords(tmp_path / "no folder" / "lines").add(0, b"")

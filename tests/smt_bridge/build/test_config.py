@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.arguments import settings_of
+from nmt.cli.arguments import parse_settings
 from nmt.errors import DataError
 from nmt.io import files, manifest
 from smt_bridge.build import config
@@ -32,7 +32,7 @@ def test_the_command_that_asks_for_it_has_what_was_given() -> None:
         and given[given.index("--target") + 1] == "a b.fr"
     )
     args = parser().parse_args(given[1:])
-    assert settings_of(BuildConfig, args) == config
+    assert parse_settings(BuildConfig, args) == config
 
 
 def test_all_that_decoding_does_not_need_is_in_one_folder() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores
-from nmt.work.folder import held
+from nmt.work.folder import lock_job
 from smt_bridge.cli.score_table import main
 from tests.conftest import Command, kill_once_written
 from tests.smt_bridge.cli.scored_tables import ARPA, arpa_score, columns_of, in_small_chunks, write_table
@@ -323,7 +323,7 @@ def test_a_second_one_on_the_same_output_is_refused(
         str(tmp_path / "o"),
         "--resume",
     ]
-    with held(str(tmp_path / "o"), "smt-score-table"):
+    with lock_job(str(tmp_path / "o"), "smt-score-table"):
         assert main(arguments) == 2
         assert "o.job: in use by smt-score-table, process" in capsys.readouterr().err
     assert main(arguments) == 0 and b"\0" not in (tmp_path / "o").read_bytes()

@@ -110,8 +110,8 @@ def test_settings_from_options() -> None:
 def test_a_resumed_job_keeps_its_back_end(tmp_path: Path) -> None:
     """Whatever the options say; another back end gives other digits."""
     output = str(tmp_path / "out")
-    folder.folder_of(output).mkdir()
-    folder.write_settings(folder.folder_of(output) / folder.SETTINGS, {"back_end": "onednn"})
+    folder.job_folder_path(output).mkdir()
+    folder.write_settings(folder.job_folder_path(output) / folder.SETTINGS, {"back_end": "onednn"})
     assert (
         shared_options.set_up_features(parsed_features("--matmul", "mkl", "--resume"), [], output)[0].back_end
         == "onednn"

@@ -13,7 +13,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.work import stages
 from nmt.work.config import ExecutorConfig
-from nmt.work.stages import Place
+from nmt.work.stages import SharedFolder
 from smt_bridge.cli import align as command
 from smt_bridge.extraction import align_shards, alignment, train_aligner
 from smt_bridge.extraction.align_shards import AlignmentCounts, Outputs
@@ -54,7 +54,7 @@ def alone(folder: Path, method: str, heuristic: str = "union") -> None:
 def shared(
     folder: Path, method: str, executor: ExecutorConfig, words: int, resume: bool = False
 ) -> AlignmentCounts:
-    place = Place(folder / "job", "smt-align", resume)
+    place = SharedFolder(folder / "job", "smt-align", resume)
     texts = str(folder / "s"), str(folder / "t")
     return align_shards.align(*texts, outputs(folder, "many"), method, "union", executor, place, words)
 
@@ -163,7 +163,7 @@ def test_the_command_with_real_sentences(nmt_data: Path, tmp_path: Path) -> None
 
 def test_a_worker_without_the_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="all hosts have to share it"):
-        stages.begin(align_shards.AlignmentWorker(tmp_path / "job", "fast_align", "union"))
+        stages.begin_worker(align_shards.AlignmentWorker(tmp_path / "job", "fast_align", "union"))
 
 
 @pytest.mark.ci

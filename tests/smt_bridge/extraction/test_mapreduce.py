@@ -15,7 +15,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.work import stages
 from nmt.work.config import ExecutorConfig
-from nmt.work.stages import Place
+from nmt.work.stages import SharedFolder
 from smt_bridge.extraction import mapreduce, tables
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.tables import Inputs, Outputs
@@ -38,8 +38,8 @@ def outputs(folder: Path, name: str) -> Outputs:
     return Outputs(str(folder / name), str(folder / f"{name}.r"), str(folder / f"{name}.lex"))
 
 
-def place(folder: Path, resume: bool = False) -> Place:
-    return Place(folder / "job", "smt-extract", resume)
+def place(folder: Path, resume: bool = False) -> SharedFolder:
+    return SharedFolder(folder / "job", "smt-extract", resume)
 
 
 def same(folder: Path) -> bool:
@@ -264,7 +264,7 @@ def test_real_sentences(nmt_data: Path, tmp_path: Path) -> None:
 
 def test_a_worker_without_the_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="all hosts have to share it"):
-        stages.begin(mapreduce.ExtractionWorker(tmp_path / "job", ("s", "t", "a"), ExtractConfig()))
+        stages.begin_worker(mapreduce.ExtractionWorker(tmp_path / "job", ("s", "t", "a"), ExtractConfig()))
 
 
 def test_a_sample_counts_instances() -> None:

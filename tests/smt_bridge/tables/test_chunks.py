@@ -17,7 +17,7 @@ from nmt.work.executors import Executor
 from smt_bridge.features.base import Values
 from smt_bridge.features.feature_set import FeatureSet, Task
 from smt_bridge.features.registry import FeatureSettings, parse
-from smt_bridge.jobs import Job
+from smt_bridge.jobs import ScoringJob
 from smt_bridge.tables import chunks
 from smt_bridge.tables.chunks import OldTable, moses_score, read_columns, write_columns
 from tests.smt_bridge.cli.scored_tables import ARPA, write_table
@@ -54,9 +54,11 @@ def test_values_of_every_pair() -> None:
 
 
 def test_finished_chunks_are_taken_as_they_are(tmp_path: Path) -> None:
-    Job(tmp_path, 2).add(np.full((9, 2), 0.5))
-    found = [values for _, values in chunks.score(pieces(), local(), 2, Job(tmp_path, 2))]
-    assert (found[0] == 0.5).all() and found[1][0].tolist() == [9, 81] and Job(tmp_path, 2).count() == 3
+    ScoringJob(tmp_path, 2).add(np.full((9, 2), 0.5))
+    found = [values for _, values in chunks.score(pieces(), local(), 2, ScoringJob(tmp_path, 2))]
+    assert (
+        (found[0] == 0.5).all() and found[1][0].tolist() == [9, 81] and ScoringJob(tmp_path, 2).count() == 3
+    )
 
 
 def test_known_values_are_not_computed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import smt_bridge
 from nmt.errors import ConfigError, UserError
 from nmt.formats import phrase_table
 from nmt.work.executors import EXECUTORS
-from smt_bridge.jobs import Job
+from smt_bridge.jobs import ScoringJob
 from smt_bridge.tables import chunks
 from tests.nmt.work.lossy import Losing
 
@@ -97,7 +97,7 @@ def test_lost_chunks_are_named_and_computed_by_a_resumed_job(
     assert not (folder / "o").exists() and not (folder / "o.scores.json").exists()
     with pytest.raises(UserError, match=f"lines {cuts[1] + 1:,}-{cuts[2]:,}: three"):
         score(0)  # the first of the two
-    monkeypatch.setattr(Job, "add", None)  # nothing but the lost chunk is computed
+    monkeypatch.setattr(ScoringJob, "add", None)  # nothing but the lost chunk is computed
     score()
     assert (folder / "o").read_bytes() == (folder / "whole").read_bytes()
     assert not (folder / "o.job").exists()
