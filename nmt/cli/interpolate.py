@@ -62,28 +62,7 @@ def parser() -> options.Parser:
     found.add_argument(
         "--uniform", action="store_true", help="equal weights, no development text: an ensemble of the models"
     )
-    found.add_argument(
-        "--contexts",
-        type=InputPath,
-        default="",
-        metavar="FILE",
-        help="training text: weights depend on how often a word's context occurs in it. Counts of contexts "
-        "go to OUTPUT.contexts.gz",
-    )
-    found.add_argument(
-        "--context-words",
-        type=integer(1, 20),
-        default=2,
-        metavar="N",
-        help="with --contexts: words of a context",
-    )
-    found.add_argument(
-        "--bucket-words",
-        type=integer(1),
-        default=1000,
-        metavar="N",
-        help="with --contexts: development words that share weights, at least",
-    )
+    add_contexts(found)
     found.add_argument(
         "--tokenized", action="store_true", help="texts are tokenized as those of the runs were"
     )
@@ -98,6 +77,32 @@ def parser() -> options.Parser:
     found.derived = lambda given: [("--contexts", f"{given.output}.contexts.gz")] if given.contexts else []
     options.add_quiet(found)
     return found
+
+
+def add_contexts(parser: options.Parser) -> None:
+    """Options of weights that depend on the context."""
+    parser.add_argument(
+        "--contexts",
+        type=InputPath,
+        default="",
+        metavar="FILE",
+        help="training text: a weight depends on how often a word's context occurs in it; the counts of "
+        "contexts are written to OUTPUT.contexts.gz",
+    )
+    parser.add_argument(
+        "--context-words",
+        type=integer(1, 20),
+        default=2,
+        metavar="N",
+        help="with --contexts: words of a context",
+    )
+    parser.add_argument(
+        "--bucket-words",
+        type=integer(1),
+        default=1000,
+        metavar="N",
+        help="with --contexts: least number of development words that share a set of weights",
+    )
 
 
 def command(argv: Sequence[str] | None) -> None:
