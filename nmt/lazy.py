@@ -1,7 +1,8 @@
-"""Public names of a package, loaded when they are first used, so that importing the package is quick."""
+"""Names that are imported when they are first used, so that importing a package is quick."""
 
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 
 def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -16,3 +17,17 @@ def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], objec
         return sorted({*vars(importlib.import_module(package)), *homes})
 
     return getattribute, listed
+
+
+@dataclass(frozen=True)
+class LazyPart:
+    """An entry of a registry whose module is imported when the entry is first looked up."""
+
+    path: str  # module:name
+    before: str = ""  # the entry that it precedes, in lists and in --help; empty: it is the last
+    help: str = ""  # what it adds to the help of the setting that names it
+
+    def load(self) -> object:
+        """Import the module; returns the object that `path` names."""
+        module, _, name = self.path.partition(":")
+        return getattr(importlib.import_module(module), name)

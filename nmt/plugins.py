@@ -1,14 +1,82 @@
-"""The user's own modules, imported before a command starts: NMT_PLUGINS="my_model,my_feature".
+"""Registries of parts by name, and what adds to them beside the toolkit's core: the systems of single papers
+(nmt/papers) and the user's own modules.
 
-Each adds its classes to the registries (plain dicts, see CONTRIBUTING.md): `MODELS["mine"] = MyModel`. Worker
-processes inherit the variable, so they know the same classes.
+The latter are imported before a command starts: NMT_PLUGINS="my_model,my_feature". Each adds its classes to
+the registries (see CONTRIBUTING.md): `MODELS["mine"] = MyModel`. Worker processes inherit the variable, so
+they know the same classes.
 """
 
 import importlib
 import os
 import traceback
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import Field, fields
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from nmt import papers  # the only line of the core that knows nmt/papers
 from nmt.errors import ConfigError
+from nmt.lazy import LazyPart
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
+
+# ---- registries --------------------------------------------------------------------------------------------
+
+
+class Registry(UserDict[str, T]):
+    """Parts of one kind by name: those of the core, then those of nmt/papers, whose modules are imported when
+    a part is first looked up."""
+
+    def __init__(self, kind: str, core: Mapping[str, T]) -> None:
+        """`kind`: the key of `nmt.papers.PARTS`."""
+        super().__init__()
+        self.helps: list[str] = []
+        entries: list[tuple[str, T | LazyPart]] = list(core.items())
+        for name, part in papers.PARTS.get(kind, {}).items():
+            names = [other for other, _ in entries]
+            entries.insert(names.index(part.before) if part.before else len(names), (name, part))
+            self.helps += [part.help] if part.help else []
+        self.data = cast(dict[str, T], dict(entries))
+
+    def __getitem__(self, name: str) -> T:
+        part = self.data[name]
+        if isinstance(part, LazyPart):
+            part = self.data[name] = cast(T, part.load())
+        return part
+
+    def explain(self, text: str) -> str:
+        """The help of a setting that names a part, with what the parts of nmt/papers add to it."""
+        return "; ".join([text, *self.helps])
+
+
+def with_settings(kind: str) -> Callable[[type[T]], type[T]]:
+    """Decorator below @dataclass: adds the fields of the dataclasses that nmt/papers has for this kind of
+    settings."""
+
+    def extend(settings: type[T]) -> type[T]:
+        annotations = dict(settings.__annotations__)
+        for part in papers.PARTS.get(kind, {}).values():
+            names = list(annotations)
+            index = names.index(part.before) if part.before else len(names)
+            more: dict[str, Field[object]] = {
+                item.name: item for item in fields(cast("type[DataclassInstance]", part.load()))
+            }
+            for name, item in more.items():
+                setattr(settings, name, copy(item))
+            types = {name: item.type for name, item in more.items()}
+            head, tail = names[:index], names[index:]
+            annotations = {name: (annotations | types)[name] for name in (*head, *types, *tail)}
+        settings.__annotations__ = annotations
+        return settings
+
+    return extend
+
+
+# ---- the user's own modules --------------------------------------------------------------------------------
 
 VARIABLE = "NMT_PLUGINS"
 

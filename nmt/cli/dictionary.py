@@ -11,6 +11,7 @@ from nmt.cli.arguments import InputPath, positive
 from nmt.io import files
 from nmt.lm.multiscale import dictionary
 from nmt.lm.multiscale.dictionary import Dictionary
+from nmt.lm.multiscale.model import DICTIONARY
 from nmt.runs import directory as run_directory
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ def opened(path: str) -> Dictionary:
     if not Path(path).is_dir():
         return Dictionary.load(path)
     run_directory.verify(Path(path))
-    return Dictionary.load(Path(path) / run_directory.DICTIONARY)
+    return Dictionary.load(Path(path) / DICTIONARY)
 
 
 def show(args: argparse.Namespace) -> None:

@@ -22,7 +22,6 @@ from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, SelfNormalized, check_output, make_output
 from nmt.layers.variable import Computed
-from nmt.lm.multiscale.dictionary import Dictionary
 
 # ---- config ------------------------------------------------------------------------------------------------
 # The settings that all neural language models share; each type adds its own, beside its model.
@@ -83,20 +82,42 @@ class Scorer(Protocol):
         ...
 
 
+class RunFile(Protocol):
+    """What a kind of model learns from its training text beside its weights, in a file of the run."""
+
+    @classmethod
+    def learn(cls, config: Any, lines: Iterator[list[str]], show_bar: bool) -> Self:
+        """Learn from the units of each line of the training text; `config`: the section `lm`."""
+        ...
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file. DataError for a damaged one."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write the file that `load` reads."""
+        ...
+
+
+NO_FILES: Mapping[str, RunFile] = {}
+
+
 class LanguageModel(Scorer, Protocol):
     """A neural language model: an nn.Module that is trained, and scores. nmt.lm.base is a start for one."""
 
     Config: ClassVar[type[LMConfig]]  # the keys of the section `lm` for this type
-    needs_dictionary: ClassVar[bool]  # is a dictionary of tokens learned from the training text?
+    run_files: ClassVar[Mapping[str, type[RunFile]]]  # by names of nmt.runs.directory.RUN_FILES
     cpu_only: ClassVar[bool]
     training: bool
 
     @classmethod
     def build(
-        cls, config: Any, symbols: Sequence[str], dictionary: Dictionary | None = None, fill: bool = True
+        cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
     ) -> Self:
-        """A model over the words of a vocabulary. `config`: of the class's Config. `fill=False` leaves the
-        parameters as they are, for weights that are about to be loaded."""
+        """A model over the words of a vocabulary. `config`: of the class's Config. `files`: the content of
+        its `run_files`. `fill=False` leaves the parameters as they are, for weights that are about to be
+        loaded."""
         ...
 
     @property
@@ -246,12 +267,12 @@ class LMBase(nn.Module):
     nmt.lm.base.LanguageModel."""
 
     Config: ClassVar[type[LMConfig]] = LMConfig
-    needs_dictionary: ClassVar[bool] = False
+    run_files: ClassVar[Mapping[str, type[RunFile]]] = {}
     cpu_only: ClassVar[bool] = False
 
     @classmethod
     def build(
-        cls, config: Any, symbols: Sequence[str], dictionary: Dictionary | None = None, fill: bool = True
+        cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
     ) -> Self:
         """A model over the words of a vocabulary; see nmt.lm.base.LanguageModel."""
         return cls(config, len(symbols), fill)

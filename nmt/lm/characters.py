@@ -5,7 +5,7 @@ Characters of a word -> convolutions of several widths -> maximum over the word 
 softmax over the vocabulary. Vectors of all words are computed once, into a table, when nothing is trained. A
 word outside the vocabulary is read by its spelling as well; what is predicted of it is p(UNK)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,8 +16,7 @@ from nmt.config.settings import MOST_UNITS, number
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.layers.characters import LONGEST, OpenWords, SpellingSizes
-from nmt.lm.base import Floats, LMBase, LMConfig
-from nmt.lm.multiscale.dictionary import Dictionary
+from nmt.lm.base import NO_FILES, Floats, LMBase, LMConfig, RunFile
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.text.vocab import SPECIALS, UNK
 
@@ -78,7 +77,7 @@ class CharacterLM(RecurrentLM):
 
     @classmethod
     def build(
-        cls, config: Any, symbols: Sequence[str], dictionary: Dictionary | None = None, fill: bool = True
+        cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
     ) -> Self:
         """A model over the words of a vocabulary; see nmt.lm.base.LanguageModel."""
         config.check()

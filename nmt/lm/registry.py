@@ -7,18 +7,20 @@ from nmt.lm.base import LanguageModel
 from nmt.lm.characters import CharacterLM
 from nmt.lm.cslm import CSLM
 from nmt.lm.log_bilinear import LogBilinear
-from nmt.lm.multiscale.model import MultiscaleLM
 from nmt.lm.recurrent import RecurrentLM
 from nmt.lm.transformer import TransformerLM
+from nmt.plugins import Registry
 
-LANGUAGE_MODELS: dict[str, type[LanguageModel]] = {
-    "cslm": CSLM,
-    "log-bilinear": LogBilinear,
-    "recurrent": RecurrentLM,
-    "characters": CharacterLM,
-    "multiscale": MultiscaleLM,
-    "transformer": TransformerLM,
-}
+LANGUAGE_MODELS: Registry[type[LanguageModel]] = Registry(
+    "language model",
+    {
+        "cslm": CSLM,
+        "log-bilinear": LogBilinear,
+        "recurrent": RecurrentLM,
+        "characters": CharacterLM,
+        "transformer": TransformerLM,
+    },
+)
 
 
 def language_model_class(kind: str) -> type[LanguageModel]:

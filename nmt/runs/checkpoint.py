@@ -18,8 +18,7 @@ from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError, UserError
 from nmt.io import manifest
 from nmt.io.numbers import shown
-from nmt.lm.base import LanguageModel, LMConfig, OpenVocabulary
-from nmt.lm.multiscale.dictionary import Dictionary
+from nmt.lm.base import LanguageModel, LMConfig, OpenVocabulary, RunFile
 from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
 from nmt.models.config import ModelConfig
 from nmt.models.discourse.model import Discourse, DiscourseConfig
@@ -27,7 +26,7 @@ from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS, MODELS, PRETRAINED, AnyModel, make
 from nmt.runs import directory, migrations
 from nmt.runs import directory as run_directory
-from nmt.runs.directory import CONFIG, DICTIONARY, back_ends_file, exists, resolve, weights_path
+from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
 from nmt.runs.weights import load_weights
 from nmt.text import spelling, subwords
 from nmt.text.pipeline import TextPipeline
@@ -260,12 +259,10 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
 
 
-def load_dictionary(directory: Path, config: LMConfig) -> Dictionary | None:
-    """The dictionary of a model that needs one."""
-    if not language_model_class(config.type).needs_dictionary:
-        return None
+def load_run_files(directory: Path, kind: type[LanguageModel]) -> dict[str, RunFile]:
+    """Read the files that a kind of model has in a run beside its weights."""
     try:
-        return Dictionary.load(directory / DICTIONARY)
+        return {name: content.load(directory / name) for name, content in kind.run_files.items()}
     except DataError as error:
         raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
 
@@ -372,7 +369,7 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
         )
     text, words = load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, which)
-    model = kind.build(lm, words.words, load_dictionary(directory, lm), fill=False)
+    model = kind.build(lm, words.words, load_run_files(directory, kind), fill=False)
     load_weights(model, weights_path(directory, step))
     model.eval()
     return SavedLM(

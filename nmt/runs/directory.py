@@ -3,7 +3,7 @@
     version                  `nmt-run 2`; nmt/runs/migrations.py knows the earlier formats
     config.yaml              the resolved configuration
     source.vocab target.vocab, source.codes or source.spm, source.truecase ...    the text pipeline
-    dictionary               of a multi-scale language model
+    ...                      what kinds of models have beside weights: RUN_FILES
     inputs.json              stamps of the training and development files when the run was started
     checkpoints.json         which weights are `best` and `last`
     step-N.pt                weights of step N (torch, loadable with weights_only=True)
@@ -29,6 +29,7 @@ from typing import TypeVar
 
 from nmt.errors import CheckpointError, DataError, UserError
 from nmt.io import files, locks, manifest, numbers
+from nmt.plugins import Registry
 from nmt.runs.migrations import FORMATS
 
 # ---- directory ---------------------------------------------------------------------------------------------
@@ -37,13 +38,14 @@ from nmt.runs.migrations import FORMATS
 log = logging.getLogger(__name__)
 
 VERSION = FORMATS[-1]
-VERSION_FILE, CONFIG, DICTIONARY = "version", "config.yaml", "dictionary"
+VERSION_FILE, CONFIG = "version", "config.yaml"
 INPUTS, INDEX, STATE = "inputs.json", "checkpoints.json", "training.pt"
 TRAIN_LOG, DEV_LOG, BACK_ENDS = "train.tsv", "dev.tsv", "matmul.tsv"
 DATA, CURVES, UNFINISHED = "data", "tensorboard", "new.part"
 LINKS = "links"  # the folder below DATA with the links of guided alignment
 SIDES = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocab", "codes", "spm", "truecase")]
-TEXTS = (CONFIG, *SIDES, DICTIONARY)  # what a model needs besides its weights
+RUN_FILES: Registry[object] = Registry("run file", {})  # files that kinds of models have beside their weights
+TEXTS = (CONFIG, *SIDES, *RUN_FILES)  # what a model needs besides its weights
 LAST = (INPUTS, STATE, INDEX, VERSION_FILE)  # these are renamed after all others, in this order
 WEIGHTS = re.compile(r"step-([0-9]{1,18})\.pt")
 CORPUS = re.compile(

@@ -9,16 +9,20 @@ version.
 
 from collections.abc import Iterator
 
+from nmt.plugins import Registry
+
 Section = dict[str, object]  # a section of a configuration by key; its values may be sections too
 
 FORMATS = ("nmt-run 1", "nmt-run 2")  # the content of the file `version`; the last is today's
 
 # The keys of section `lm` of each type, beside those that all types have. Format 1 wrote all of them.
-LM_KEYS = {
-    "cslm": {"order", "layers", "activation", "normalizer"},
-    "recurrent": {"cell", "hidden", "depth", "layer_norm", "carry", "bptt", "tied", "normalizer"},
-    "multiscale": {"hidden", "carry", "bptt", "dictionary", "removals"},
-}
+LM_KEYS: Registry[set[str]] = Registry(
+    "former lm keys",
+    {
+        "cslm": {"order", "layers", "activation", "normalizer"},
+        "recurrent": {"cell", "hidden", "depth", "layer_norm", "carry", "bptt", "tied", "normalizer"},
+    },
+)
 
 # The key training.bleu_tokenizer of a run from before there was one: BLEU of the tokenized text.
 TOKENIZED = "tokenized"

@@ -21,8 +21,7 @@ from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.manifest import Stamp
 from nmt.layers.output import LearnsText
-from nmt.lm.base import LanguageModel, LMConfig
-from nmt.lm.multiscale.dictionary import Dictionary
+from nmt.lm.base import NO_FILES, LanguageModel, LMConfig, RunFile
 from nmt.lm.registry import language_model_class
 from nmt.models.config import ModelConfig
 from nmt.models.registry import ALIGNED_MODELS, AnyModel, make
@@ -149,8 +148,8 @@ def language_model(run: RunSetup) -> Parts:
     corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, run.thorough)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
-    dictionary = checkpoint.load_dictionary(directory, sizes)
-    model = kind.build(sizes, vocab.words, dictionary, run.fresh).to(run.device)
+    run_files = checkpoint.load_run_files(directory, kind)
+    model = kind.build(sizes, vocab.words, run_files, run.fresh).to(run.device)
     if run.fresh:
         show_text(cast(nn.Module, model), corpus)
     apply_vectors(config, model, {"target": vocab}, run.fresh)
@@ -199,11 +198,11 @@ def text_of_lm(
         stamps = inputs.take_stamps(data)
         pipeline, vocab = prepare.make_text(data, words)
         check_vectors(config, {"target": vocab})
-        dictionary = None
-        if kind.needs_dictionary:
-            assert isinstance(sizes, prepare.DictionaryConfig)
-            dictionary = prepare.make_dictionary(sizes, pipeline, vocab, words)
-        create(config, directory, {"target": (pipeline, vocab)}, stamps, dictionary)
+        run_files = {
+            name: content.learn(sizes, prepare.known_units(pipeline, vocab, words), words.show_bar)
+            for name, content in kind.run_files.items()
+        }
+        create(config, directory, {"target": (pipeline, vocab)}, stamps, run_files)
     return checkpoint.load_side(directory, "target", data)
 
 
@@ -212,18 +211,18 @@ def create(
     directory: Path,
     sides: Mapping[str, Side],
     stamps: dict[str, Stamp],
-    dictionary: Dictionary | None = None,
+    run_files: Mapping[str, RunFile] = NO_FILES,
 ) -> None:
     """A new run directory without weights: the text pipeline and vocabulary of each side, the configuration,
-    stamps of the inputs."""
+    stamps of the inputs, and the files that the kind of model has beside its weights."""
     with run_directory.writing(directory) as new:
         text = config_file.to_yaml(config)
         files.write_text(new / run_directory.CONFIG, text.rstrip("\n").split("\n"))
         for name, (pipeline, vocab) in sides.items():
             pipeline.save(new, name)
             vocab.save(new / f"{name}.vocab")
-        if dictionary is not None:
-            dictionary.save(new / run_directory.DICTIONARY)
+        for name, content in run_files.items():
+            content.save(new / name)
         inputs.save_stamps(stamps, new)
         run_directory.write_version(new)
 

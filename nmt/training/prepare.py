@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,9 +21,6 @@ from nmt.data.tokenized import ListedText, TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.locks import locked
-from nmt.io.progress import Progress
-from nmt.lm.multiscale import dictionary
-from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.metrics import References
 from nmt.runs.migrations import TOKENIZED
 from nmt.runs.run import LineLengths
@@ -287,7 +283,7 @@ def remedy(pipeline: TextPipeline) -> str:
 
 def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[TextPipeline, Vocab]:
     """Pipeline and vocabulary of a language model, learned from its training text unless they are given.
-    `text`: where its words are kept for `make_dictionary` and `make_running`."""
+    `text`: where its words are kept for `known_units` and `make_running`."""
     text = text or training_text(config)
     side = LearningSide.of("target", config)
     if side.pipeline.tokenizer.case == "truecase":
@@ -298,25 +294,10 @@ def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[Te
     return side.pipeline, make_vocab(config.target, side.pipeline, unit_counts(side, config), "text")
 
 
-@runtime_checkable
-class DictionaryConfig(Protocol):
-    """The settings of a language model that has a dictionary of tokens."""
-
-    dictionary: int
-    removals: str
-
-
-def make_dictionary(
-    sizes: DictionaryConfig, pipeline: TextPipeline, vocab: Vocab, text: TokenizedText
-) -> Dictionary:
-    """A multiscale model's dictionary, learned from its training text."""
-    lines = ([unit for unit in pipeline.cut(words) if unit in vocab.ids] for (words,) in text.words(pipeline))
-    with Progress(None, "tokens", text.show_bar, "learning the dictionary") as progress:
-        found = dictionary.learn(
-            lines, sizes.dictionary, sizes.removals, lambda tokens: progress.reach(tokens, sizes.dictionary)
-        )
-    log.info("dictionary: %s tokens, the longest of %d symbols", f"{len(found):,}", found.longest)
-    return found
+def known_units(pipeline: TextPipeline, vocab: Vocab, text: TokenizedText) -> Iterator[list[str]]:
+    """The units of each line of the training text, without those outside the vocabulary."""
+    for (words,) in text.words(pipeline):
+        yield [unit for unit in pipeline.cut(words) if unit in vocab.ids]
 
 
 def make_running(

@@ -14,10 +14,12 @@ pass over it; the counts of pairs change only around the merged places.
 """
 
 import heapq
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,9 @@ from numpy.typing import NDArray
 from nmt.errors import DataError
 from nmt.io import files, numbers
 from nmt.io.numbers import shown
+from nmt.io.progress import Progress
+
+log = logging.getLogger(__name__)
 
 HEADER = "#version: 1 dictionary"
 REMOVALS = ("parts", "all", "none")
@@ -33,6 +38,13 @@ SHIFT = 1 << 32
 
 Ids = NDArray[np.int32]
 Keys = NDArray[np.int64]
+
+
+class DictionarySettings(Protocol):
+    """The settings of a dictionary, of the section `lm`."""
+
+    dictionary: int
+    removals: str
 
 
 @dataclass
@@ -54,8 +66,17 @@ class Dictionary:
         lines = (f"{' '.join(token)}\t{count}" for token, count in zip(self.tokens, self.counts, strict=True))
         files.write_text(path, [f"{HEADER} size={len(self.tokens)}", *lines])
 
-    @staticmethod
-    def load(path: str | Path) -> "Dictionary":
+    @classmethod
+    def learn(cls, config: DictionarySettings, lines: Iterable[Sequence[str]], show_bar: bool) -> Self:
+        """Learn the tokens of a training text, and log how many there are."""
+        size = config.dictionary
+        with Progress(None, "tokens", show_bar, "learning the dictionary") as progress:
+            learned = learn(lines, size, config.removals, lambda tokens: progress.reach(tokens, size))
+        log.info("dictionary: %s tokens, the longest of %d symbols", f"{len(learned):,}", learned.longest)
+        return cls(learned.tokens, learned.counts)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
         """From a file. DataError for one that is cut off, of another version or not a dictionary."""
         lines = files.read_lines(path)
         size = files.promised_size(next(lines, ""), HEADER, path)
@@ -76,7 +97,7 @@ class Dictionary:
             raise DataError(
                 f"{path}: {len(tokens)} tokens, but its first line promises {size}; was it copied whole?"
             )
-        found = Dictionary(tokens=tokens, counts=counts)
+        found = cls(tokens=tokens, counts=counts)
         if len(set(tokens)) != len(tokens) or not {symbol for token in tokens for symbol in token} <= set(
             found.symbols
         ):

@@ -11,7 +11,7 @@ With a dictionary of single symbols this is the LSTM of recurrent.py. A line is 
 ends with one. B tracks, T steps, L length of the longest token, H hidden units, A arcs, D tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -29,7 +29,7 @@ from nmt.data.running import Chunk
 from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OUTPUTS, LearnsText
-from nmt.lm.base import Carried, LMBase, LMConfig, output_layer
+from nmt.lm.base import NO_FILES, Carried, LMBase, LMConfig, RunFile, output_layer
 from nmt.lm.multiscale.dictionary import REMOVALS, Dictionary
 from nmt.text.vocab import EOS
 
@@ -153,6 +153,8 @@ def marginal(scores: Tensor, before: Tensor) -> Tensor:
 # ---- model -------------------------------------------------------------------------------------------------
 
 
+DICTIONARY = "dictionary"  # the file in the run
+FORMER_KEYS = {"hidden", "carry", "bptt", "dictionary", "removals"}  # see nmt.runs.migrations.LM_KEYS
 NEVER = -1e30  # log α of an unreachable position
 
 
@@ -295,7 +297,7 @@ class MultiscaleLM(LMBase):
     """The LSTM over a lattice of tokens. It computes on the CPU."""
 
     Config: ClassVar[type[LMConfig]] = MultiscaleConfig
-    needs_dictionary = True
+    run_files: ClassVar[Mapping[str, type[RunFile]]] = {DICTIONARY: Dictionary}
     cpu_only = True
 
     def __init__(self, config: MultiscaleConfig, tokens: Tokens, fill: bool = True) -> None:
@@ -321,11 +323,12 @@ class MultiscaleLM(LMBase):
         cls,
         config: MultiscaleConfig,
         symbols: Sequence[str],
-        dictionary: Dictionary | None = None,
+        files: Mapping[str, RunFile] = NO_FILES,
         fill: bool = True,
     ) -> "MultiscaleLM":
         """A model over the symbols of a vocabulary and the tokens of a dictionary."""
-        assert dictionary is not None, "a multiscale model has a dictionary"
+        dictionary = files[DICTIONARY]
+        assert isinstance(dictionary, Dictionary)
         return cls(config, Tokens(symbols, dictionary), fill)
 
     @property

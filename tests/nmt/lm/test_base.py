@@ -125,7 +125,7 @@ PROTOCOLS = (NgramNetwork, NormalizedScores, RunningTextModel, TokenSampler, Ope
 def test_capabilities_of_the_types() -> None:
     symbols, found = ["<s>", "</s>", "<unk>", "a"], {}
     for name, kind in LANGUAGE_MODELS.items():
-        model = kind.build(kind.Config(embedding=8), symbols, Dictionary([("a",)], [1]))
+        model = kind.build(kind.Config(embedding=8), symbols, {"dictionary": Dictionary([("a",)], [1])})
         found[name] = [protocol for protocol in PROTOCOLS if isinstance(model, protocol)]
     assert found == {
         "cslm": [NgramNetwork, NormalizedScores],

@@ -108,7 +108,7 @@ def test_a_language_model_and_its_batches(kind: dict[str, object], stream: type,
     batch = next(parts.stream.batches(0))
     cost, _ = parts.model.cost(batch, 0.0, None)
     assert float(cost.detach()) > 0
-    assert (folder / "lm" / run_directory.DICTIONARY).exists() == (kind["type"] == "multiscale")
+    assert (folder / "lm" / "dictionary").exists() == (kind["type"] == "multiscale")
 
 
 def test_a_model_of_the_cpu(folder: Path) -> None:
