@@ -79,7 +79,7 @@ def is_heavy(module: str) -> bool:
 def hidden_imports(path: Path) -> Iterator[str]:
     """Commands import heavy modules of ours once the options are read, so that --help and errors are
     quick."""
-    late = "cli" in path.parts or path.name == "__init__.py"
+    late = bool({"cli", "papers"} & {*path.parts}) or path.name == "__init__.py"
     tree = tree_of(path)
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""What trained models do: the attention of a translation, the computation at each unit, scores of phrases."""
+"""What trained models do: the attention of a translation, scores of phrases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nmt.analysis.computation import Step
 from nmt.analysis.phrase_choice import PhrasesConfig, choose
 from nmt.analysis.table import Table, fields_of
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from nmt.lm.base import VariableComputation
-from nmt.runs.checkpoint import SavedLM
 from nmt.runs.run import Run
 from nmt.scoring import pair_scores
 from nmt.search.config import BeamConfig, SamplingConfig
@@ -65,38 +62,6 @@ def attention_table(source: Sequence[str], target: Sequence[str], found: NDArray
     return Table(
         {"target": "", "source": "", "target_word": "", "source_word": "", "weight": ".6f"},
         [[i, j, target[i], source[j], weight] for i, row in enumerate(found) for j, weight in enumerate(row)],
-    )
-
-
-# ---- computation steps -------------------------------------------------------------------------------------
-# A language model of variable computation reads a text: what it computes at each unit.
-
-
-def computation_steps(run: SavedLM, lines: Iterable[str], tokenized: bool = False) -> Iterator[Step]:
-    """Every unit of a text, each line after an end symbol, in each layer. ConfigError for a model that
-    computes everything, DataError for no text."""
-    model, state, line = run.model, None, 0
-    if not isinstance(model, VariableComputation):
-        raise wrong_model(run)
-    for line, text in enumerate(lines, 1):
-        units = run.text.units(text, tokenized)
-        ids = torch.tensor([EOS, *run.encode([units])[0]], device=run.model.device)
-        found, after = model.computed(ids, state)
-        if not found:
-            raise wrong_model(run)
-        state = after if model.carries else None
-        for layer, part in enumerate(found, 1):
-            values = zip([SPECIALS[EOS], *units], part.shares.tolist(), part.dimensions.tolist(), strict=True)
-            for position, (unit, m, d) in enumerate(values):
-                yield Step(line, position, unit, layer, m, d, d * part.equivalent)
-    if not line:
-        raise DataError("an empty text: nothing is computed")
-
-
-def wrong_model(run: SavedLM) -> ConfigError:
-    """The model has no such cells."""
-    return ConfigError(
-        f"{run.directory}: computes all of its state at each step; train with lm.cell vcrnn or vcgru"
     )
 
 

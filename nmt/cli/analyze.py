@@ -21,7 +21,6 @@ from nmt.cli.analyses.outputs import (
 from nmt.cli.analyses.report import Report
 from nmt.cli.analyses.runs import (
     Attention,
-    Computation,
     Curves,
     Neighbors,
     Parse,
@@ -31,32 +30,35 @@ from nmt.cli.analyses.runs import (
     Words,
 )
 from nmt.cli.analyses.texts import AlignmentError, NgramCounts
+from nmt.plugins import Registry
 
-ANALYSES: dict[str, type[Analysis]] = {
-    "by-length": ByLength,
-    "by-unknown": ByUnknown,
-    "by-rare": ByRare,
-    "by-segmented": BySegmented,
-    "subsets": Subsets,
-    "by-frequency": ByFrequency,
-    "compare": Compare,
-    "differences": Differences,
-    "ngrams": Ngrams,
-    "ngram-counts": NgramCounts,
-    "alignment-error": AlignmentError,
-    "samples": Samples,
-    "scores": Scores,
-    "phrases": Phrases,
-    "computation": Computation,
-    "words": Words,
-    "neighbors": Neighbors,
-    "vectors": Vectors,
-    "phrase-map": PhraseMap,
-    "parse": Parse,
-    "attention": Attention,
-    "curves": Curves,
-    "report": Report,
-}
+ANALYSES: Registry[type[Analysis]] = Registry(
+    "analysis",
+    {
+        "by-length": ByLength,
+        "by-unknown": ByUnknown,
+        "by-rare": ByRare,
+        "by-segmented": BySegmented,
+        "subsets": Subsets,
+        "by-frequency": ByFrequency,
+        "compare": Compare,
+        "differences": Differences,
+        "ngrams": Ngrams,
+        "ngram-counts": NgramCounts,
+        "alignment-error": AlignmentError,
+        "samples": Samples,
+        "scores": Scores,
+        "phrases": Phrases,
+        "words": Words,
+        "neighbors": Neighbors,
+        "vectors": Vectors,
+        "phrase-map": PhraseMap,
+        "parse": Parse,
+        "attention": Attention,
+        "curves": Curves,
+        "report": Report,
+    },
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,6 +6,10 @@ R rows. Each layer has two forms of the same equations: `unroll`, a custom autog
 gradients are one matrix product after the loop, and `step`, one word for search.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,6 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply, apply_pair
 from nmt.compute.precision import in_mode
+from nmt.plugins import Registry, with_settings
 
 # ---- hidden state ------------------------------------------------------------------------------------------
 # What recurrent layers have in common whose state is a hidden vector, and which may read a context.
@@ -54,6 +59,64 @@ class HiddenState(nn.Module):
         """As `unroll`, and the state after the last step of the rows still alive then, (R, H)."""
         states = self.unroll(inputs, sizes, start)
         return states, states[-sizes[-1] :]
+
+
+# ---- configured cells --------------------------------------------------------------------------------------
+# Cells that single papers or plugins add to those below, and what models ask of them.
+
+
+class ConfiguredCell(HiddenState):
+    """A layer that is made of the settings of its section."""
+
+    no_recompute: ClassVar[str] = ""  # why its steps cannot be computed a second time, for lm.recompute
+    inputs: nn.Parameter  # (GH, E)
+    recurrent: nn.Parameter  # (GH, H)
+    bias: nn.Parameter  # (GH,)
+
+    def __init__(self, inputs: int, hidden: int, settings: object, context: int = 0) -> None:
+        """A layer over inputs and, with `context`, contexts of these widths. `settings`: `CellSettings`."""
+        super().__init__()
+        self.hidden = hidden
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """Compute what depends on words alone: (N, E) -> (N, P), P as the cell likes it."""
+        raise NotImplementedError
+
+    def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
+        """A step on projected inputs: x (R, P), state (R, S), projected context (R, GH) -> state (R, S)"""
+        raise NotImplementedError
+
+    def step(self, inputs: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
+        """One word for each row: inputs (R, E), state (R, S), projected context (R, GH) -> state (R, S)"""
+        return self.advance(self.project(inputs), state, context)
+
+
+CONFIGURED_CELLS: Registry[type[ConfiguredCell]] = Registry("cell", {})  # by the names that `cell` takes
+
+
+@dataclass
+@with_settings("cell settings")
+class CellSettings:
+    """The keys of `lm` and `model` that configured cells add."""
+
+
+@runtime_checkable
+class Penalized(Protocol):
+    """A part of a model that adds to the cost of training."""
+
+    def penalty(self) -> Tensor | float:
+        """What it adds for all that was computed since the last call: ()"""
+        ...
+
+
+def penalized_parts(model: nn.Module) -> list[Penalized]:
+    """The parts of a model that add to the cost of training."""
+    return [part for part in model.modules() if isinstance(part, Penalized)]
+
+
+def total_penalty(parts: Sequence[Penalized]) -> Tensor | float:
+    """The sum of what some parts add to the cost of a batch: ()"""
+    return sum(part.penalty() for part in parts)
 
 
 # ---- cells -------------------------------------------------------------------------------------------------
@@ -356,7 +419,7 @@ class LSTM(nn.Module):
         return torch.cat([o * torch.tanh(c), c], 1)
 
 
-Cell = GRU | LSTM
+Cell = GRU | LSTM | ConfiguredCell
 
 
 # ---- elman -------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from nmt.data.running import Chunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, SelfNormalized, check_output, make_output
-from nmt.layers.variable import Computed
 
 # ---- config ------------------------------------------------------------------------------------------------
 # The settings that all neural language models share; each type adds its own, beside its model.
@@ -186,19 +185,6 @@ class NormalizedScores(Protocol):
 
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
         """log Z of each distinct context of some sentences: near 0 where scores may be taken for log p."""
-        ...
-
-
-@runtime_checkable
-class VariableComputation(Protocol):
-    """A model that may decide how much it computes at each word."""
-
-    @property
-    def carries(self) -> bool: ...
-
-    def computed(self, token_ids: Tensor, state: Tensor | None) -> tuple[Sequence[Computed], Tensor]:
-        """What each layer computes when it reads running text (T,), from a state or, with None, from the
-        beginning, and the state after it, without gradient. No layer where its cells compute everything."""
         ...
 
 

@@ -1,5 +1,5 @@
 """A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers (section 2.2.2), or
-layers that compute a part of their state at each step (nmt/layers/variable.py).
+cells of nmt/papers and of plugins (CONFIGURED_CELLS of nmt/layers/cells.py).
 
 The first word is predicted from the state after an end symbol: a sentence starts from zeros and </s>, running
 text from the state of the text before.
@@ -21,18 +21,20 @@ from nmt.data.batches import Batch, Ids
 from nmt.data.running import Chunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import on_device
-from nmt.layers.cells import GRU, LSTM, Elman, NormalizedLSTM
+from nmt.layers.cells import (
+    CONFIGURED_CELLS,
+    GRU,
+    LSTM,
+    CellSettings,
+    ConfiguredCell,
+    Elman,
+    NormalizedLSTM,
+    penalized_parts,
+    total_penalty,
+)
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output
 from nmt.layers.recompute import unroll_in_segments
-from nmt.layers.variable import (
-    VARIABLE_CELLS,
-    ComputationSettings,
-    Computed,
-    VariableCell,
-    computation_penalty,
-    schedulers,
-)
 from nmt.lm.base import Carried, FeatureLM, Floats, Ints, LMConfig, output_layer, trie_scores
 from nmt.text.vocab import BOS, EOS
 
@@ -40,15 +42,11 @@ CELLS: dict[str, type[GRU] | type[LSTM] | type[Elman]] = {"lstm": LSTM, "gru": G
 
 
 @dataclass
-class RecurrentConfig(ComputationSettings, LMConfig):
+class RecurrentConfig(CellSettings, LMConfig):
     """The keys of `lm` for type recurrent."""
 
     type: str = "recurrent"
-    cell: str = choice(
-        *CELLS,
-        *VARIABLE_CELLS,
-        help="recurrent cell; vcrnn and vcgru compute a part of the state at each step",
-    )
+    cell: str = choice(*CELLS, *CONFIGURED_CELLS, help=CONFIGURED_CELLS.explain("recurrent cell"))
     hidden: int = number(512, least=1, most=MOST_UNITS, help="units of a layer")
     depth: int = number(1, least=1, most=1000, help="layers, stacked")
     layer_norm: bool = setting(False, help="layer normalization (Ba et al. 2016) in LSTM layers; slower")
@@ -72,8 +70,9 @@ class RecurrentConfig(ComputationSettings, LMConfig):
         super().check()
         if self.layer_norm and self.cell != "lstm":
             raise ConfigError("lm.layer_norm: only cell: lstm has it")
-        if self.recompute and self.cell in VARIABLE_CELLS:
-            raise ConfigError(f"lm.recompute: cell {self.cell} keeps what it decided; leave recompute 0")
+        configured = CONFIGURED_CELLS.get(self.cell)
+        if self.recompute and configured and configured.no_recompute:
+            raise ConfigError(f"lm.recompute: cell {self.cell} {configured.no_recompute}; leave recompute 0")
         check_output(self, "lm", self.tied)
         if self.tied and self.embedding != self.hidden:
             raise ConfigError(f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}")
@@ -87,12 +86,12 @@ class RecurrentConfig(ComputationSettings, LMConfig):
         """Size of what the first layer reads."""
         return self.embedding
 
-    def layer(self, inputs: int) -> "GRU | LSTM | Elman | NormalizedLSTM | VariableCell":
+    def layer(self, inputs: int) -> "GRU | LSTM | Elman | NormalizedLSTM | ConfiguredCell":
         """A recurrent layer over inputs of this size."""
         if self.layer_norm:
             return NormalizedLSTM(inputs, self.hidden)
-        if self.cell in VARIABLE_CELLS:
-            return VARIABLE_CELLS[self.cell](inputs, self.hidden, self)
+        if self.cell in CONFIGURED_CELLS:
+            return CONFIGURED_CELLS[self.cell](inputs, self.hidden, self)
         return CELLS[self.cell](inputs, self.hidden, bias=True)
 
 
@@ -117,7 +116,7 @@ class RecurrentLM(FeatureLM):
         if config.tied:
             assert isinstance(self.embedding, nn.Embedding)
             self.output.tie(self.embedding)
-        self.schedulers = schedulers(self)
+        self.penalized = penalized_parts(self)
         if fill:
             initialize(self, config.init, config.init_scale)
 
@@ -193,10 +192,10 @@ class RecurrentLM(FeatureLM):
         return self.cross_entropy(features, batch.ids, smoothing), after
 
     def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
-        """Σ -log p of units given their features, (N, K), (N,) -> (); in training also the penalty of what
-        cells vcrnn and vcgru have computed."""
+        """Σ -log p of units given their features, (N, K), (N,) -> (); in training also what parts of
+        the model add to it."""
         cost = super().cross_entropy(features, ids, smoothing)
-        return cost + computation_penalty(self.schedulers) if self.schedulers else cost
+        return cost + total_penalty(self.penalized) if self.penalized else cost
 
     def begin(self, chunk: Chunk, carried: Carried) -> Tensor:
         """The state before a chunk of running text."""
@@ -211,19 +210,6 @@ class RecurrentLM(FeatureLM):
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
         return trie_scores(texts, ends, lambda words: RecurrentWalk(self, words))
-
-    @torch.no_grad()
-    def computed(self, token_ids: Tensor, state: Tensor | None) -> tuple[list[Computed], Tensor]:
-        """What each layer computes when it reads running text, (T,); see nmt.lm.base."""
-        hidden, found, after = self.embedding(token_ids), [], []
-        start = self.zeros(1) if state is None else state
-        for cell, part in zip(self.cells, torch.split(start, self.state_sizes, 1), strict=True):
-            if not isinstance(cell, VariableCell):
-                return [], start
-            hidden, m = cell.unroll_shares(hidden, [1] * len(token_ids), part)
-            found.append(Computed(cell.hidden, cell.equivalent, m, cell.dimensions(m)))
-            after.append(hidden[-1:])
-        return found, torch.cat(after, 1)
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
         """The state before a sentence, a row for each source; sources are not read: (R, S)"""

@@ -5,12 +5,8 @@ from dataclasses import dataclass
 from nmt.config import settings
 from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.errors import ConfigError
-from nmt.layers.cells import GATES, GRU, LSTM, RESETS
-from nmt.layers.cells import Cell as PlainCell
+from nmt.layers.cells import CONFIGURED_CELLS, GATES, GRU, LSTM, RESETS, Cell, CellSettings
 from nmt.layers.output import OutputSettings, check_output
-from nmt.layers.variable import VARIABLE_CELLS, ComputationSettings, VariableCell
-
-Cell = PlainCell | VariableCell
 
 
 @dataclass
@@ -38,7 +34,7 @@ class ModelConfig:
 
 
 @dataclass
-class RNNConfig(ComputationSettings, OutputSettings, ModelConfig):
+class RNNConfig(CellSettings, OutputSettings, ModelConfig):
     """The RNN encoder-decoder. Defaults are those of chapter 6 of the document (RNNenc); chapter 4 uses
     embedding 100 and output_rank 100."""
 
@@ -51,8 +47,8 @@ class RNNConfig(ComputationSettings, OutputSettings, ModelConfig):
     cell: str = choice(
         "gru",
         "lstm",
-        *VARIABLE_CELLS,
-        help="recurrent unit; gru is eqs. 4.5-4.8; vcrnn and vcgru compute a part of the state at each step",
+        *CONFIGURED_CELLS,
+        help=CONFIGURED_CELLS.explain("recurrent unit; gru is eqs. 4.5-4.8"),
     )
     embedding: int = number(620, least=1, most=MOST_UNITS, help="size of a word's vector")
     source_words: str = choice(
@@ -174,8 +170,8 @@ class RNNConfig(ComputationSettings, OutputSettings, ModelConfig):
         """A recurrent layer over inputs, and contexts if any, of these widths."""
         if self.cell == "lstm":
             return LSTM(inputs, hidden, context)
-        if self.cell in VARIABLE_CELLS:
-            return VARIABLE_CELLS[self.cell](inputs, hidden, self, context)
+        if self.cell in CONFIGURED_CELLS:
+            return CONFIGURED_CELLS[self.cell](inputs, hidden, self, context)
         return GRU(inputs, hidden, context, self.bias, self.gate, self.reset)
 
 

@@ -9,7 +9,7 @@ from nmt.config import settings
 from nmt.config.settings import choice, name_in, number, setting
 from nmt.data.corpus import VECTORS, DataConfig
 from nmt.errors import ConfigError
-from nmt.layers.output import OUTPUTS, Evolves, OutputSettings, refuse
+from nmt.layers.output import OutputSettings, refuse
 from nmt.lm.base import LMConfig
 from nmt.models.config import ModelConfig
 from nmt.models.registry import ALIGNED_MODELS, PRETRAINED
@@ -251,16 +251,12 @@ def section_of(config: RunConfig) -> str:
 
 def check_output(config: RunConfig) -> None:
     """Label smoothing needs an output layer that computes all words; an average of weights one whose weights
-    mean the same from update to update, unlike those of a tree that is built anew."""
+    mean the same from update to update."""
     section, settings = section_of(config), config.lm or config.model
-    if config.training.label_smoothing and isinstance(settings, OutputSettings):
-        refuse(cast(OutputSettings, settings), section, "label_smoothing", "training.label_smoothing")
-    output = getattr(settings, "output", "")
-    if config.training.ema and output in OUTPUTS and issubclass(OUTPUTS[output], Evolves):
-        raise ConfigError(
-            f"training.ema: does not go with {section}.output: {output}, whose tree is built anew in "
-            "training; leave one of them out"
-        )
+    if isinstance(settings, OutputSettings):
+        for what in ("label_smoothing", "ema"):
+            if getattr(config.training, what):
+                refuse(cast(OutputSettings, settings), section, what, f"training.{what}")
 
 
 def check_guided(config: RunConfig) -> None:

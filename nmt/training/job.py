@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nmt.data.batches import WHOLE, Share
-from nmt.layers.output import Evolves
+from nmt.training.callbacks import Callback
 from nmt.training.config import TrainingConfig
 from nmt.training.optimizers import WeightAverage, make_optimizer
 from nmt.training.parallel import Team
@@ -125,7 +125,7 @@ class Job:
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: new run
     precision: str = "fp32"  # of matrix products in training: fp32 | bf16
     show_bar: bool = False
-    evolving: Sequence[Evolves] = ()  # parts of the model that are told of each update
+    callbacks: Sequence[Callback] = ()  # parts of the model
     team: Team = field(default_factory=Team)  # the processes that train together
     spare: AnyBatch | None = None  # that a process computes with, and drops, when it has none
     fitted: Fitted = field(default_factory=Fitted)  # the largest batch since this start

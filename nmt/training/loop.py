@@ -176,8 +176,8 @@ def update(job: Job, batches: Sequence[AnyBatch], idle: bool = False) -> Updated
     job.optimizer.step()
     if job.average:
         job.average.update(step)
-    for part in job.evolving:
-        part.updated(step)
+    for callback in job.callbacks:
+        callback.on_update(step)
     return Updated(cost, norm, int(sentences), int(words))
 
 
@@ -242,6 +242,8 @@ def score_and_save(job: Job, records: Records) -> None:
         decay(job.config, progress, better, score.perplexity)
         progress.seconds = records.clock.seconds()
         log_validation(job, records, score, better)
+        for callback in job.callbacks:
+            callback.on_validation(progress.step, score.cost)
     save(job, records.tables)
     records.clock.leave_out(time.monotonic() - began)
 

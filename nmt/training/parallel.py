@@ -28,7 +28,6 @@ from torch.nn.parallel import DistributedDataParallel
 from nmt.data.batches import Share
 from nmt.errors import ConfigError, UserError
 from nmt.io.manifest import digest64
-from nmt.layers.output import Evolves
 from nmt.runs import directory as run_directory
 
 LOST_AFTER = timedelta(minutes=10)  # a process that is not heard from so long is lost
@@ -98,20 +97,16 @@ class Team:
 
     def wrap(self, model: CostModel[Item]) -> None:
         """Let the gradients of a model be summed over the processes. ConfigError for one that carries its
-        state through the text, or changes with the updates."""
+        state through the text, or has a part with `one_process`, the reason why it needs one."""
         if self.size == 1:
             return
         if getattr(model, "carries", False):
             raise ConfigError(
                 "lm.carry: a model that carries its state trains in one process; start it without torchrun"
             )
-        if reason := getattr(model, "one_process", ""):
-            raise ConfigError(f"{reason}; start it without torchrun")
-        if any(isinstance(part, Evolves) for part in cast(nn.Module, model).modules()):
-            raise ConfigError(
-                "a learned tree (output) and the masks of cells vcrnn and vcgru follow the updates of one "
-                "process; start it without torchrun"
-            )
+        for part in cast(nn.Module, model).modules():
+            if reason := getattr(part, "one_process", ""):
+                raise ConfigError(f"{reason}; start it without torchrun")
         device = model.device
         self.costs = DistributedDataParallel(
             Costs(model), device_ids=[device.index] if device.type == "cuda" else None

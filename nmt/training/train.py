@@ -26,8 +26,6 @@ from nmt.compute.precision import check_precision
 from nmt.data.corpus import DataConfig, check_config, check_text
 from nmt.errors import ConfigError
 from nmt.io.locks import locked
-from nmt.layers.output import Evolves
-from nmt.layers.variable import Paced
 from nmt.lm.registry import language_model_class
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
@@ -46,6 +44,7 @@ from nmt.training import (
     validation,
 )
 from nmt.training.build import Parts
+from nmt.training.callbacks import Callback
 from nmt.training.config import RunConfig, describe_languages
 from nmt.training.job import Job, Progress, deciding, limit_reached, optimizer_of
 from nmt.training.optimizers import WeightAverage
@@ -277,13 +276,12 @@ class Training:
             extra={"matmul": devices.back_end_in_use()},
             precision=self.config.precision,
             show_bar=show_bar,
-            evolving=[part for part in cast(nn.Module, model).modules() if isinstance(part, Evolves)],
+            callbacks=[part for part in cast(nn.Module, model).modules() if isinstance(part, Callback)],
             team=self.team,
             average=WeightAverage(model.parameters(), training.ema) if keeps_average else None,
         )
-        for part in cast(nn.Module, model).modules():
-            if isinstance(part, Paced):
-                part.set_pace(job.epoch_updates)
+        for callback in job.callbacks:
+            callback.on_start(job.epoch_updates)
         return job
 
     def report(self, progress: Progress, reason: str) -> None:

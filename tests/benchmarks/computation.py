@@ -13,21 +13,19 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from nmt.layers.cells import GRU
-from nmt.layers.variable import ComputationSettings
-from nmt.layers.variable import mask_of
-from nmt.layers.cells import Elman
+from nmt.layers.cells import GRU, Elman
 from nmt.layers.initialize import initialize
-from nmt.layers.variable import VARIABLE_CELLS
-from nmt.layers.variable import VariableCell
+from nmt.papers.variable.cells import VCGRU, VCRNN, VariableCell, mask_of
+from nmt.papers.variable.settings import ComputationSettings
 
+CELLS: dict[str, type[VariableCell]] = {"vcrnn": VCRNN, "vcgru": VCGRU}
 SHARES = (1.0, 0.75, 0.5, 0.35, 0.2)
 STEPS = 200
 
 
 def cell_of(kind: str, hidden: int) -> VariableCell:
     torch.manual_seed(0)
-    cell = VARIABLE_CELLS[kind](hidden, hidden, ComputationSettings(sharpness=1.0))
+    cell = CELLS[kind](hidden, hidden, ComputationSettings(sharpness=1.0))
     initialize(cell, "uniform", 0.05)
     return cell
 
@@ -93,7 +91,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=64)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    for kind in VARIABLE_CELLS:
+    for kind in CELLS:
         for rows in (1, args.rows):
             steps(kind, args.hidden, rows)
     training(args.hidden // 2, args.rows)

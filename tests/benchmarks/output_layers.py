@@ -21,8 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.running import Chunk
-from nmt.layers.output import Evolves, OutputSettings, make_output
+from nmt.layers.output import OutputSettings, make_output
 from nmt.layers.output.hierarchy import Hierarchical
+from nmt.training.callbacks import Callback
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.search.hypotheses import topk
 from nmt.search.beam import NEVER_WORDS
@@ -219,7 +220,7 @@ def perplexities(folder: Path, epochs: int, only: Sequence[str]) -> None:
 
 def learn(model: Bigrams, text: Tensor, epochs: int, updates: int) -> None:
     optimizer, step = make_optimizer("adam", model.parameters(), RATE, 0, 0), 0
-    evolving = [part for part in model.modules() if isinstance(part, Evolves)]
+    callbacks = [part for part in model.modules() if isinstance(part, Callback)]
     for _ in range(epochs):
         for places in torch.randperm(len(text) - 1).split(BATCH):
             optimizer.param_groups[0]["lr"] = RATE * min(1.0, 2 * (1 - step / updates))
@@ -229,8 +230,8 @@ def learn(model: Bigrams, text: Tensor, epochs: int, updates: int) -> None:
             clip(model.parameters(), 1.0)
             optimizer.step()
             step += 1
-            for part in evolving:
-                part.updated(step)
+            for part in callbacks:
+                part.on_update(step)
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
-"""Analyses of trained runs: phrases, words, phrase-map, parse, attention, curves, neighbors, vectors,
-computation."""
+"""Analyses of trained runs: phrases, words, phrase-map, parse, attention, curves, neighbors,
+vectors."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt.analysis import computation, curves, embeddings, grconv_parse, plots
-from nmt.analysis.computation import ComputationConfig
+from nmt.analysis import curves, embeddings, grconv_parse, plots
 from nmt.analysis.embeddings import Floats, MapConfig, NeighborsConfig
 from nmt.analysis.phrase_choice import PhrasesConfig
 from nmt.cli import options
@@ -389,36 +388,3 @@ class Vectors:
         vocab, _, model = load_words(args)
         ids = list(range(len(SPECIALS), len(vocab)))
         return VectorFile(vocab.decode(ids), word_vectors(model, ids, args).cpu().tolist())
-
-
-# ---- computation -------------------------------------------------------------------------------------------
-# The analysis `computation`: how much a language model of cells vcrnn or vcgru computes at each unit.
-
-
-class Computation:
-    """What is computed at each unit of a text."""
-
-    help = "How much of its state a model of variable computation updates at each unit of a text."
-
-    def add_options(self, parser: Parser) -> None:
-        add_model(parser)
-        parser.add_argument("text", type=InputPath, metavar="TEXT", help="text, one sentence a line")
-        parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
-        add_setting(parser, ComputationConfig, "shown")
-        add_output(parser)
-
-    def run(self, args: argparse.Namespace) -> Findings:
-        files.existing([args.text])
-        options.set_up_torch(args.device, args.threads, args.matmul, args.run)
-        from nmt.analysis import runs
-        from nmt.runs import checkpoint
-
-        run = checkpoint.load_lm(args.run, args.checkpoint, args.device)
-        found = list(runs.computation_steps(run, files.read_lines(args.text), args.tokenized))
-        picture = computation.svg(found, parse_settings(ComputationConfig, args))
-        return Findings(
-            table=computation.table(found),
-            summary=computation.summary(found),
-            draw=lambda paths: files.write_text(paths[0], picture.split("\n")),
-            formats=("svg",),
-        )

@@ -2,7 +2,6 @@
 
 from nmt.layers.output.protocol import (
     BestWords,
-    Evolves,
     LearnsText,
     OutputLayer,
     OutputSettings,
@@ -15,7 +14,6 @@ from nmt.layers.output.softmax import Softmax
 __all__ = [
     "OUTPUTS",
     "BestWords",
-    "Evolves",
     "LearnsText",
     "OutputLayer",
     "OutputSettings",

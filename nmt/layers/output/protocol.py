@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.config.settings import choice, number, setting
+from nmt.plugins import with_settings
 
 # ---- settings ----------------------------------------------------------------------------------------------
 # The settings of output layers: keys of the sections `model` and `lm`.
 
 
 @dataclass
+@with_settings("output settings")
 class OutputSettings:
     """Which output layer, and what it is made of. A layer reads the keys that its `reads` names."""
 
@@ -43,12 +45,6 @@ class OutputSettings:
         most=100_000,
         help="trees: children of a node; 0: 2 of a Huffman tree, else as many as three levels need",
     )
-    output_rebuild: int = number(
-        200, least=0, help="learned-tree: updates after which the tree is built anew; 0: never"
-    )
-    output_rebuild_until: int = number(
-        0, least=0, help="learned-tree: the update after which the tree stays as it is; 0: it never does"
-    )
     output_samples: int = number(100, least=1, help="nce, negative-sampling: noise words drawn for a batch")
     output_power: float = number(
         0.75, least=0, help="nce, negative-sampling: the noise is the frequency of a word to this power"
@@ -62,7 +58,7 @@ class OutputLayer(Protocol):
     """A distribution over V words from K features; a `torch.nn.Module`."""
 
     reads: ClassVar[frozenset[str]]  # the fields of OutputSettings that mean something to it
-    refuses: ClassVar[Mapping[str, str]]  # what it does not go with, `tied` or `label_smoothing` -> why
+    refuses: ClassVar[Mapping[str, str]]  # `tied`, `label_smoothing` or `ema` -> why not
 
     def __init__(
         self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
@@ -157,15 +153,6 @@ class BestWords(WordByWord, Protocol):
     def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
         """Natural log p and words of the `count` most likely ones, the best first, without gradient: (R, K)
         -> (R, count) twice. `width`: by a beam search; 0: exact."""
-        ...
-
-
-@runtime_checkable
-class Evolves(Protocol):
-    """A layer whose structure changes while it is trained."""
-
-    def updated(self, step: int) -> None:
-        """Told after each update of a training, with its number from 1."""
         ...
 
 

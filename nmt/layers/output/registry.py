@@ -6,20 +6,22 @@ from dataclasses import fields
 from nmt.errors import ConfigError
 from nmt.io.numbers import shown
 from nmt.layers.output.classes import ClassSoftmax
-from nmt.layers.output.learned_tree import LearnedTree
 from nmt.layers.output.protocol import OutputLayer, OutputSettings
 from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive
 from nmt.layers.output.softmax import Softmax
 from nmt.layers.output.tree import TreeSoftmax
+from nmt.plugins import Registry
 
-OUTPUTS: dict[str, type[OutputLayer]] = {
-    "softmax": Softmax,
-    "classes": ClassSoftmax,
-    "tree": TreeSoftmax,
-    "learned-tree": LearnedTree,
-    "nce": NoiseContrastive,
-    "negative-sampling": NegativeSampling,
-}
+OUTPUTS: Registry[type[OutputLayer]] = Registry(
+    "output layer",
+    {
+        "softmax": Softmax,
+        "classes": ClassSoftmax,
+        "tree": TreeSoftmax,
+        "nce": NoiseContrastive,
+        "negative-sampling": NegativeSampling,
+    },
+)
 
 
 def make_output(settings: OutputSettings, inputs: int, vocab_size: int, bias: bool = True) -> OutputLayer:
@@ -47,8 +49,8 @@ def check_output(settings: OutputSettings, section: str, tied: bool = False) -> 
 
 
 def refuse(settings: OutputSettings, section: str, what: str, key: str) -> None:
-    """ConfigError where the layer does not go with a setting: `tied` or `label_smoothing`, the value of
-    `key`."""
+    """ConfigError where the layer does not go with a setting: `tied`, `label_smoothing` or `ema`, the
+    value of `key`."""
     layer = OUTPUTS[settings.output]
     if what in layer.refuses:
         raise ConfigError(

@@ -16,9 +16,9 @@ from nmt.config.settings import choice, setting
 from nmt.data.batches import Packed
 from nmt.errors import ConfigError
 from nmt.io.numbers import shown
+from nmt.layers.cells import penalized_parts, total_penalty
 from nmt.layers.characters import CharacterWords
 from nmt.layers.initialize import initialize
-from nmt.layers.variable import computation_penalty, schedulers
 from nmt.models.config import RNNConfig
 from nmt.models.discourse.objectives import OBJECTIVES, DiscourseBatch, Objective
 from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoded
@@ -81,7 +81,7 @@ class Discourse(nn.Module):
         self.maximum = config.vector == "maximum"
         width = config.context if self.maximum else config.summary_size
         self.objectives = nn.ModuleDict({name: OBJECTIVES[name](width) for name in config.names})
-        self.schedulers = schedulers(self)
+        self.penalized = penalized_parts(self)
         if fill:
             initialize(self, config.init, config.init_scale)
 
@@ -111,7 +111,7 @@ class Discourse(nn.Module):
     def cost(self, batch: DiscourseBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
         """What training minimizes, Σ -log p of the answers, (), and no state."""
         cost = F.cross_entropy(self.scores(batch), batch.answers, reduction="sum")
-        return (cost + computation_penalty(self.schedulers) if self.schedulers else cost), None
+        return (cost + total_penalty(self.penalized) if self.penalized else cost), None
 
     @torch.no_grad()
     def accuracies(self, batches: Iterable[DiscourseBatch]) -> dict[str, tuple[float, float]]:

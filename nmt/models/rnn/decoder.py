@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from nmt.data.batches import Packed
 from nmt.layers.attention import AdditiveAttention, Memory, attend, join_sentences
-from nmt.layers.cells import GRU, repeat
+from nmt.layers.cells import GRU, Cell, repeat
 from nmt.layers.output import OutputLayer, OutputSettings, make_output
-from nmt.models.config import Cell, RNNConfig
+from nmt.models.config import RNNConfig
 from nmt.models.rnn.encoders import Encoded
 from nmt.text.vocab import BOS
 

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from nmt.data import prefix_tree
 from nmt.data.batches import Ids, Packed, pack_source
+from nmt.layers.cells import Cell
 from nmt.layers.characters import CharacterWords
 from nmt.layers.grconv import GatedConvolution
-from nmt.models.config import Cell, RNNConfig
+from nmt.models.config import RNNConfig
 from nmt.text.vocab import EOS
 
 

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from nmt.data.batches import Batch, Ids, pack_source
 from nmt.layers.attention import alignment_cost
 from nmt.layers.batch_scores import on_device
+from nmt.layers.cells import penalized_parts, total_penalty
 from nmt.layers.characters import CharacterWords
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer
-from nmt.layers.variable import computation_penalty, schedulers
 from nmt.models.config import RNNConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.models.rnn.decoder import DecoderState, RNNDecoder
@@ -45,7 +45,7 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         if config.tied == "all":
             check_one_vocabulary(source_vocab_size, target_vocab_size)
             self.encoder.embedding.weight = self.decoder.embedding.weight
-        self.schedulers = schedulers(self)
+        self.penalized = penalized_parts(self)
         if fill:
             initialize(self, config.init, config.init_scale)
 
@@ -63,14 +63,14 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
         """Σ -log p(target | source) over the batch, with label smoothing, the cost of guided alignment and,
-        in training, the penalty of what cells vcrnn and vcgru have computed: ()"""
+        in training, what parts of the model add to it: ()"""
         if batch.guidance is None:
             cost = self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
         else:
             features, weights = self.attended(batch)
             cost = self.decoder.layer.cross_entropy(features, batch.target.ids, smoothing)
             cost = cost + alignment_cost(weights, batch.guidance)
-        return cost + computation_penalty(self.schedulers) if self.schedulers else cost
+        return cost + total_penalty(self.penalized) if self.penalized else cost
 
     def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """For `Attending`: output features (N, K) and attention weights (N, L) of all target tokens."""

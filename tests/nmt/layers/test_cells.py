@@ -13,7 +13,8 @@ from torch import Tensor
 from nmt.data.batches import pack
 from nmt.layers.cells import GRU, LSTM, Cell, Elman, HiddenState, NormalizedLSTM, repeat
 from nmt.layers.initialize import initialize, orthogonal
-from nmt.layers.variable import VCRNN, ComputationSettings
+from nmt.papers.variable.cells import VCRNN
+from nmt.papers.variable.settings import ComputationSettings
 
 # ---- test cells --------------------------------------------------------------------------------------------
 

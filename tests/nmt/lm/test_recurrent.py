@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.layers.batch_scores import word_scores
 from nmt.layers.cells import NormalizedLSTM
@@ -59,34 +58,3 @@ def test_a_normalized_layer_is_what_its_equations_say() -> None:
         torch.sigmoid(o) * torch.tanh(norm(cell) * layer.gain_cell + layer.cell_bias),
         atol=1e-12,
     )
-
-
-def test_what_is_computed_costs_in_training_alone() -> None:
-    """The penalty of both layers, once, beside the cost that validation sees; scores do not know it."""
-    model = model_of("vcrnn", computation=0.2, computation_penalty=3.0)
-    assert isinstance(model, RecurrentLM)
-    batch = make_batch([()] * 2, [[3, 4, 5], [6]])
-    plain = model.loss(batch).item()
-    found, _ = model.computed(torch.tensor([EOS, 3, 4, 5]), None)
-    other, _ = model.computed(torch.tensor([EOS, 6]), None)
-    away = sum(float((layer.shares - 0.2).abs().sum()) for layer in (*found, *other))
-    model.train()
-    for _ in range(2):
-        assert model.loss(batch).item() == pytest.approx(plain + 3 * away, abs=1e-9)
-    model.eval()
-    assert model.loss(batch).item() == pytest.approx(plain, abs=1e-9)
-
-
-def test_what_is_computed_does_not_depend_on_how_text_is_cut() -> None:
-    model, text = model_of("vcrnn", carry=True), torch.tensor([EOS, 3, 4, 5, EOS, 6, 7])
-    assert isinstance(model, RecurrentLM)
-    whole, after = model.computed(text, None)
-    first, state = model.computed(text[:3], None)
-    second, last = model.computed(text[3:], state)
-    assert torch.allclose(last, after) and [layer.hidden for layer in whole] == [6, 6]
-    for layer, *parts in zip(whole, first, second, strict=True):
-        assert torch.allclose(layer.shares, torch.cat([part.shares for part in parts]))
-        assert torch.equal(layer.dimensions, torch.cat([part.dimensions for part in parts]))
-        assert ((layer.dimensions >= 6 * layer.shares) & (layer.dimensions <= 6)).all()
-    model = model_of("lstm")
-    assert isinstance(model, RecurrentLM) and model.computed(text, None)[0] == []

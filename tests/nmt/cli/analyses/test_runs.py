@@ -10,7 +10,6 @@ import pytest
 
 from tests.commands.runs import analyze, the
 from tests.conftest import Command
-from tests.nmt.cli.analyses.conftest import Refuses
 
 # ---- test runs ---------------------------------------------------------------------------------------------
 
@@ -156,16 +155,3 @@ def test_curves(command: Command, folder: Path, tiny: Path, attentive: Path) -> 
     row = the(rows, run="plain", curve="dev cost", update="40")
     assert float(row["value"]) == pytest.approx(float(next(line for line in dev if line[0] == "40")[2]))
     assert "plain" in text and "attentive" in text
-
-
-# ---- test computation --------------------------------------------------------------------------------------
-# nmt-analyze computation of what has nothing to show; tests/commands/test_lm.py has a run that has.
-
-
-GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "0.5.0"
-
-
-def test_what_is_refused(refuses: Refuses, small: Path) -> None:
-    found = refuses("computation", GOLDEN / "lm", small / "r", "-q")
-    assert "computes all of its state at each step; train with lm.cell vcrnn or vcgru" in found
-    assert "no-file: cannot read" in refuses("computation", GOLDEN / "lm", "no-file", "-q")

@@ -9,7 +9,8 @@ V words, M arity, D depth, N tokens.
 """
 
 import logging
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, cast
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ from torch import Tensor
 from nmt.layers.output.hierarchy import Hierarchical, Ints, SeenNodes, everyone
 from nmt.layers.output.protocol import OutputSettings
 from nmt.layers.output.tree import complete, levels_of, spread, wide_enough
+from nmt.papers.learned_tree.settings import RebuildSettings
+from nmt.training.callbacks import Callback
 
 # ---- assignment --------------------------------------------------------------------------------------------
 # Which child of a node each word belongs to: the learning of trees of 000, section 3.3 (algorithm 3.3, with
@@ -165,7 +168,7 @@ log = logging.getLogger(__name__)
 FRESH = 0.01  # standard deviation of the weights of a node that no word came to before
 
 
-class LearnedTree(Hierarchical):
+class LearnedTree(Hierarchical, Callback):
     """A softmax along the path to a word, in a tree that training builds: an `OutputLayer`. It starts with
     words at random.
 
@@ -174,6 +177,11 @@ class LearnedTree(Hierarchical):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"output_arity", "output_rebuild", "output_rebuild_until"})
+    refuses: ClassVar[Mapping[str, str]] = {
+        **Hierarchical.refuses,
+        "ema": "its tree is built anew in training",
+    }
+    one_process: ClassVar[str] = "a learned tree (output) follows the updates of one process"
 
     sums: Tensor  # (V, D, M)
     counts: Tensor  # (V, D)
@@ -183,7 +191,8 @@ class LearnedTree(Hierarchical):
     ) -> None:
         settings = settings or OutputSettings()
         self.arity = settings.output_arity or wide_enough(vocab_size)
-        self.every, self.until = settings.output_rebuild, settings.output_rebuild_until
+        rebuild = cast(RebuildSettings, settings)
+        self.every, self.until = rebuild.output_rebuild, rebuild.output_rebuild_until
         self.depth = levels_of(vocab_size, self.arity)
         super().__init__(inputs, complete(spread(np.arange(vocab_size), self.arity), self.arity), bias)
         M, D = self.arity, self.depth
@@ -223,8 +232,8 @@ class LearnedTree(Hierarchical):
             probabilities = part.log_probs.exp().to(self.sums.dtype)
             self.sums.view(-1, self.arity).index_add_(0, place[part.pairs], probabilities)
 
-    def updated(self, step: int) -> None:
-        """After each update of a training, with its number: build the tree anew when it is time."""
+    def on_update(self, step: int) -> None:
+        """Build the tree anew when it is time."""
         if self.every and step % self.every == 0 and (not self.until or step <= self.until):
             moved = self.rebuild()
             root, mean = self.objectives()

@@ -6,24 +6,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.layers.cells import GRU, Elman
+from nmt.layers.cells import GRU, Elman, penalized_parts, total_penalty
 from nmt.layers.initialize import initialize
-from nmt.layers.variable import (
-    MASK_EPSILON,
-    VARIABLE_CELLS,
-    VCRNN,
-    ComputationSettings,
-    Scheduler,
-    VariableCell,
-    computation_penalty,
-    mask_of,
-    schedulers,
-)
+from nmt.papers.variable.cells import MASK_EPSILON, VCGRU, VCRNN, Scheduler, VariableCell, mask_of
+from nmt.papers.variable.settings import ComputationSettings
 
 # ---- test variable -----------------------------------------------------------------------------------------
 
 
 E, H, C, SIZES = 4, 6, 3, [3, 3, 2, 1]
+VARIABLE_CELLS: dict[str, type[VariableCell]] = {"vcrnn": VCRNN, "vcgru": VCGRU}
 CELLS = list(VARIABLE_CELLS)
 
 
@@ -215,14 +207,14 @@ def test_m_starts_where_training_wants_it() -> None:
 
 def test_sharpness_grows_from_epoch_to_epoch() -> None:
     made, found = scheduler(), []
-    made.set_pace(3)
+    made.on_start(3)
     for step in range(1, 40):
-        made.updated(step)
+        made.on_update(step)
         found.append(round(float(made.sharpness), 6))
     assert found[:6] == [0.1, 0.1, 0.2, 0.2, 0.2, 0.3] and found[-12:] == [1.0] * 12
     made = scheduler(sharpness=2.0)
-    made.set_pace(1)
-    made.updated(1)
+    made.on_start(1)
+    made.on_update(1)
     assert made.sharpness == 2, "it never falls"
 
 
@@ -232,9 +224,9 @@ def test_penalty() -> None:
     m = torch.tensor([0.25, 0.5, 1.0], requires_grad=True)
     made.note(m)
     made.note(torch.tensor([0.0]))
-    found = computation_penalty(schedulers(torch.nn.ModuleList([made])))
+    found = total_penalty(penalized_parts(torch.nn.ModuleList([made])))
     assert isinstance(found, torch.Tensor) and float(found.detach()) == pytest.approx(2 * 1.25)
     torch.autograd.backward(found)
     assert m.grad is not None and m.grad.tolist() == [-2, 0, 2]
     made.eval().note(m)
-    assert computation_penalty([made]) == 0
+    assert total_penalty([made]) == 0

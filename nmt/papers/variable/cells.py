@@ -9,9 +9,8 @@ E input size, H hidden units, C context size, B sentences, N tokens, R rows, G m
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from collections.abc import Iterator
+from typing import ClassVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -20,8 +19,9 @@ from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply_pair
 from nmt.compute.precision import in_mode
-from nmt.config.settings import number
-from nmt.layers.cells import HiddenState
+from nmt.layers.cells import ConfiguredCell
+from nmt.papers.variable.settings import ComputationSettings
+from nmt.training.callbacks import Callback
 
 # ---- computation -------------------------------------------------------------------------------------------
 # How much of its state a recurrent cell computes at each step (the sub-word thesis, section 2.4): a
@@ -37,44 +37,6 @@ from nmt.layers.cells import HiddenState
 MASK_EPSILON = 1e-6  # values of the mask nearer than this to 0 or 1 are 0 or 1; the thesis gives no figure
 
 
-@dataclass
-class ComputationSettings:
-    """The keys of cells vcrnn and vcgru, for sections `lm` and `model`."""
-
-    computation: float = number(
-        0.5,
-        above=0,
-        below=1,
-        help="cells vcrnn and vcgru: share of the units that training wants computed, m; the thesis has 0.2 "
-        "to 0.5",
-    )
-    computation_penalty: float = number(
-        0.1, least=0, help="the same cells: weight of |m_t - computation| in the cost of each token"
-    )
-    sharpness: float = number(0.1, above=0, help="the same cells: slope of the mask in the first epoch")
-    sharpness_step: float = number(0.1, least=0, help="the same cells: what each epoch adds to the slope")
-    sharpness_most: float = number(1.0, above=0, help="the same cells: the steepest slope")
-
-
-@runtime_checkable
-class Paced(Protocol):
-    """A part of a model that changes from epoch to epoch."""
-
-    def set_pace(self, updates: int) -> None:
-        """Told before a training how many updates an epoch has."""
-        ...
-
-
-@dataclass
-class Computed:
-    """What one layer computed of each of T words."""
-
-    hidden: int  # its units
-    equivalent: float  # units of an Elman layer with as many operations as one of its units
-    shares: Tensor  # (T,) m
-    dimensions: Tensor  # (T,) units that were computed
-
-
 def mask_of(m: Tensor, size: int, sharpness: Tensor) -> Tensor:
     """The mask of a vector of this size: shares (R,), λ () -> (R, D), 0 or 1 where it is within EPSILON of
     them."""
@@ -83,8 +45,10 @@ def mask_of(m: Tensor, size: int, sharpness: Tensor) -> Tensor:
     return torch.where(e < MASK_EPSILON, 0.0, torch.where(e > 1 - MASK_EPSILON, 1.0, e))
 
 
-class Scheduler(nn.Module):
+class Scheduler(nn.Module, Callback):
     """Decides on m. λ is saved with the weights; training makes the mask sharper from epoch to epoch."""
+
+    one_process: ClassVar[str] = "the masks of cells vcrnn and vcgru follow the updates of one process"
 
     sharpness: Tensor  # () λ
 
@@ -110,11 +74,11 @@ class Scheduler(nn.Module):
         """m of each row, given v x + b: (R,), (R, H) -> (R,)"""
         return torch.sigmoid(projected + state @ self.state)
 
-    def set_pace(self, updates: int) -> None:
-        self.pace = updates
+    def on_start(self, epoch_updates: int) -> None:
+        self.pace = epoch_updates
 
-    def updated(self, step: int) -> None:
-        """After an update of a training: λ grows with each epoch. See nmt.layers.output.Evolves."""
+    def on_update(self, step: int) -> None:
+        """Let λ grow with each epoch."""
         if self.pace and step % self.pace == 0:
             settings = self.settings
             slope = settings.sharpness + settings.sharpness_step * (step // self.pace)
@@ -130,16 +94,6 @@ class Scheduler(nn.Module):
         noted, self.noted = self.noted, []
         away = sum((m - self.settings.computation).abs().sum() for m in noted)
         return self.settings.computation_penalty * away
-
-
-def schedulers(model: nn.Module) -> list[Scheduler]:
-    """Those of a model; none where its cells compute everything."""
-    return [part for part in model.modules() if isinstance(part, Scheduler)]
-
-
-def computation_penalty(found: Iterable[Scheduler]) -> Tensor | float:
-    """What is added to the cost of a batch for the computation of all cells: ()"""
-    return sum(part.penalty() for part in found)
 
 
 # ---- variable functions ------------------------------------------------------------------------------------
@@ -322,22 +276,23 @@ LEVELS = 8  # groups of rows with about the same m, at most
 ALONE = 4  # rows that are computed one by one at most: a group takes longer to put together
 
 
-class VariableCell(HiddenState):
+class VariableCell(ConfiguredCell):
     """What both units share. A state is h, (R, H); a context, if any, is not masked: it is projected once for
     all steps."""
 
     function: ClassVar[type[torch.autograd.Function]]
     matrices: ClassVar[int]  # G
+    no_recompute: ClassVar[str] = "keeps what it decided"
     equivalent: ClassVar[float] = 1.0  # units of an Elman layer for each unit of this one, by operations
 
-    def __init__(self, inputs: int, hidden: int, settings: ComputationSettings, context: int = 0) -> None:
-        super().__init__()
-        self.hidden, G = hidden, self.matrices
+    def __init__(self, inputs: int, hidden: int, settings: object, context: int = 0) -> None:
+        super().__init__(inputs, hidden, settings, context)
+        G = self.matrices
         self.inputs = nn.Parameter(torch.empty(G * hidden, inputs))
         self.recurrent = nn.Parameter(torch.empty(G * hidden, hidden))
         self.context = nn.Parameter(torch.empty(G * hidden, context)) if context else None
         self.bias = nn.Parameter(torch.zeros(G * hidden))
-        self.scheduler = Scheduler(inputs, hidden, settings)
+        self.scheduler = Scheduler(inputs, hidden, cast(ComputationSettings, settings))
 
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
@@ -383,10 +338,6 @@ class VariableCell(HiddenState):
     def dimensions(self, m: Tensor) -> Tensor:
         """How many of the H units a step computes: shares (R,) -> (R,)"""
         return (mask_of(m, self.hidden, self.scheduler.sharpness) > 0).sum(1)
-
-    def step(self, inputs: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
-        """One word for each row: inputs (R, E), state (R, H), projected context (R, GH) -> state (R, H)"""
-        return self.advance(self.project(inputs), state, context)
 
     def project(self, inputs: Tensor) -> Tensor:
         """What can be computed of words alone: x and v x + b, (N, E) -> (N, E + 1). The matrices have to
@@ -466,6 +417,3 @@ class VCGRU(VariableCell):
         z = mask * torch.sigmoid(self.product(0, inputs, masked, base))
         r = torch.sigmoid(self.product(1, inputs, masked, base))
         return torch.lerp(state, torch.tanh(self.product(2, inputs, r * masked, base)), z)
-
-
-VARIABLE_CELLS: dict[str, type[VariableCell]] = {"vcrnn": VCRNN, "vcgru": VCGRU}

@@ -4,13 +4,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nmt.analysis.computation import ComputationConfig, Step, equivalent, summary, svg, table
+from nmt.papers.variable.analysis import ComputationConfig, ComputationStep, equivalent, summary, svg, table
 
 STEPS = [
-    Step(1, 0, "</s>", 1, 0.5, 5, 5.0),
-    Step(1, 1, "<a>", 1, 0.25, 3, 3.0),
-    Step(2, 0, "</s>", 1, 0.75, 8, 8.0),
-    Step(2, 1, "b & c", 1, 1.0, 10, 10.0),
+    ComputationStep(1, 0, "</s>", 1, 0.5, 5, 5.0),
+    ComputationStep(1, 1, "<a>", 1, 0.25, 3, 3.0),
+    ComputationStep(2, 0, "</s>", 1, 0.75, 8, 8.0),
+    ComputationStep(2, 1, "b & c", 1, 1.0, 10, 10.0),
 ]
 
 
@@ -41,6 +41,6 @@ def test_the_picture_is_xml_and_says_everything() -> None:
 
 
 def test_long_lines_go_on_below() -> None:
-    long = [Step(1, place, "x", 1, 0.5, 5, 5.0) for place in range(81)]
+    long = [ComputationStep(1, place, "x", 1, 0.5, 5, 5.0) for place in range(81)]
     root = ElementTree.fromstring(svg(long, ComputationConfig()))
     assert len([node for node in root.iter() if node.tag.endswith("polyline")]) == 2

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.config.settings import changed
 from nmt.layers.output.hierarchy import Hierarchy
-from nmt.layers.output.learned_tree import (
+from nmt.layers.output.protocol import OutputSettings
+from nmt.papers.learned_tree.layer import (
     ALIKE,
     MEMORY,
     LearnedTree,
@@ -16,7 +18,6 @@ from nmt.layers.output.learned_tree import (
     objective,
     rebuild_codes,
 )
-from nmt.layers.output.protocol import OutputSettings
 from tests.nmt.layers.output.layers import V, check_distribution, features, layer_of, slow_log_probs
 
 # ---- test learned tree -------------------------------------------------------------------------------------
@@ -75,12 +76,12 @@ def test_it_is_rebuilt_when_it_is_time() -> None:
     changed = []
     for step in range(1, 41):
         before = shaken(layer, step).leaf.clone()
-        layer.updated(step)
+        layer.on_update(step)
         changed.append(not torch.equal(before, layer.leaf))
     assert [step for step, yes in enumerate(changed, 1) if yes] == [10, 20]
     never = shaken(make(output_rebuild=0))
     before = never.leaf.clone()
-    never.updated(200)
+    never.on_update(200)
     assert torch.equal(before, never.leaf)
 
 
@@ -121,7 +122,7 @@ def test_the_state_is_saved() -> None:
 def train(rebuild: int, steps: int = 160) -> LearnedTree:
     """16 words of 4 contexts, 4 equally likely words of each, the context given."""
     torch.manual_seed(0)
-    layer = LearnedTree(4, 16, True, OutputSettings(output_arity=4, output_rebuild=rebuild))
+    layer = LearnedTree(4, 16, True, changed(OutputSettings(output_arity=4), {"output_rebuild": rebuild}))
     layer.learn(np.zeros(0, int))
     # Contexts lead to different children from the start: with small weights words have learned where they
     # are before the first rebuilding, and stay.
@@ -132,7 +133,7 @@ def train(rebuild: int, steps: int = 160) -> LearnedTree:
         optimizer.zero_grad()
         torch.autograd.backward(layer.cross_entropy(torch.eye(4)[targets // 4], targets))
         optimizer.step()
-        layer.updated(step)
+        layer.on_update(step)
     return layer.eval()
 
 

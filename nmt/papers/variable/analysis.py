@@ -1,5 +1,5 @@
-"""How much of its state a language model of variable computation updates at each unit of a text (the sub-word
-thesis, figures 2.5 and 2.7)."""
+"""How much of its state a language model of cells vcrnn or vcgru computes at each unit of a text: table,
+summary and figure (Jernite 2018, figures 2.5 and 2.7)."""
 
 import math
 from collections import defaultdict
@@ -25,7 +25,7 @@ class ComputationConfig:
 
 
 @dataclass
-class Step:
+class ComputationStep:
     """A unit that is read, and what one layer computes then."""
 
     line: int  # from 1
@@ -37,19 +37,19 @@ class Step:
     equivalent: float  # units of an Elman layer that does as much
 
 
-def table(found: Sequence[Step]) -> Table:
+def table(found: Sequence[ComputationStep]) -> Table:
     """A row for each unit and layer."""
     columns = {"line": "", "position": "", "unit": "", "layer": "", "m": ".4f", "dimensions": "",
                "equivalent": ".1f"}  # fmt: skip
     return Table(columns, fields_of(found))
 
 
-def equivalent(found: Sequence[Step]) -> float:
+def equivalent(found: Sequence[ComputationStep]) -> float:
     """The units of an Elman layer that does as many operations on average: √ of the mean square."""
     return math.sqrt(mean(step.equivalent**2 for step in found))
 
 
-def summary(found: Sequence[Step]) -> list[str]:
+def summary(found: Sequence[ComputationStep]) -> list[str]:
     """For each layer its mean m and what it is worth; units of the first layer that cost most and least."""
     said = []
     for layer in sorted({step.layer for step in found}):
@@ -70,11 +70,11 @@ def summary(found: Sequence[Step]) -> list[str]:
     return said
 
 
-def svg(found: Sequence[Step], config: ComputationConfig) -> str:
+def svg(found: Sequence[ComputationStep], config: ComputationConfig) -> str:
     """The first lines of a text with a curve of the first layer's m above each unit, which is darker where
     more is computed, as SVG."""
     drawn = [step for step in found if step.layer == 1 and step.line <= config.shown]
-    rows: list[list[Step]] = []
+    rows: list[list[ComputationStep]] = []
     for step in drawn:
         if not step.position or len(rows[-1]) == WIDE:
             rows.append([])

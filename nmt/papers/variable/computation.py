@@ -1,0 +1,74 @@
+"""A language model of cells vcrnn or vcgru reads a text: how much of its state each layer computes at each
+unit."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nmt.errors import ConfigError, DataError
+from nmt.lm.recurrent import RecurrentLM
+from nmt.papers.variable.analysis import ComputationStep
+from nmt.papers.variable.cells import VariableCell
+from nmt.runs.checkpoint import SavedLM
+from nmt.text.vocab import EOS, SPECIALS
+
+
+@dataclass
+class LayerComputation:
+    """What one layer computed of each of T words."""
+
+    hidden: int  # its units
+    equivalent: float  # units of an Elman layer with as many operations as one of its units
+    shares: Tensor  # (T,) m
+    dimensions: Tensor  # (T,) units that were computed
+
+
+@torch.no_grad()
+def layer_computations(
+    model: RecurrentLM, token_ids: Tensor, state: Tensor | None
+) -> tuple[Sequence[LayerComputation], Tensor]:
+    """Read running text (T,) from a state, or with None from the beginning. Returns what each layer computed,
+    no layer where its cells compute everything, and the state after the text."""
+    hidden, layers, after = model.embedding(token_ids), [], []
+    start = model.zeros(1) if state is None else state
+    for cell, part in zip(model.cells, torch.split(start, model.state_sizes, 1), strict=True):
+        if not isinstance(cell, VariableCell):
+            return [], start
+        hidden, m = cell.unroll_shares(hidden, [1] * len(token_ids), part)
+        layers.append(LayerComputation(cell.hidden, cell.equivalent, m, cell.dimensions(m)))
+        after.append(hidden[-1:])
+    return layers, torch.cat(after, 1)
+
+
+def computation_steps(
+    run: SavedLM, lines: Iterable[str], tokenized: bool = False
+) -> Iterator[ComputationStep]:
+    """Every unit of a text, each line after an end symbol, in each layer. ConfigError for a model that
+    computes everything, DataError for no text."""
+    model, state, line = run.model, None, 0
+    if not isinstance(model, RecurrentLM):
+        raise everything_computed(run)
+    for line, text in enumerate(lines, 1):
+        units = run.text.units(text, tokenized)
+        ids = torch.tensor([EOS, *run.encode([units])[0]], device=model.device)
+        layers, after = layer_computations(model, ids, state)
+        if not layers:
+            raise everything_computed(run)
+        state = after if model.carries else None
+        for number, layer in enumerate(layers, 1):
+            values = zip(
+                [SPECIALS[EOS], *units], layer.shares.tolist(), layer.dimensions.tolist(), strict=True
+            )
+            for position, (unit, m, d) in enumerate(values):
+                yield ComputationStep(line, position, unit, number, m, d, d * layer.equivalent)
+    if not line:
+        raise DataError("an empty text: nothing is computed")
+
+
+def everything_computed(run: SavedLM) -> ConfigError:
+    """The error for a model without such cells."""
+    return ConfigError(
+        f"{run.directory}: computes all of its state at each step; train with lm.cell vcrnn or vcgru"
+    )

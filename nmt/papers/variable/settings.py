@@ -1,0 +1,24 @@
+"""Settings of the cells vcrnn and vcgru."""
+
+from dataclasses import dataclass
+
+from nmt.config.settings import number
+
+
+@dataclass
+class ComputationSettings:
+    """The keys of cells vcrnn and vcgru, for sections `lm` and `model`."""
+
+    computation: float = number(
+        0.5,
+        above=0,
+        below=1,
+        help="cells vcrnn and vcgru: share of the units that training wants computed, m; the thesis has 0.2 "
+        "to 0.5",
+    )
+    computation_penalty: float = number(
+        0.1, least=0, help="the same cells: weight of |m_t - computation| in the cost of each token"
+    )
+    sharpness: float = number(0.1, above=0, help="the same cells: slope of the mask in the first epoch")
+    sharpness_step: float = number(0.1, least=0, help="the same cells: what each epoch adds to the slope")
+    sharpness_most: float = number(1.0, above=0, help="the same cells: the steepest slope")
