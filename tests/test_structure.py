@@ -77,9 +77,9 @@ def is_heavy(module: str) -> bool:
 
 
 def hidden_imports(path: Path) -> Iterator[str]:
-    """Commands import heavy modules of ours once the options are read, so that --help and errors are
-    quick."""
-    late = bool({"cli", "papers"} & {*path.parts}) or path.name == "__init__.py"
+    """Commands and analyses import heavy modules of ours once the options are read, so that --help and errors
+    are quick."""
+    late = bool({"analysis", "cli", "papers"} & {*path.parts}) or path.name == "__init__.py"
     tree = tree_of(path)
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""Analyses of translations: text or scores in, numbers out. `nmt-analyze` makes tables and figures of them.
+"""Analyses of translations and of trained runs: numbers from Python, and the actions of `nmt-analyze`.
 
 >>> from nmt.analysis import by_length, read_systems
 >>> (system,) = read_systems("dev.en", ["dev.fr"], ["dev.fr"], names=["reference"])
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from nmt import lazy
 
 if TYPE_CHECKING:
+    from nmt.analysis.actions import ResultTable
     from nmt.analysis.alignment_error import AlignmentScores, score_alignment
     from nmt.analysis.buckets import Bucket, by_length
     from nmt.analysis.differences import (
@@ -25,19 +26,17 @@ if TYPE_CHECKING:
         largest_differences,
     )
     from nmt.analysis.hard_words import (
-        Sample,
         SubsetScore,
         by_rare,
         by_segmented,
         by_unknown,
-        read_counts,
-        sample_sentences,
         score_subsets,
         subsets,
     )
+    from nmt.analysis.known_words import read_counts
+    from nmt.analysis.samples import SampleSentence, sample_sentences
     from nmt.analysis.statistics import BootstrapScores, Correlation, correlate, paired_bootstrap
-    from nmt.analysis.systems import System, TestSet, read_systems
-    from nmt.analysis.table import Table
+    from nmt.analysis.systems import SystemOutput, TestSet, read_systems
 
 __all__ = [
     "AlignmentScores",
@@ -45,11 +44,11 @@ __all__ = [
     "Bucket",
     "Correlation",
     "NgramDifference",
-    "Sample",
+    "ResultTable",
+    "SampleSentence",
     "SentenceDifference",
     "SubsetScore",
-    "System",
-    "Table",
+    "SystemOutput",
     "TestSet",
     "WordAccuracy",
     "by_frequency",
@@ -76,11 +75,11 @@ HOMES = {
     "Bucket": "nmt.analysis.buckets",
     "Correlation": "nmt.analysis.statistics",
     "NgramDifference": "nmt.analysis.differences",
-    "Sample": "nmt.analysis.hard_words",
+    "SampleSentence": "nmt.analysis.samples",
     "SentenceDifference": "nmt.analysis.differences",
     "SubsetScore": "nmt.analysis.hard_words",
-    "System": "nmt.analysis.systems",
-    "Table": "nmt.analysis.table",
+    "SystemOutput": "nmt.analysis.systems",
+    "ResultTable": "nmt.analysis.actions",
     "TestSet": "nmt.analysis.systems",
     "WordAccuracy": "nmt.analysis.differences",
     "by_frequency": "nmt.analysis.differences",
@@ -92,9 +91,9 @@ HOMES = {
     "different_ngrams": "nmt.analysis.differences",
     "largest_differences": "nmt.analysis.differences",
     "paired_bootstrap": "nmt.analysis.statistics",
-    "read_counts": "nmt.analysis.hard_words",
+    "read_counts": "nmt.analysis.known_words",
     "read_systems": "nmt.analysis.systems",
-    "sample_sentences": "nmt.analysis.hard_words",
+    "sample_sentences": "nmt.analysis.samples",
     "score_alignment": "nmt.analysis.alignment_error",
     "score_subsets": "nmt.analysis.hard_words",
     "subsets": "nmt.analysis.hard_words",

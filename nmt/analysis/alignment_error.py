@@ -1,49 +1,99 @@
-"""How far word alignments are from those of people, or of a grammar that wrote the text: the alignment error
-rate (Och and Ney 2003)."""
+"""The alignment error rate of word alignments against a gold standard (Och and Ney 2003)."""
 
+import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nmt.analysis.actions import Findings, ResultTable, add_output
+from nmt.analysis.systems import add_hypotheses, add_names, check_names
+from nmt.cli.arguments import InputPath, integer
+from nmt.cli.options import Parser
+from nmt.formats import pharaoh
 from nmt.formats.pharaoh import GoldLinks, Links
+from nmt.io import files
 
 
 @dataclass
 class AlignmentScores:
-    """The links of a system A against sure ones S and possible ones P ⊇ S, summed over sentences."""
+    """Link counts of a text: those of a system (A), sure gold links (S), and possible ones (P, with S)."""
 
     links: int = 0  # |A|
     sure: int = 0  # |S|
-    found: int = 0  # |A ∩ S|
-    allowed: int = 0  # |A ∩ P|
+    sure_matches: int = 0  # |A ∩ S|
+    possible_matches: int = 0  # |A ∩ P|
 
     @property
     def precision(self) -> float:
-        """The share of the links that are possible, |A ∩ P| / |A|; 1 without any."""
-        return self.allowed / self.links if self.links else 1.0
+        """The share of the system's links that are possible, |A ∩ P| / |A|; 1 without any."""
+        return self.possible_matches / self.links if self.links else 1.0
 
     @property
     def recall(self) -> float:
-        """The share of the sure links that are found, |A ∩ S| / |S|; 1 without any."""
-        return self.found / self.sure if self.sure else 1.0
+        """The share of the sure links that the system has, |A ∩ S| / |S|; 1 without any."""
+        return self.sure_matches / self.sure if self.sure else 1.0
 
     @property
     def error_rate(self) -> float:
-        """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|), from 0 to 1; 0 where there is nothing to link."""
+        """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|), from 0 to 1; 0 without any links."""
         total = self.links + self.sure
-        return 1 - (self.found + self.allowed) / total if total else 0.0
+        return 1 - (self.sure_matches + self.possible_matches) / total if total else 0.0
 
 
-def score_alignment(gold: Iterable[GoldLinks], found: Iterable[Links]) -> AlignmentScores:
-    """The scores of a text, sentence by sentence.
+def score_alignment(gold: Iterable[GoldLinks], alignment: Iterable[Links]) -> AlignmentScores:
+    """Compare the alignment of a text with its gold alignment, sentence by sentence.
 
     >>> from nmt.formats.pharaoh import parse, parse_gold
     >>> score_alignment([parse_gold("0-0 1-1 1?2", "")], [parse("0-0 1-2 2-2", "")]).error_rate
     0.4
     """
     scores = AlignmentScores()
-    for wanted, links in zip(gold, found, strict=True):
+    for gold_links, links in zip(gold, alignment, strict=True):
         scores.links += len(links)
-        scores.sure += len(wanted.sure)
-        scores.found += len(links & wanted.sure)
-        scores.allowed += len(links & wanted.possible)
+        scores.sure += len(gold_links.sure)
+        scores.sure_matches += len(links & gold_links.sure)
+        scores.possible_matches += len(links & gold_links.possible)
     return scores
+
+
+class AlignmentErrorAnalysis:
+    help = "Alignment error rate, precision and recall of word alignments against sure and possible links."
+
+    def add_options(self, parser: Parser) -> None:
+        parser.add_argument(
+            "--gold",
+            type=InputPath,
+            required=True,
+            metavar="FILE",
+            help="gold alignment, a line a pair: i-j is a sure link, i?j or ipj a possible one, source first",
+        )
+        parser.add_argument(
+            "--gold-from",
+            type=integer(0, 1),
+            default=0,
+            metavar="N",
+            help="number of the first word in the gold file, 0 or 1; it is 1 in many published sets",
+        )
+        add_hypotheses(
+            parser,
+            "one or more alignments, lines of points 0-0 1-2, as smt-align and --alignments write them",
+        )
+        add_names(parser, "names of the alignments; file names unless given")
+        add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        check_names(args.names, args.hypothesis, "alignments")
+        gold_name, rows = files.name_of(args.gold), list[tuple[object, ...]]()
+        gold = [
+            pharaoh.parse_gold(line, f"{gold_name}:{number}", args.gold_from)
+            for number, line in enumerate(files.read_lines(args.gold), 1)
+        ]
+        for name, path in zip(args.names or args.hypothesis, args.hypothesis, strict=True):
+            alignment = list(pharaoh.read(path))
+            if len(alignment) != len(gold):
+                raise files.unequal([args.gold, path], [len(gold), len(alignment)])
+            scores = score_alignment(gold, alignment)
+            rows.append((name, scores.sure, scores.links, scores.precision, scores.recall, scores.error_rate))
+        columns = {
+            "alignment": "", "sure": "", "links": "", "precision": ".4f", "recall": ".4f", "aer": ".4f"
+        }  # fmt: skip
+        return Findings(ResultTable(columns, rows))

@@ -1,17 +1,27 @@
-"""Groups of sentences of similar length, or with a similar number of hard words, each group scored by itself:
-the curves of Fig. 6.4."""
+"""Scores of groups of sentences of similar length, or with a similar number of hard words: the curves of
+van Merriënboer 2018, fig. 6.4."""
 
+import argparse
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.analysis.systems import System, TestSet
-from nmt.analysis.table import Table, fields_of
+from nmt.analysis.actions import Findings, ResultTable, add_title, field_values
+from nmt.analysis.plots import COLORS, CYCLE, label_text, pyplot, remove_frame, save_figure
+from nmt.analysis.systems import SystemOutput, TestSet, add_systems, load_systems, score_summary
+from nmt.cli.arguments import positive
+from nmt.cli.options import Parser
 from nmt.text.scripts import line_length
 
-LEAST = 20  # sentences that a point of a curve needs: BLEU of fewer says little
+log = logging.getLogger(__name__)
+
+MIN_SENTENCES = 20  # of a point of a curve: BLEU of fewer says little
+WINDOW = 10  # lengths, as in van Merriënboer 2018, section 6.5.1
+LABELS = {"both": "the longer of both", "source": "source length", "reference": "reference length"}
 
 
 @dataclass
@@ -27,8 +37,11 @@ class Bucket:
     chrf: float  # 0 to 100
 
 
-def score_bucket(system: System, mask: NDArray[np.bool_], key: int, first: int, last: int) -> Bucket:
-    """The scores of the sentences where `mask` is true."""
+Curves = dict[str, dict[str, list[Bucket]]]  # system -> source, reference, both -> buckets
+
+
+def score_bucket(system: SystemOutput, mask: NDArray[np.bool_], key: int, first: int, last: int) -> Bucket:
+    """Score the sentences where `mask` is true."""
     return Bucket(
         key=key,
         first=first,
@@ -40,11 +53,11 @@ def score_bucket(system: System, mask: NDArray[np.bool_], key: int, first: int, 
     )
 
 
-def sliding(keys: Sequence[int], system: System, window: int, least: int = 1) -> list[Bucket]:
-    """One bucket for each key from the smallest to the largest: `window` neighboring keys, of which
-    key - window // 2 is the first.
+def sliding_buckets(keys: Sequence[int], system: SystemOutput, window: int, least: int = 1) -> list[Bucket]:
+    """Score a sliding window of keys: for each key from the smallest to the largest `window` neighbors, of
+    which key - window // 2 is the first.
 
-    Buckets of fewer than `least` sentences are left out; with window 1 each key stands alone.
+    `keys` has one number per sentence. Buckets of fewer than `least` sentences are left out.
     """
     values = np.asarray(keys)
     buckets: list[Bucket] = []
@@ -59,8 +72,11 @@ def sliding(keys: Sequence[int], system: System, window: int, least: int = 1) ->
     return buckets
 
 
-def at_most(keys: Sequence[int], system: System, least: int = 1) -> list[Bucket]:
-    """One bucket for each key from 0 to the largest: all sentences up to it (cumulative, as in Fig. 6.4c)."""
+def cumulative_buckets(keys: Sequence[int], system: SystemOutput, least: int = 1) -> list[Bucket]:
+    """Score all sentences with a key of at most 0, 1, 2 ... (van Merriënboer 2018, fig. 6.4c).
+
+    Buckets of fewer than `least` sentences are left out.
+    """
     values = np.asarray(keys)
     buckets = []
     for key in range(int(values.max(initial=-1)) + 1):
@@ -70,53 +86,33 @@ def at_most(keys: Sequence[int], system: System, least: int = 1) -> list[Bucket]
     return buckets
 
 
-Curves = dict[str, dict[str, list[Bucket]]]  # system -> source, reference, both -> buckets
-
-
 def by_side(source: list[int], reference: list[int]) -> dict[str, list[int]]:
-    """Counts of the source sentences, of the reference sentences, and the larger of the two.
+    """Counts of the source sentences, of the reference sentences, and the larger of the two ("both").
 
     Papers plot "both" without defining it: we take the larger.
     """
     return {"source": source, "reference": reference, "both": list(map(max, source, reference))}
 
 
-def curves_of(
-    systems: Sequence[System],
+def group_systems(
+    systems: Sequence[SystemOutput],
     keys: Mapping[str, Sequence[int]],
-    group: Callable[[Sequence[int], System], list[Bucket]],
+    group: Callable[[Sequence[int], SystemOutput], list[Bucket]],
 ) -> Curves:
-    """The buckets of each system by each kind of key."""
+    """Group the sentences of each system by each kind of key."""
     return {system.name: {side: group(values, system) for side, values in keys.items()} for system in systems}
 
 
-def by_count(systems: Sequence[System], counts: Mapping[str, Sequence[int]], least: int) -> Curves:
-    """The scores of all sentences with a count of at most 0, 1, 2 ...; `counts` has one for each sentence, by
-    source, reference and both."""
-    return curves_of(systems, counts, lambda values, system: at_most(values, system, least))
+def by_count(systems: Sequence[SystemOutput], counts: Mapping[str, Sequence[int]], least: int) -> Curves:
+    """Score the sentences with a count of at most 0, 1, 2 ...
 
-
-def curve_table(curves: Curves, key: str) -> Table:
-    """One row per bucket; `key` names the column of the buckets' keys."""
-    columns = {"by": "", key: "", "first": "", "last": "", "sentences": ""}
-    columns |= {"bleu": ".4f", "length_ratio": ".4f", "chrf": ".4f", "system": ""}
-    return Table(
-        columns,
-        [
-            [side, *values, system]
-            for system, sides in curves.items()
-            for side, buckets in sides.items()
-            for values in fields_of(buckets)
-        ],
-    )
-
-
-WINDOW = 10  # lengths, as in section 6.5.1
+    `counts` has one number per sentence for each of source, reference and both.
+    """
+    return group_systems(systems, counts, lambda values, system: cumulative_buckets(values, system, least))
 
 
 def lengths(test: TestSet) -> dict[str, list[int]]:
-    """Words, as `line_length` counts them, of the source, of the first reference, and of the longer of the
-    two."""
+    """The words, as `line_length` counts them, of each source, of its first reference, and of the longer."""
 
     def words(lines: Sequence[str]) -> list[int]:
         return [line_length(line) for line in lines]
@@ -124,13 +120,123 @@ def lengths(test: TestSet) -> dict[str, list[int]]:
     return by_side(words(test.sources), words(test.references[0]))
 
 
-def by_length(systems: Sequence[System], window: int = WINDOW, least: int = LEAST) -> Curves:
+def by_length(systems: Sequence[SystemOutput], window: int = WINDOW, least: int = MIN_SENTENCES) -> Curves:
     """BLEU and chrF by sentence length: system -> source, reference, both -> buckets of `window` lengths.
 
     Buckets of fewer than `least` sentences are left out. `systems` share one test set.
     """
-    return curves_of(
+    return group_systems(
         systems,
         lengths(systems[0].test),
-        lambda values, system: sliding(values, system, window, least),
+        lambda values, system: sliding_buckets(values, system, window, least),
     )
+
+
+def curve_table(curves: Curves, key: str) -> ResultTable:
+    """One row per bucket; `key` names the column of the buckets' keys."""
+    columns = {"by": "", key: "", "first": "", "last": "", "sentences": ""}
+    columns |= {"bleu": ".4f", "length_ratio": ".4f", "chrf": ".4f", "system": ""}
+    return ResultTable(
+        columns,
+        [
+            [side, *values, system]
+            for system, sides in curves.items()
+            for side, buckets in sides.items()
+            for values in field_values(buckets)
+        ],
+    )
+
+
+def plot_buckets(
+    curves: Mapping[str, Sequence[Bucket]],
+    labels: Mapping[str, str],
+    x_label: str,
+    title: str,
+    paths: Sequence[Path],
+) -> None:
+    """Draw BLEU of each curve's buckets and, below, the number of sentences of each point.
+
+    A curve that `labels` lacks is labeled by its name.
+    """
+    figure, (upper, lower) = pyplot().subplots(
+        2, 1, figsize=(7, 5.5), sharex=True, height_ratios=[3, 1], layout="constrained"
+    )
+    for number, (name, buckets) in enumerate(curves.items()):
+        keys, color = [bucket.key for bucket in buckets], COLORS.get(name, CYCLE[number % len(CYCLE)])
+        upper.plot(
+            keys,
+            [bucket.bleu for bucket in buckets],
+            label=label_text(labels.get(name, name)),
+            color=color,
+            linewidth=1.8,
+        )
+        lower.plot(keys, [bucket.sentences for bucket in buckets], color=color, linewidth=1.2)
+    upper.set_ylabel("BLEU")
+    upper.set_ylim(bottom=0)
+    upper.set_title(label_text(title), fontsize=10)
+    upper.legend(frameon=False)
+    lower.set_ylabel("n")
+    lower.set_ylim(bottom=0)
+    lower.set_xlabel(x_label)
+    remove_frame(upper)
+    remove_frame(lower)
+    save_figure(figure, paths)
+
+
+# ---- action ------------------------------------------------------------------------------------------------
+
+
+def add_curves(parser: Parser, by_help: str) -> None:
+    """Add the options of curves and their figure."""
+    parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help=by_help)
+    parser.add_argument(
+        "--least", type=positive, default=MIN_SENTENCES, help="leave out points with fewer sentences"
+    )
+    add_title(parser)
+
+
+def curve_findings(
+    args: argparse.Namespace,
+    systems: Sequence[SystemOutput],
+    curves: Curves,
+    key: str,
+    x_label: str,
+    both: str,
+) -> Findings:
+    """The table of curves and their figure.
+
+    The figure of one system shows source, reference and both; that of several a curve per system, by the side
+    that --by names. `key` is the column of the buckets' keys, `both` a phrase for the side with the larger
+    count.
+    """
+    if not any(buckets for sides in curves.values() for buckets in sides.values()):
+        log.warning("no point has %d sentences; --least asks for fewer", args.least)
+
+    def draw(paths: Sequence[Path]) -> None:
+        first = systems[0]
+        if len(systems) == 1:
+            title = args.title or f"{first.name}   {first.bleu()}"
+            plot_buckets(curves[first.name], LABELS, x_label, title, paths)
+        else:
+            by_name = {name: sides[args.by] for name, sides in curves.items()}
+            side = both if args.by == "both" else args.by
+            plot_buckets(by_name, {}, f"{x_label}, {side}", args.title or first.bleu().signature, paths)
+
+    return Findings(curve_table(curves, key), score_summary(systems), draw)
+
+
+class LengthAnalysis:
+    help = "BLEU and chrF by length of source, reference and the longer of both."
+
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser)
+        parser.add_argument(
+            "--window", type=positive, default=WINDOW, help="neighboring lengths that are scored together"
+        )
+        add_curves(parser, "which length the figure of several systems shows")
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        systems = load_systems(args)
+        curves = by_length(systems, args.window, args.least)
+        x_label = "sentence length in words (each point: a window of lengths)"
+        return curve_findings(args, systems, curves, "length", x_label, "the longer side")

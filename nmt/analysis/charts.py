@@ -1,4 +1,4 @@
-"""The charts of the report, as numbers."""
+"""The numbers of the report's charts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nmt.analysis import differences
-from nmt.analysis.buckets import Bucket, by_count, curves_of, lengths, sliding
+from nmt.analysis.buckets import Bucket, by_count, group_systems, lengths, sliding_buckets
 from nmt.analysis.curves import LearningCurve
-from nmt.analysis.statistics import Interval, bucket_intervals, intervals
-from nmt.analysis.systems import System
+from nmt.analysis.statistics import Interval, bootstrap_intervals, bucket_intervals
+from nmt.analysis.systems import SystemOutput
 
-HardWords = Mapping[str, Mapping[str, Sequence[int]]]  # kind -> source, reference, both -> by sentence
-Learned = Mapping[str, Mapping[str, LearningCurve]]  # run -> kind of curve -> (update, value)
+HardWordCounts = Mapping[str, Mapping[str, Sequence[int]]]  # kind -> source, reference, both -> by sentence
+RunCurves = Mapping[str, Mapping[str, LearningCurve]]  # run -> kind of curve -> (update, value)
 
 TITLES = {
     "source": "BLEU by source length",
@@ -22,52 +22,52 @@ TITLES = {
 
 
 @dataclass
-class Point:
-    """A point of a curve."""
-
+class ChartPoint:
     x: float
     y: float
-    count: int | None = None  # sentences, or words, that it stands on
+    count: int | None = None  # sentences or words that y was computed from
     interval: Interval | None = None  # 95%
-    at: str = ""  # what it stands for, where x alone does not say it: 15 to 24
+    at: str = ""  # range of x, unless it is a single value: 15 to 24
 
 
 @dataclass
 class Chart:
-    """One curve per system."""
+    """A curve or a row of bars for each system."""
 
     title: str
-    x: str  # what the axes are
+    x: str  # label of the axis
     y: str
-    series: dict[str, list[Point]]
-    counted: str = ""  # what `count` counts
+    series: dict[str, list[ChartPoint]]  # by system
+    counted: str = ""  # the unit of `ChartPoint.count`
     bars: bool = False
-    labels: list[str] = field(default_factory=list)  # of x = 0, 1 ... where x is no number
+    labels: list[str] = field(default_factory=list)  # of x = 0, 1 ... if x is an index
     note: str = ""
 
 
 def all_charts(
-    systems: Sequence[System],
-    hard: HardWords,
+    systems: Sequence[SystemOutput],
+    hard: HardWordCounts,
     counts: Mapping[str, int] | None,
-    learned: Learned,
+    curves: RunCurves,
     window: int,
     least: int,
 ) -> list[Chart]:
-    """The charts of the report. `counts`: how often the training text has each word of the target."""
+    """Compute the charts of the report. `counts`: how often the training text has each word of the target."""
     return [
         *length_charts(systems, window, least),
         *hard_charts(systems, hard, least),
         frequency_chart(systems, counts),
         *difference_charts(systems),
-        *learning_charts(learned),
+        *learning_charts(curves),
     ]
 
 
-def length_charts(systems: Sequence[System], window: int, least: int) -> Iterator[Chart]:
-    """BLEU by the length of source, reference, and the longer of both."""
+def length_charts(systems: Sequence[SystemOutput], window: int, least: int) -> Iterator[Chart]:
+    """Compute BLEU by the length of source, of reference, and of the longer one."""
     keys = lengths(systems[0].test)
-    curves = curves_of(systems, keys, lambda values, system: sliding(values, system, window, least))
+    curves = group_systems(
+        systems, keys, lambda values, system: sliding_buckets(values, system, window, least)
+    )
     for side, title in TITLES.items():
         yield Chart(
             title=title,
@@ -82,8 +82,8 @@ def length_charts(systems: Sequence[System], window: int, least: int) -> Iterato
         )
 
 
-def hard_charts(systems: Sequence[System], hard: HardWords, least: int) -> Iterator[Chart]:
-    """BLEU by the number of hard words of the source, for each kind of them."""
+def hard_charts(systems: Sequence[SystemOutput], hard: HardWordCounts, least: int) -> Iterator[Chart]:
+    """Compute BLEU by the number of hard words of the source, for each kind of them."""
     for kind, counts in hard.items():
         curves = by_count(systems, {"source": counts["source"]}, least)
         yield Chart(
@@ -100,47 +100,51 @@ def hard_charts(systems: Sequence[System], hard: HardWords, least: int) -> Itera
 
 
 def bucket_points(
-    system: System, keys: Sequence[int], buckets: Sequence[Bucket], upto: str = ""
-) -> list[Point]:
-    found = bucket_intervals(system.bleu_statistics, keys, buckets)
+    system: SystemOutput, keys: Sequence[int], buckets: Sequence[Bucket], prefix: str = ""
+) -> list[ChartPoint]:
+    """The points of buckets with their intervals.
+
+    With a `prefix`, the range of a point is the prefix and the bucket's last key.
+    """
+    bounds = bucket_intervals(system.bleu_statistics, keys, buckets)
     return [
-        Point(
+        ChartPoint(
             x=bucket.key,
             y=round(bucket.bleu, 3),
             count=bucket.sentences,
-            interval=rounded(interval),
-            at=f"{upto}{bucket.last}" if upto else f"{max(0, bucket.first)} to {bucket.last}",
+            interval=round_interval(interval),
+            at=f"{prefix}{bucket.last}" if prefix else f"{max(0, bucket.first)} to {bucket.last}",
         )
-        for bucket, interval in zip(buckets, found, strict=True)
+        for bucket, interval in zip(buckets, bounds, strict=True)
     ]
 
 
-def rounded(interval: Interval) -> Interval:
+def round_interval(interval: Interval) -> Interval:
     return round(interval[0], 3), round(interval[1], 3)
 
 
-def frequency_chart(systems: Sequence[System], counts: Mapping[str, int] | None) -> Chart:
-    """F1 of words by their frequency in training, or else in the reference."""
-    known = differences.reference_counts(systems[0].test) if counts is None else counts
+def frequency_chart(systems: Sequence[SystemOutput], counts: Mapping[str, int] | None) -> Chart:
+    """Compute F1 of words by their frequency in training, or in the reference if `counts` is None."""
+    frequencies = differences.reference_counts(systems[0].test) if counts is None else counts
     series, labels = {}, []
     for system in systems:
-        statistics = differences.word_statistics(system, known)
-        rows = list(differences.accuracies(system.name, statistics))
+        statistics = differences.word_statistics(system, frequencies)
+        rows = list(differences.group_accuracies(system.name, statistics))
         used = [
             group
             for group, edge in enumerate(differences.FREQUENCY_EDGES)
             if edge in {row.first for row in rows}
         ]
         labels = [differences.frequency_label(row.first, row.last) for row in rows]
-        found = intervals(statistics[:, used], differences.f1_of)
+        bounds = bootstrap_intervals(statistics[:, used], differences.f1_scores)
         series[system.name] = [
-            Point(x=x, y=round(row.f1, 3), count=row.reference, interval=rounded(interval))
-            for x, (row, interval) in enumerate(zip(rows, found, strict=True))
+            ChartPoint(x=x, y=round(row.f1, 3), count=row.reference, interval=round_interval(interval))
+            for x, (row, interval) in enumerate(zip(rows, bounds, strict=True))
         ]
-    where = "the reference" if counts is None else "training"
+    text = "the reference" if counts is None else "training"
     return Chart(
-        title=f"Accuracy of words by their frequency in {where}",
-        x=f"times in {where}",
+        title=f"Accuracy of words by their frequency in {text}",
+        x=f"times in {text}",
         y="F1",
         series=series,
         counted="words in the reference",
@@ -149,27 +153,27 @@ def frequency_chart(systems: Sequence[System], counts: Mapping[str, int] | None)
     )
 
 
-def difference_charts(systems: Sequence[System]) -> Iterator[Chart]:
-    """How many sentences another system translates better or worse than the first one, and how much."""
+def difference_charts(systems: Sequence[SystemOutput]) -> Iterator[Chart]:
+    """Count the sentences that each further system translates better or worse than the first, by how much."""
     first, *others = systems
-    for other in others:
-        groups = differences.difference_histogram(first, other, "chrf")
+    for system in others:
+        groups = differences.difference_histogram(first, system, "chrf")
         yield Chart(
-            title=f"Sentences by difference in chrF: {other.name} minus {first.name}",
+            title=f"Sentences by difference in chrF: {system.name} minus {first.name}",
             x="chrF points",
             y="sentences",
-            series={other.name: [Point(x, y) for x, y in enumerate(groups.values())]},
+            series={system.name: [ChartPoint(x, y) for x, y in enumerate(groups.values())]},
             bars=True,
             labels=list(groups),
         )
 
 
-def learning_charts(learned: Learned) -> Iterator[Chart]:
-    """Dev cost and dev BLEU by updates, of the runs that measured them."""
+def learning_charts(run_curves: RunCurves) -> Iterator[Chart]:
+    """Dev cost and dev BLEU by update, of the runs that measured them."""
     for kind in ("dev cost", "dev BLEU"):
         series = {
-            name: [Point(x, y) for x, y in curves[kind] if np.isfinite(y)]
-            for name, curves in learned.items()
+            name: [ChartPoint(x, y) for x, y in curves[kind] if np.isfinite(y)]
+            for name, curves in run_curves.items()
             if curves[kind]
         }
         if series:

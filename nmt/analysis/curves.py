@@ -1,9 +1,14 @@
 """Learning curves, from the tables that training writes."""
 
+import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nmt.analysis.table import Table
+from nmt.analysis.actions import Findings, ResultTable, add_output
+from nmt.analysis.plots import CYCLE, label_text, pyplot, remove_frame, save_figure, split_points
+from nmt.analysis.systems import add_names, check_names
+from nmt.cli.arguments import InputPath
+from nmt.cli.options import Parser
 from nmt.errors import DataError
 from nmt.io import files
 
@@ -11,10 +16,9 @@ LearningCurve = list[tuple[float, float]]  # (update, value)
 
 
 def read_curves(run: Path) -> dict[str, LearningCurve]:
-    """Training cost, dev cost and dev BLEU of a run by update, and dev chrF where it was measured; single
-    values that were not are left out.
+    """Read training cost, dev cost and dev BLEU of a run by update, and dev chrF where the run measured it.
 
-    DataError for other tables.
+    Updates without a value are left out. DataError for tables that training did not write.
     """
     curves = {
         "train cost": read_column(run / "train.tsv", "cost"),
@@ -26,15 +30,17 @@ def read_curves(run: Path) -> dict[str, LearningCurve]:
 
 
 def read_column(path: Path, name: str, required: bool = True) -> LearningCurve:
-    """One column of a training log against its column `step`, without nan. Logs of earlier versions lack some
-    that are not `required`."""
+    """Read a column of a training log against its column `step`, without nan.
+
+    DataError for a log without these columns; a column that is not `required` gives an empty curve.
+    """
     lines = files.read_lines(path)
     header = next(lines, "").split("\t")
     if name not in header and not required:
         return []
     if not {"step", name} <= set(header):
         raise DataError(f"{path}:1: no columns 'step' and '{name}'; is this a log of nmt-train?")
-    found = []
+    curve = []
     for number, line in enumerate(lines, 2):
         fields = line.split("\t")
         try:
@@ -44,12 +50,13 @@ def read_column(path: Path, name: str, required: bool = True) -> LearningCurve:
                 f"{path}:{number}: expected {len(header)} columns of numbers; was the log changed by hand?"
             ) from error
         if value == value:  # nan: BLEU was not measured
-            found.append((step, value))
-    return found
+            curve.append((step, value))
+    return curve
 
 
-def table(runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Table:
-    return Table(
+def curves_table(runs: Mapping[str, Mapping[str, LearningCurve]]) -> ResultTable:
+    """The points of all curves, by run and curve."""
+    return ResultTable(
         {"run": "", "curve": "", "update": ".0f", "value": ".6f"},
         [
             [name, kind, step, value]
@@ -58,3 +65,47 @@ def table(runs: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]) -> Ta
             for step, value in points
         ],
     )
+
+
+def plot_curves(runs: Mapping[str, Mapping[str, LearningCurve]], paths: Sequence[Path]) -> None:
+    """Draw each run's training cost (thin), dev cost and, where it was measured, dev BLEU over updates."""
+    panels = 2 if any(curves["dev BLEU"] for curves in runs.values()) else 1  # language models have no BLEU
+    figure, grid = pyplot().subplots(
+        1, panels, figsize=(5 * panels, 3.8), layout="constrained", squeeze=False
+    )
+    left, right = grid[0][0], grid[0][-1]
+    for number, (name, curves) in enumerate(runs.items()):
+        color, label = CYCLE[number % len(CYCLE)], label_text(name)
+        left.plot(*split_points(curves["train cost"]), color=color, linewidth=0.8, alpha=0.5)
+        left.plot(*split_points(curves["dev cost"]), color=color, marker="o", markersize=3, label=label)
+        if panels == 2:
+            right.plot(*split_points(curves["dev BLEU"]), color=color, marker="o", markersize=3, label=label)
+    left.set_ylabel("-log p a word (nats): dev; thin: training")
+    if panels == 2:
+        right.set_ylabel("dev BLEU")
+    for axes in grid[0]:
+        axes.set_xlabel("updates")
+        axes.set_ylim(bottom=0)
+        remove_frame(axes)
+    right.legend(frameon=False, fontsize=8)
+    save_figure(figure, paths)
+
+
+class CurvesAnalysis:
+    help = "Learning curves of runs: training cost, dev cost, dev BLEU."
+
+    def add_options(self, parser: Parser) -> None:
+        parser.add_argument("runs", nargs="+", type=InputPath, metavar="RUN_DIR", help="runs of nmt-train")
+        add_names(parser, "names of the runs")
+        add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        check_names(args.names, args.runs, "runs")
+        names = args.names or args.runs
+        runs = {name: read_curves(Path(path)) for name, path in zip(names, args.runs, strict=True)}
+        summary = []
+        for name, curves in runs.items():
+            if curves["dev BLEU"]:
+                update, bleu = max(curves["dev BLEU"], key=lambda point: point[1])
+                summary.append(f"{name}: best dev BLEU {bleu:.2f} at update {update:.0f}")
+        return Findings(curves_table(runs), summary, lambda paths: plot_curves(runs, paths))

@@ -1,20 +1,34 @@
 """Where systems differ: sentences, n-grams, words by their frequency."""
 
+import argparse
+import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.analysis.statistics import Floats, bleu_of
-from nmt.analysis.systems import System, TestSet
-from nmt.analysis.table import Table, fields_of, one_field
+from nmt.analysis import plots
+from nmt.analysis.actions import Findings, ResultTable, add_title, field_values, single_field
+from nmt.analysis.known_words import read_target_counts
+from nmt.analysis.statistics import Floats, bleu_scores
+from nmt.analysis.systems import (
+    SystemOutput,
+    TestSet,
+    add_systems,
+    load_systems,
+    score_summary,
+)
+from nmt.cli.arguments import InputPath, add_setting, parse_settings
+from nmt.cli.options import Parser
 from nmt.config.settings import choice, number
+from nmt.errors import ConfigError
 
-# ---- differences -------------------------------------------------------------------------------------------
+# ---- sentences ---------------------------------------------------------------------------------------------
 
 
 BAR_WIDTH = 10  # points of BLEU or chrF, the width of a bar of the histogram
@@ -22,7 +36,7 @@ BAR_WIDTH = 10  # points of BLEU or chrF, the width of a bar of the histogram
 
 @dataclass
 class DifferenceConfig:
-    """What is compared, and how much of it is listed."""
+    """Which score is compared, and how many sentences are listed."""
 
     metric: str = choice("chrf", "bleu", help="score of single sentences: chrF, or BLEU of effective order")
     count: int = number(10, least=1, help="sentences of each direction")
@@ -42,16 +56,18 @@ class SentenceDifference:
     second_text: str
 
 
-def sentence_scores(system: System, metric: str) -> Floats:
-    """chrF, or BLEU of effective order, of each sentence alone, 0 to 100; both equal sacreBLEU's."""
+def sentence_scores(system: SystemOutput, metric: str) -> Floats:
+    """Compute sacreBLEU's chrF, or its BLEU of effective order, of each sentence alone, 0 to 100."""
     if metric == "bleu":
-        return bleu_of(system.bleu_statistics.rows, effective_order=True)
+        return bleu_scores(system.bleu_statistics.rows, effective_order=True)
     return np.array(system.chrf_statistics.by_sentence())
 
 
-def largest_differences(first: System, second: System, config: DifferenceConfig) -> list[SentenceDifference]:
-    """The sentences that the second system translates best compared with the first, the largest difference
-    first, then those that the first translates best; equal ones in the order of the text."""
+def largest_differences(
+    first: SystemOutput, second: SystemOutput, config: DifferenceConfig
+) -> list[SentenceDifference]:
+    """List the sentences that the second system translates better than the first, then those that it
+    translates worse, each with the largest differences first; equal ones are in the order of the text."""
     scores = [sentence_scores(system, config.metric) for system in (first, second)]
     gains = (scores[1] - scores[0]).round(9)
     order = np.argsort(-gains, kind="stable")
@@ -65,18 +81,21 @@ def largest_differences(first: System, second: System, config: DifferenceConfig)
             difference=float(gains[row]),
             first=float(scores[0][row]),
             second=float(scores[1][row]),
-            source=one_field(test.sources[row]),
-            reference=one_field(test.references[0][row]),
-            first_text=one_field(first.hypotheses[row]),
-            second_text=one_field(second.hypotheses[row]),
+            source=single_field(test.sources[row]),
+            reference=single_field(test.references[0][row]),
+            first_text=single_field(first.hypotheses[row]),
+            second_text=single_field(second.hypotheses[row]),
         )
         for row in [*better.tolist(), *worse.tolist()]
     ]
 
 
-def difference_histogram(first: System, second: System, metric: str) -> dict[str, int]:
-    """How many sentences have a difference (second minus first) of each size: groups of `STEP` points, and
-    one of equal scores; from the smallest that occurs to the largest, equal ones always."""
+def difference_histogram(first: SystemOutput, second: SystemOutput, metric: str) -> dict[str, int]:
+    """Count sentences by their difference, second minus first.
+
+    Groups are `BAR_WIDTH` points wide, from the lowest one that occurs to the highest; equal scores always
+    have a group of their own.
+    """
     gains = (sentence_scores(second, metric) - sentence_scores(first, metric)).round(9)
     groups = (np.sign(gains) * np.ceil(np.abs(gains) / BAR_WIDTH)).astype(np.int64)
     return {
@@ -86,20 +105,20 @@ def difference_histogram(first: System, second: System, metric: str) -> dict[str
 
 
 def group_name(group: int) -> str:
-    """The differences of a group: -20 to -10, equal, 0 to 10."""
+    """The label of a group of differences: -20 to -10, equal, 0 to 10."""
     if not group:
         return "equal"
     low, high = sorted((group * BAR_WIDTH, (group - (1 if group > 0 else -1)) * BAR_WIDTH))
     return f"{low} to {high}"
 
 
-def differences_table(found: Iterable[SentenceDifference]) -> Table:
+def differences_table(differences: Iterable[SentenceDifference]) -> ResultTable:
     columns = {"line": "", "difference": ".2f", "first": ".2f", "second": ".2f"}
     texts = {"source": "", "reference": "", "first_text": "", "second_text": ""}
-    return Table(columns | texts, fields_of(found))
+    return ResultTable(columns | texts, field_values(differences))
 
 
-# ---- ngrams ------------------------------------------------------------------------------------------------
+# ---- n-grams -----------------------------------------------------------------------------------------------
 # N-grams that one system gets right and another does not, as in compare-mt (Neubig et al. 2019).
 
 
@@ -107,8 +126,8 @@ Ngram = tuple[str, ...]
 
 
 @dataclass
-class NgramConfig:
-    """Which n-grams are listed."""
+class NgramDifferenceConfig:
+    """How long the listed n-grams are, and how many there are."""
 
     max_words: int = number(4, least=1, most=20, help="longest n-grams, in words")
     count: int = number(20, least=1, help="n-grams of each direction")
@@ -116,20 +135,20 @@ class NgramConfig:
 
 @dataclass
 class NgramDifference:
-    """An n-gram of the references that one system has right more often than the other."""
+    """An n-gram of the references that one system gets right more often than another."""
 
     better: str  # the system
     worse: str
     ngram: str
     words: int
     reference: int  # how often the references have it; of several, each sentence's largest count
-    matches: int  # how often it is right in the better system's translations
-    others: int  # and in the other's
+    matches: int  # how often the better system gets it right
+    others: int  # how often the other system does
     score: float  # 0.5 to 1: (matches + 1) / (matches + others + 2)
 
 
 def ngrams(words: Sequence[str], longest: int) -> Counter[Ngram]:
-    """How often a sentence has each n-gram of up to `longest` words."""
+    """Count the n-grams of a sentence of up to `longest` words."""
     return Counter(
         tuple(words[start : start + size])
         for size in range(1, longest + 1)
@@ -137,49 +156,52 @@ def ngrams(words: Sequence[str], longest: int) -> Counter[Ngram]:
     )
 
 
-def reference_ngrams(systems: Sequence[System], longest: int) -> list[Counter[Ngram]]:
-    """The n-grams of each sentence's references; of several references the largest count."""
-    found = []
+def reference_ngrams(systems: Sequence[SystemOutput], longest: int) -> list[Counter[Ngram]]:
+    """Count the n-grams of each sentence's references; of several references the largest count holds."""
+    counts = []
     for references in zip(*systems[0].test.reference_words, strict=True):
         first, *others = (ngrams(words, longest) for words in references)
-        for other in others:
-            first |= other
-        found.append(first)
-    return found
+        for reference in others:
+            first |= reference
+        counts.append(first)
+    return counts
 
 
-def matches(system: System, references: Sequence[Counter[Ngram]], longest: int) -> Counter[Ngram]:
-    """How often each n-gram is right, as BLEU counts matches."""
-    found: Counter[Ngram] = Counter()
+def ngram_matches(system: SystemOutput, references: Sequence[Counter[Ngram]], longest: int) -> Counter[Ngram]:
+    """Count how often a system gets each n-gram right, clipped by the reference as in BLEU."""
+    matches: Counter[Ngram] = Counter()
     for words, reference in zip(system.words, references, strict=True):
-        found.update(ngrams(words, longest) & reference)
-    return found
+        matches.update(ngrams(words, longest) & reference)
+    return matches
 
 
-def different_ngrams(systems: Sequence[System], config: NgramConfig) -> list[NgramDifference]:
-    """The n-grams that tell the first system most from each other one: those that the first has right, then
-    those that the other has. A part of a listed n-gram that is right as often is not listed."""
+def different_ngrams(systems: Sequence[SystemOutput], config: NgramDifferenceConfig) -> list[NgramDifference]:
+    """List the n-grams that distinguish the first system most from each of the others.
+
+    For each pair, those that the first system gets right come first, then those of the other. A part of a
+    listed n-gram with the same counts is not listed.
+    """
     references = reference_ngrams(systems, config.max_words)
     total: Counter[Ngram] = Counter()
     for reference in references:
         total.update(reference)
-    right = [matches(system, references, config.max_words) for system in systems]
+    right = [ngram_matches(system, references, config.max_words) for system in systems]
     first, *others = zip(systems, right, strict=True)
     return [
-        found
-        for other in others
-        for better, worse in ((first, other), (other, first))
-        for found in most_different(better, worse, total, config.count)
+        difference
+        for rival in others
+        for better, worse in ((first, rival), (rival, first))
+        for difference in most_different(better, worse, total, config.count)
     ]
 
 
 def most_different(
-    better: tuple[System, Counter[Ngram]],
-    worse: tuple[System, Counter[Ngram]],
+    better: tuple[SystemOutput, Counter[Ngram]],
+    worse: tuple[SystemOutput, Counter[Ngram]],
     total: Counter[Ngram],
     count: int,
 ) -> list[NgramDifference]:
-    (system, ours), (other, theirs) = better, worse
+    (better_system, ours), (worse_system, theirs) = better, worse
 
     def score(ngram: Ngram) -> float:
         return (ours[ngram] + 1) / (ours[ngram] + theirs[ngram] + 2)
@@ -188,8 +210,8 @@ def most_different(
     order = sorted(wins, key=lambda ngram: (-score(ngram), -ours[ngram], -len(ngram), ngram))
     return [
         NgramDifference(
-            better=system.name,
-            worse=other.name,
+            better=better_system.name,
+            worse=worse_system.name,
             ngram=" ".join(ngram),
             words=len(ngram),
             reference=total[ngram],
@@ -202,7 +224,7 @@ def most_different(
 
 
 def without_parts(order: Iterable[Ngram], ours: Counter[Ngram], theirs: Counter[Ngram]) -> Iterator[Ngram]:
-    """N-grams without those that are a part of an earlier one and have the same counts."""
+    """Leave out n-grams that are a part of an earlier one with the same counts."""
     parts: set[tuple[Ngram, int, int]] = set()
     for ngram in order:
         counts = ours[ngram], theirs[ngram]
@@ -211,31 +233,31 @@ def without_parts(order: Iterable[Ngram], ours: Counter[Ngram], theirs: Counter[
             parts |= {(part, *counts) for part in ngrams(ngram, len(ngram))}
 
 
-def ngrams_table(found: Iterable[NgramDifference]) -> Table:
+def ngrams_table(differences: Iterable[NgramDifference]) -> ResultTable:
     columns = {"better": "", "worse": "", "ngram": "", "words": "", "reference": "", "matches": ""}
-    return Table(columns | {"others": "", "score": ".4f"}, fields_of(found))
+    return ResultTable(columns | {"others": "", "score": ".4f"}, field_values(differences))
 
 
-# ---- frequency ---------------------------------------------------------------------------------------------
-# How well are frequent and rare words translated? Precision, recall and F1 of words by their frequency, as
-# in compare-mt (Neubig et al. 2019).
+# ---- words by frequency ------------------------------------------------------------------------------------
+# Precision, recall and F1 of frequent and rare words, as in compare-mt (Neubig et al. 2019).
 
 
 FREQUENCY_EDGES = (0, 1, 2, 5, 10, 100, 1000)  # the smallest frequency of each group
-
 Ints = NDArray[np.int64]
 
 
 @dataclass
 class WordAccuracy:
-    """One system's translation of the words of one group. A word is right as often as both the translation
-    and the first reference have it."""
+    """How well a system translates the words of a group of frequencies.
+
+    A word matches as often as both the translation and the first reference have it.
+    """
 
     system: str
     first: int  # frequencies of the group
     last: int | None  # None: no bound
     reference: int  # words of the group in the first reference
-    hypothesis: int  # and in the translations
+    hypothesis: int  # words of the group in the translations
     matches: int
     precision: float  # 0 to 100
     recall: float  # 0 to 100
@@ -243,15 +265,14 @@ class WordAccuracy:
 
 
 def reference_counts(test: TestSet) -> Counter[str]:
-    """How often the first reference has each word: where nothing is known of the training text."""
+    """Count the words of the first reference, which stands in for an unknown training text."""
     return Counter(word for words in test.reference_words[0] for word in words)
 
 
-def word_statistics(system: System, counts: Mapping[str, int]) -> Ints:
-    """Words in the reference, in the translation, and in both, by sentence and group: (sentences, groups,
-    3)."""
+def word_statistics(system: SystemOutput, counts: Mapping[str, int]) -> Ints:
+    """Count words in the reference, in the translation, and in both: (sentences, groups, 3)."""
     references = system.test.reference_words[0]
-    found = np.zeros((len(references), len(FREQUENCY_EDGES), 3), np.int64)
+    statistics = np.zeros((len(references), len(FREQUENCY_EDGES), 3), np.int64)
     groups: dict[str, int] = {}
     for row, (hypothesis, reference) in enumerate(zip(system.words, references, strict=True)):
         ours, theirs = Counter(hypothesis), Counter(reference)
@@ -259,27 +280,34 @@ def word_statistics(system: System, counts: Mapping[str, int]) -> Ints:
             group = groups.get(word)
             if group is None:
                 group = groups[word] = bisect_right(FREQUENCY_EDGES, counts.get(word, 0)) - 1
-            found[row, group] += theirs[word], ours[word], min(ours[word], theirs[word])
-    return found
+            statistics[row, group] += theirs[word], ours[word], min(ours[word], theirs[word])
+    return statistics
 
 
-def f1_of(sums: NDArray[np.generic]) -> Floats:
-    """F1, 0 to 100, of sums (..., 3) of words in the reference, in the translation, and in both."""
+def f1_scores(sums: NDArray[np.generic]) -> Floats:
+    """Compute F1, 0 to 100: (..., 3) -> (...); the three are words in reference, translation, and both."""
     numbers = np.asarray(sums, np.float64)
     return 200 * numbers[..., 2] / np.maximum(numbers[..., 0] + numbers[..., 1], 1)
 
 
-def by_frequency(systems: Sequence[System], counts: Mapping[str, int]) -> list[WordAccuracy]:
-    """The accuracy of each system on the words of each group of frequencies in `counts`, which are those of
-    the training text, or of the reference; groups without words in the reference are left out."""
-    return [found for system in systems for found in accuracies(system.name, word_statistics(system, counts))]
+def by_frequency(systems: Sequence[SystemOutput], counts: Mapping[str, int]) -> list[WordAccuracy]:
+    """Score each system on the words of each group of frequencies.
+
+    `counts`: how often each word occurs in the training text, or else in the reference. Groups without words
+    in the reference are left out.
+    """
+    return [
+        accuracy
+        for system in systems
+        for accuracy in group_accuracies(system.name, word_statistics(system, counts))
+    ]
 
 
-def accuracies(name: str, statistics: Ints) -> Iterator[WordAccuracy]:
+def group_accuracies(name: str, statistics: Ints) -> Iterator[WordAccuracy]:
     sums = statistics.sum(0)
     lasts = [edge - 1 for edge in FREQUENCY_EDGES[1:]]
     for first, last, (reference, hypothesis, matches), f1 in zip(
-        FREQUENCY_EDGES, [*lasts, None], sums.tolist(), f1_of(sums).tolist(), strict=True
+        FREQUENCY_EDGES, [*lasts, None], sums.tolist(), f1_scores(sums).tolist(), strict=True
     ):
         if reference:
             yield WordAccuracy(
@@ -296,10 +324,85 @@ def accuracies(name: str, statistics: Ints) -> Iterator[WordAccuracy]:
 
 
 def frequency_label(first: int, last: int | None) -> str:
-    """The frequencies of a group: 5-9."""
+    """The frequencies of a group, such as 5-9."""
     return f"{first}+" if last is None else str(first) if first == last else f"{first}-{last}"
 
 
-def frequency_table(found: Iterable[WordAccuracy]) -> Table:
+def frequency_table(accuracies: Iterable[WordAccuracy]) -> ResultTable:
     columns = {"system": "", "first": "", "last": "", "reference": "", "hypothesis": "", "matches": ""}
-    return Table(columns | {"precision": ".2f", "recall": ".2f", "f1": ".2f"}, fields_of(found))
+    return ResultTable(columns | {"precision": ".2f", "recall": ".2f", "f1": ".2f"}, field_values(accuracies))
+
+
+# ---- actions -----------------------------------------------------------------------------------------------
+
+
+class FrequencyAnalysis:
+    help = "Precision, recall and F1 of words by their frequency in training, or in the reference."
+
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser, source=False)
+        parser.add_argument(
+            "--train",
+            type=InputPath,
+            default=None,
+            metavar="FILE",
+            help="target side of the training text, or a file of nmt-vocab; the reference unless given",
+        )
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        systems = load_systems(args)
+        test = systems[0].test
+        counts = read_target_counts(args.train, test) if args.train else reference_counts(test)
+        accuracies = by_frequency(systems, counts)
+
+        def draw(paths: Sequence[Path]) -> None:
+            groups = sorted({(row.first, row.last or math.inf): row for row in accuracies}.items())
+            f1 = {(row.system, row.first): row.f1 for row in accuracies}
+            series = {
+                system.name: [f1.get((system.name, row.first), math.nan) for _, row in groups]
+                for system in systems
+            }
+            labels = [frequency_label(row.first, row.last) for _, row in groups]
+            title = args.title or f"words by frequency in {'training' if args.train else 'the reference'}"
+            plots.bars(labels, series, {}, "F1", title, paths)
+
+        return Findings(frequency_table(accuracies), score_summary(systems), draw)
+
+
+class NgramsAnalysis:
+    help = "N-grams that the first system gets right and another does not, and the other way round."
+
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser, source=False)
+        for name in ("max_words", "count"):
+            add_setting(parser, NgramDifferenceConfig, name)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        systems = load_systems(args, least=2)
+        rows = different_ngrams(systems, parse_settings(NgramDifferenceConfig, args))
+        return Findings(ngrams_table(rows), score_summary(systems))
+
+
+class DifferencesAnalysis:
+    help = "The sentences that two systems translate most differently well, and how many differ how much."
+
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser)
+        for name in ("metric", "count"):
+            add_setting(parser, DifferenceConfig, name)
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        first, second, *more = load_systems(args, least=2)
+        if more:
+            raise ConfigError(f"--hypothesis: {2 + len(more)} systems; differences are those of two")
+        rows = largest_differences(first, second, parse_settings(DifferenceConfig, args))
+        groups = difference_histogram(first, second, args.metric)
+
+        def draw(paths: Sequence[Path]) -> None:
+            title = args.title or f"{args.metric} of {second.name} minus {args.metric} of {first.name}"
+            plots.bars(list(groups), {"sentences": list(groups.values())}, {}, "sentences", title, paths)
+
+        counts = [f"{name}: {count:,} sentences" for name, count in groups.items()]
+        return Findings(differences_table(rows), [*score_summary([first, second]), *counts], draw)

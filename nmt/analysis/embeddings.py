@@ -1,21 +1,36 @@
-"""Vectors of words and phrases: maps of them, and nearest neighbors."""
+"""Vectors of words and phrases: maps, nearest neighbors, export."""
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.analysis.table import Table, fields_of
+from nmt.analysis.actions import Findings, ResultTable, add_output, field_values
+from nmt.analysis.plots import CYCLE, label_text, pyplot, save_figure
+from nmt.analysis.trained_runs import load_run
+from nmt.cli import options
+from nmt.cli.arguments import InputPath, add_setting, parse_settings, positive
+from nmt.cli.options import Parser, add_model
 from nmt.config.settings import number
-from nmt.errors import DataError, UserError
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.formats import word_vectors as word2vec
+from nmt.io import files
+from nmt.text.tokenize import unescape
+from nmt.text.vocab import SPECIALS, UNK, Vocab
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+Vectors = NDArray[np.floating]
+
 
 # ---- maps --------------------------------------------------------------------------------------------------
-# Maps of vectors (Figs. 4.4 and 4.5): t-SNE of word vectors or of the phrase vectors c, with enlarged
-# regions.
-
-
-Floats = NDArray[np.floating]
 
 
 @dataclass
@@ -37,8 +52,8 @@ class Region:
     members: list[int]  # points inside
 
 
-def tsne(vectors: Floats, seed: int = 1, perplexity: float = 30.0) -> Floats:
-    """(n, d) -> (n, 2): Barnes-Hut t-SNE (van der Maaten 2013) by scikit-learn.
+def tsne(vectors: Vectors, seed: int = 1, perplexity: float = 30.0) -> Vectors:
+    """Barnes-Hut t-SNE (van der Maaten 2013) by scikit-learn: (n, d) -> (n, 2)
 
     DataError for fewer than 5 vectors, UserError where scikit-learn is not installed.
     """
@@ -52,40 +67,160 @@ def tsne(vectors: Floats, seed: int = 1, perplexity: float = 30.0) -> Floats:
     return np.asarray(model.fit_transform(np.asarray(vectors, np.float32)))
 
 
-def dense_regions(points: Floats, count: int, share: float = 0.08, most: int = 25) -> list[Region]:
-    """Up to `count` squares around the densest places, which do not overlap, each `share` of the map's width.
+def dense_regions(points: Vectors, count: int, share: float = 0.08, most: int = 25) -> list[Region]:
+    """Find up to `count` squares around the densest points, which do not overlap.
 
-    A region lists the `most` points nearest to its middle.
+    A side is `share` of the map's width. A region lists the `most` points nearest to its middle.
     """
     span = float((points.max(0) - points.min(0)).max())
     half = share * span / 2
     distance = np.abs(points[:, None] - points[None]).max(2)
     inside = distance <= half
-    chosen: list[Region] = []
+    regions: list[Region] = []
     for row in np.argsort(-inside.sum(1), kind="stable"):
-        if all(float(np.abs(points[row] - (region.x, region.y)).max()) > 2 * half for region in chosen):
+        if all(float(np.abs(points[row] - (region.x, region.y)).max()) > 2 * half for region in regions):
             near = np.flatnonzero(inside[row])
             near = near[np.argsort(distance[row][near], kind="stable")][:most]
-            chosen.append(Region(float(points[row, 0]), float(points[row, 1]), half, sorted(near.tolist())))
-        if len(chosen) == count:
+            regions.append(Region(float(points[row, 0]), float(points[row, 1]), half, sorted(near.tolist())))
+        if len(regions) == count:
             break
-    return chosen
+    return regions
 
 
-def map_table(labels: Sequence[str], points: Floats, zoomed: Sequence[Region]) -> Table:
-    """One row per point; a point of an enlarged region has its number, from 1."""
-    region = {member: number for number, region in enumerate(zoomed, 1) for member in region.members}
-    return Table(
+def map_table(labels: Sequence[str], points: Vectors, zoomed: Sequence[Region]) -> ResultTable:
+    """One row per point, with the number of the enlarged region that has it, from 1."""
+    numbers = {member: number for number, region in enumerate(zoomed, 1) for member in region.members}
+    return ResultTable(
         {"text": "", "x": ".4f", "y": ".4f", "region": ""},
         [
-            [label, x, y, region.get(row)]
+            [label, x, y, numbers.get(row)]
             for row, (label, (x, y)) in enumerate(zip(labels, points, strict=True))
         ],
     )
 
 
+def plot_map(
+    labels: Sequence[str], points: Vectors, zoomed: Sequence[Region], title: str, paths: Sequence[Path]
+) -> None:
+    """Draw the whole map, points (n, 2), and beside it each enlarged region with its labels."""
+    panels = 1 + len(zoomed)
+    figure, axes = pyplot().subplots(
+        1, panels, figsize=(5.2 * panels, 5.2), layout="constrained", squeeze=False
+    )
+    whole, *others = axes[0]
+    whole.plot(points[:, 0], points[:, 1], ".", markersize=2.5, alpha=0.5, color=CYCLE[0], rasterized=True)
+    whole.set_title(label_text(f"{title} ({len(points):,})"), fontsize=10)
+    for index, (region, panel) in enumerate(zip(zoomed, others, strict=True), 1):
+        left, low, size = region.x - region.half, region.y - region.half, 2 * region.half
+        whole.add_patch(pyplot().Rectangle((left, low), size, size, fill=False, color=CYCLE[1], linewidth=1))
+        whole.annotate(str(index), (left, low + size), color=CYCLE[1], fontsize=9, va="bottom")
+        panel.set_xlim(left, left + size)
+        panel.set_ylim(low, low + size)
+        for member in region.members:
+            panel.plot(*points[member], ".", markersize=3, color=CYCLE[0])
+            panel.annotate(label_text(labels[member]), points[member], fontsize=7, clip_on=True)
+        panel.set_title(f"region {index}", fontsize=10)
+    for panel in axes[0]:
+        panel.set_xticks([])
+        panel.set_yticks([])
+    save_figure(figure, paths)
+
+
+class WordMapAnalysis:
+    """A map of word vectors (van Merriënboer 2018, fig. 4.4)."""
+
+    help = "A map of the word vectors, t-SNE with enlarged regions."
+
+    def add_options(self, parser: Parser) -> None:
+        add_model(parser)
+        parser.add_argument(
+            "--side", choices=("source", "target"), default="source", help="whose word vectors"
+        )
+        parser.add_argument("--count", type=positive, default=1000, help="most frequent words shown")
+        add_map(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        run = load_run(args, args.run)
+        import torch
+
+        from nmt.models.protocols import WordVectors
+
+        member = run.members[0]
+        vocab = member.source_words if args.side == "source" else member.target_words
+        if not isinstance(member.model, WordVectors):
+            raise ConfigError(f"{args.run}: a model of its type has no word vectors")
+        ids = list(range(3, min(len(vocab), args.count + 3)))
+        rows = torch.tensor(ids, device=member.model.device)
+        vectors = member.model.word_vectors(args.side, rows).cpu().numpy()
+        return map_findings(args, vocab.decode(ids), vectors, f"{args.side} words of {run.name}")
+
+
+class PhraseMapAnalysis:
+    """A map of phrase vectors (van Merriënboer 2018, fig. 4.5)."""
+
+    help = "A map of the phrase vectors c, t-SNE with enlarged regions."
+
+    def add_options(self, parser: Parser) -> None:
+        add_model(parser)
+        parser.add_argument(
+            "--input",
+            "-i",
+            type=InputPath,
+            default="-",
+            metavar="FILE",
+            help="phrases, one a line, as tokenized words; or a phrase table (.gz), whose sources are read",
+        )
+        parser.add_argument("--count", type=positive, default=5000, help="phrases drawn at random")
+        parser.add_argument("--min-words", type=positive, default=4, help="fewest words of a phrase")
+        add_map(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        run = load_run(args, args.run)
+        import torch
+
+        from nmt.models.protocols import SourceVectors
+
+        phrases = choose_phrases(args)
+        member = run.members[0]
+        ids = [member.source_ids(phrase, tokenized=True) for phrase in phrases]
+        if not isinstance(member.model, SourceVectors):
+            raise ConfigError(f"{args.run}: a model of its type has no vectors of whole phrases")
+        parts = [member.model.source_vectors(ids[start : start + 256]) for start in range(0, len(ids), 256)]
+        return map_findings(args, phrases, torch.cat(parts).cpu().numpy(), f"phrase vectors c of {run.name}")
+
+
+def choose_phrases(args: argparse.Namespace) -> list[str]:
+    """Draw different phrases of at least --min-words words, in the order of the input."""
+    lines = (line.split("|||")[0] for line in files.read_lines(args.input))
+    words = (tuple(map(unescape, files.split_words(line))) for line in lines)
+    phrases = list(dict.fromkeys(phrase for phrase in words if len(phrase) >= args.min_words))
+    if not phrases:
+        raise DataError(
+            f"{files.name_of(args.input)}: no phrase of {args.min_words} words or more; lower --min-words"
+        )
+    rows = np.sort(np.random.default_rng(args.seed).permutation(len(phrases))[: args.count])
+    return [" ".join(phrases[row]) for row in rows]
+
+
+def add_map(parser: Parser) -> None:
+    """Add the options of a map, and --output."""
+    for name in ("zoom", "perplexity", "seed"):
+        add_setting(parser, MapConfig, name)
+    add_output(parser)
+
+
+def map_findings(args: argparse.Namespace, labels: Sequence[str], vectors: Vectors, title: str) -> Findings:
+    """Map labeled vectors (n, d)."""
+    points = tsne(vectors, args.seed, args.perplexity)
+    zoomed = dense_regions(points, args.zoom)
+    return Findings(
+        table=map_table(labels, points, zoomed),
+        summary=[f"{title}: {len(labels):,} points, {len(zoomed)} regions"],
+        draw=lambda paths: plot_map(labels, points, zoomed, title, paths),
+    )
+
+
 # ---- neighbors ---------------------------------------------------------------------------------------------
-# The words whose vectors are nearest to those of given words (the sub-word thesis, table 2.5).
 
 
 @dataclass
@@ -107,31 +242,150 @@ class Neighbor:
 
 
 def nearest(
-    words: Sequence[str], queries: Floats, vocab: Sequence[str], vectors: Floats, config: NeighborsConfig
+    words: Sequence[str],
+    queries: Vectors,
+    vocab: Sequence[str],
+    vectors: Vectors,
+    config: NeighborsConfig,
 ) -> list[Neighbor]:
-    """The neighbors of each word in order of their cosine, the word itself left out. `queries` (Q, d) belong
-    to `words`, `vectors` (V, d) to `vocab`."""
+    """Find the nearest neighbors of each word by cosine, without the word itself (Jernite 2018, table 2.5).
+
+    `queries` (Q, d) are the vectors of `words`, `vectors` (V, d) those of `vocab`.
+    """
     cosines = unit_vectors(queries) @ unit_vectors(vectors).T
-    found, places = [], {word: place for place, word in enumerate(vocab)}
+    neighbors, ids = [], {word: number for number, word in enumerate(vocab)}
     for word, row in zip(words, cosines, strict=True):
-        known = word in places
-        if known:
-            row[places[word]] = -np.inf
-        best = np.argsort(-row, kind="stable")[: min(config.count, len(vocab) - known)]
-        found += [
-            Neighbor(word=word, known=known, rank=rank, neighbor=vocab[place], cosine=float(row[place]))
-            for rank, place in enumerate(best.tolist(), 1)
+        is_known = word in ids
+        if is_known:
+            row[ids[word]] = -np.inf
+        best = np.argsort(-row, kind="stable")[: min(config.count, len(vocab) - is_known)]
+        neighbors += [
+            Neighbor(word=word, known=is_known, rank=rank, neighbor=vocab[number], cosine=float(row[number]))
+            for rank, number in enumerate(best.tolist(), 1)
         ]
-    return found
+    return neighbors
 
 
-def unit_vectors(vectors: Floats) -> Floats:
-    """Rows of length 1; rows of zeros stay."""
+def unit_vectors(vectors: Vectors) -> Vectors:
+    """Scale rows to length 1; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1)
 
 
-def neighbors_table(found: Sequence[Neighbor]) -> Table:
-    """A row for each neighbor."""
+def neighbors_table(neighbors: Sequence[Neighbor]) -> ResultTable:
     columns = {"word": "", "known": "d", "rank": "", "neighbor": "", "cosine": ".4f"}
-    return Table(columns, fields_of(found))
+    return ResultTable(columns, field_values(neighbors))
+
+
+class NeighborsAnalysis:
+    help = "Words with the vectors nearest to those of given words; by spelling, of unknown ones too."
+
+    def add_options(self, parser: Parser) -> None:
+        add_model(parser)
+        parser.add_argument(
+            "--words", nargs="+", required=True, metavar="WORD", help="words, as the run splits them"
+        )
+        parser.add_argument(
+            "--side", choices=("source", "target"), default="source", help="whose words, of a translator"
+        )
+        parser.add_argument(
+            "--before-highway",
+            action="store_true",
+            help="the vectors of the convolutions of lm.type characters, which are about spelling alone",
+        )
+        add_setting(parser, NeighborsConfig, "count")
+        add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        vocab, ids, model = load_words(args, args.words)
+        unknown = [word for word, number in zip(args.words, ids, strict=True) if number == UNK]
+        if unknown:
+            raise DataError(
+                f"--words: {' '.join(unknown)}: not in the vocabulary of {args.run}; only lm.type characters "
+                "gives unknown words vectors"
+            )
+        vocab_ids = range(len(SPECIALS), len(vocab))
+        queries, vectors = (query_vectors(model, list(numbers), args) for numbers in (ids, vocab_ids))
+        neighbors = nearest(
+            args.words,
+            queries.cpu().numpy(),
+            vocab.decode(vocab_ids),
+            vectors.cpu().numpy(),
+            parse_settings(NeighborsConfig, args),
+        )
+        summary = [
+            f"{word}: {', '.join(neighbor.neighbor for neighbor in group)}"
+            for word, group in groupby(neighbors, key=lambda neighbor: neighbor.word)
+        ]
+        return Findings(neighbors_table(neighbors), summary)
+
+
+def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
+    """Load vocabulary, ids of `words`, and model from the run of a language model, or from the side of a
+    translator that --side names."""
+    from nmt.lm.base import LMConfig
+    from nmt.runs import checkpoint
+
+    if isinstance(checkpoint.checked_config(Path(args.run)).model, LMConfig):
+        options.set_up_torch(args.device, args.threads, args.matmul, args.run)
+        lm = checkpoint.load_lm(args.run, args.checkpoint, args.device)
+        return lm.words, lm.encode([words])[0], lm.model
+    member = load_run(args, args.run).members[0]
+    vocab = member.source_words if args.side == "source" else member.target_words
+    return vocab, vocab.encode(words), member.model
+
+
+def query_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
+    """Word vectors, or with --before-highway those of the convolutions over characters: (T,) -> (T, width)"""
+    import torch
+
+    from nmt.compute.device import resolve_device
+    from nmt.lm.base import OpenVocabulary
+
+    if not args.before_highway:
+        return word_vectors(model, token_ids, args)
+    if not isinstance(model, OpenVocabulary):
+        raise ConfigError(f"--before-highway: {args.run} is not of lm.type characters")
+    return model.filter_vectors(torch.tensor(token_ids, device=resolve_device(args.device)))
+
+
+def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
+    """The vectors that the model reads words as: (T,) -> (T, width)"""
+    import torch
+
+    from nmt.compute.device import resolve_device
+    from nmt.models.protocols import WordVectors
+
+    if not isinstance(model, WordVectors):
+        raise ConfigError(f"{args.run}: a model of its type has no word vectors")
+    return model.word_vectors(args.side, torch.tensor(token_ids, device=resolve_device(args.device)))
+
+
+# ---- export ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class VectorFile:
+    """Words and their vectors, ready to be written."""
+
+    words: Sequence[str]
+    vectors: Sequence[Sequence[float]]
+
+    def write(self, output: str, name: str) -> None:
+        word2vec.write(output, self.words, self.vectors)
+
+
+class VectorsAnalysis:
+    help = "The vectors of all words of a run as text, in word2vec's format, which data.source_vectors reads."
+
+    def add_options(self, parser: Parser) -> None:
+        add_model(parser)
+        parser.add_argument(
+            "--side", choices=("source", "target"), default="source", help="whose words, of a translator"
+        )
+        options.add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> VectorFile:
+        vocab, _, model = load_words(args)
+        ids = list(range(len(SPECIALS), len(vocab)))
+        return VectorFile(vocab.decode(ids), word_vectors(model, ids, args).cpu().tolist())

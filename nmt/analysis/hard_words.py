@@ -1,10 +1,10 @@
-"""Words that are hard to translate: unknown to a vocabulary, rare in the training text, or cut into several
-units; BLEU by their number, and sentences without any."""
+"""BLEU by the number of words that are hard to translate, and of sentences without any: words unknown to a
+vocabulary, rare in the training text, or split into several subword units."""
 
-import logging
-import re
+import argparse
+import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -12,24 +12,47 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.analysis.buckets import LEAST, Curves, by_count, by_side, lengths
-from nmt.analysis.systems import System, TestSet
-from nmt.analysis.table import Table, fields_of, one_field
-from nmt.config.settings import number
+from nmt.analysis import plots
+from nmt.analysis.actions import Findings, ResultTable, add_title, field_values
+from nmt.analysis.buckets import (
+    MIN_SENTENCES,
+    Curves,
+    add_curves,
+    by_count,
+    by_side,
+    curve_findings,
+    lengths,
+)
+from nmt.analysis.known_words import (
+    TrainingCounts,
+    add_training,
+    add_vocabularies,
+    check_vocabularies,
+    match_case,
+    rare_name,
+    read_training,
+    read_vocabularies,
+)
+from nmt.analysis.systems import SystemOutput, TestSet, add_systems, load_systems, score_summary
+from nmt.analysis.trained_runs import read_units
+from nmt.cli.arguments import InputPath, positive
+from nmt.cli.options import Parser
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.text.subwords.bpe import SEPARATOR
-from nmt.text.vocab import HEADER, Vocab
+from nmt.text.vocab import Vocab
 
-# ---- unknown -----------------------------------------------------------------------------------------------
-# BLEU by the number of unknown words (Fig. 6.4c), and of the subsets of Table 6.1.
+MIN_LENGTH, MAX_LENGTH = 10, 20  # words of both sides, in the second half of van Merriënboer 2018, table 6.1
+WORD_START = "\u2581"  # begins the first unit of a word in SentencePiece
+
+Counts = dict[str, list[int]]  # source, reference, both -> a number for each sentence
 
 
-MIN_LENGTH, MAX_LENGTH = 10, 20  # words of both sides in the second half of Table 6.1
+# ---- unknown words -----------------------------------------------------------------------------------------
 
 
-def unknown_words(test: TestSet, source: Vocab, target: Vocab) -> dict[str, list[int]]:
-    """Words outside the vocabularies in the source, in the first reference, and the larger of the two."""
+def unknown_words(test: TestSet, source: Vocab, target: Vocab) -> Counts:
+    """Count the words outside the vocabularies, in each source and its first reference."""
 
     def missing(lines: Sequence[str], vocab: Vocab) -> list[int]:
         return [sum(word not in vocab.ids for word in files.split_words(line)) for line in lines]
@@ -37,13 +60,18 @@ def unknown_words(test: TestSet, source: Vocab, target: Vocab) -> dict[str, list
     return by_side(missing(test.sources, source), missing(test.references[0], target))
 
 
-def by_unknown(systems: Sequence[System], source: Vocab, target: Vocab, least: int = LEAST) -> Curves:
-    """BLEU and chrF of all sentences with at most 0, 1, 2 ... unknown words:
+def by_unknown(
+    systems: Sequence[SystemOutput], source: Vocab, target: Vocab, least: int = MIN_SENTENCES
+) -> Curves:
+    """BLEU and chrF of all sentences with at most 0, 1, 2 ... words outside the vocabularies:
     system -> source, reference, both -> buckets.
 
-    `source` and `target` say which words are known. Buckets of fewer than `least` sentences are left out.
+    Buckets of fewer than `least` sentences are left out.
     """
     return by_count(systems, unknown_words(systems[0].test, source, target), least)
+
+
+# ---- subsets -----------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -61,20 +89,20 @@ class SubsetScore:
 def subsets(
     test: TestSet, source: Vocab, target: Vocab, min_length: int = MIN_LENGTH, max_length: int = MAX_LENGTH
 ) -> dict[str, NDArray[np.bool_]]:
-    """The rows of Table 6.1, as masks over the sentences: all; no unknown word in source and reference;
-    `min_length` to `max_length` words on both sides; both conditions together."""
-    return subsets_without("unknown", unknown_words(test, source, target), test, min_length, max_length)
+    """The subsets of van Merriënboer 2018, table 6.1, as masks over the sentences: all; no unknown word in
+    source and reference; `min_length` to `max_length` words on both sides; both conditions together."""
+    return hard_word_subsets("unknown", unknown_words(test, source, target), test, min_length, max_length)
 
 
-def subsets_without(
+def hard_word_subsets(
     kind: str,
     counts: Mapping[str, Sequence[int]],
     test: TestSet,
     min_length: int = MIN_LENGTH,
     max_length: int = MAX_LENGTH,
 ) -> dict[str, NDArray[np.bool_]]:
-    """As `subsets`, without words of any kind, counted by side and sentence."""
-    known = np.array(counts["both"]) == 0
+    """Select sentences like `subsets`, for any kind of hard words and their counts by side and sentence."""
+    easy = np.array(counts["both"]) == 0
     by = lengths(test)
     medium = np.all(
         [
@@ -85,15 +113,17 @@ def subsets_without(
     )
     band = f"{min_length}-{max_length} words"
     return {
-        "all": np.ones(len(known), bool),
-        f"no {kind}": known,
+        "all": np.ones(len(easy), bool),
+        f"no {kind}": easy,
         band: medium,
-        f"{band}, no {kind}": known & medium,
+        f"{band}, no {kind}": easy & medium,
     }
 
 
-def score_subsets(systems: Sequence[System], masks: Mapping[str, NDArray[np.bool_]]) -> list[SubsetScore]:
-    """One entry per subset and system; a subset without sentences has no scores."""
+def score_subsets(
+    systems: Sequence[SystemOutput], masks: Mapping[str, NDArray[np.bool_]]
+) -> list[SubsetScore]:
+    """Score each system on each subset; an empty subset has None for scores."""
     return [
         SubsetScore(
             subset=name,
@@ -108,71 +138,51 @@ def score_subsets(systems: Sequence[System], masks: Mapping[str, NDArray[np.bool
     ]
 
 
-def subsets_table(scores: Iterable[SubsetScore]) -> Table:
+def subsets_table(scores: Iterable[SubsetScore]) -> ResultTable:
     columns = {"subset": "", "system": "", "sentences": "", "bleu": ".4f", "chrf": ".4f"}
-    return Table(columns | {"length_ratio": ".4f"}, fields_of(scores))
+    return ResultTable(columns | {"length_ratio": ".4f"}, field_values(scores))
 
 
-# ---- rare --------------------------------------------------------------------------------------------------
-# BLEU by the number of words that the training text has rarely or never: also for systems with subwords,
-# to which no word is unknown.
+# ---- rare words --------------------------------------------------------------------------------------------
+# Words are rare for systems with subwords, too, which have no unknown ones.
 
 
-Counts = Mapping[str, int]  # how often the training text has each word
+def rare_words(test: TestSet, source: TrainingCounts, target: TrainingCounts, most: int = 0) -> Counts:
+    """Count the words that training has at most `most` times, in each source and its first reference."""
 
-
-def read_counts(path: str | Path, test: TestSet) -> Counts:
-    """How often each word occurs: in a text, whose words are counted as BLEU counts those of the test set, or
-    by a file of nmt-vocab, which has words already."""
-    if next(iter(files.preview(path)), "").startswith(HEADER):
-        return cased_counts(Vocab.load(path).counts, test)
-    return Counter(word for line in files.read_lines(path) for word in test.split(line))
-
-
-def cased_counts(counts: Counts, test: TestSet) -> Counts:
-    """Counts of words as the test set has them, which may not regard case."""
-    if not test.lowercase:
-        return counts
-    lowered: Counter[str] = Counter()
-    for word, count in counts.items():
-        lowered[word.lower()] += count
-    return lowered
-
-
-def rare_words(test: TestSet, source: Counts, target: Counts, most: int = 0) -> dict[str, list[int]]:
-    """Words that training has at most `most` times, in the source, in the first reference, and the larger of
-    the two; sentence by sentence. 0: words that it never has."""
-
-    def rare(lines: Sequence[Sequence[str]], counts: Counts) -> list[int]:
+    def rare(lines: Sequence[Sequence[str]], counts: TrainingCounts) -> list[int]:
         return [sum(counts.get(word, 0) <= most for word in words) for words in lines]
 
     return by_side(rare(test.source_words, source), rare(test.reference_words[0], target))
 
 
 def by_rare(
-    systems: Sequence[System], source: Counts, target: Counts, most: int = 0, least: int = LEAST
+    systems: Sequence[SystemOutput],
+    source: TrainingCounts,
+    target: TrainingCounts,
+    most: int = 0,
+    least: int = MIN_SENTENCES,
 ) -> Curves:
     """BLEU and chrF of all sentences with at most 0, 1, 2 ... words that training has at most `most` times:
     system -> source, reference, both -> buckets.
 
-    `source` and `target` are the counts of the training text. Buckets of fewer than `least` sentences are
-    left out.
+    `source` and `target`: how often the training text has each word. Buckets of fewer than `least` sentences
+    are left out.
     """
     return by_count(systems, rare_words(systems[0].test, source, target, most), least)
 
 
-# ---- segmented ---------------------------------------------------------------------------------------------
-# BLEU by the number of words that a system's subwords cut into several units.
-
-
-SPACE = "\u2581"  # before the first unit of a word, in SentencePiece's units
+# ---- segmented words ---------------------------------------------------------------------------------------
 
 
 def segmented_words(units: Sequence[str]) -> int:
-    """How many words of a sentence are cut into several units, of BPE (`lower@@ case`) or of SentencePiece
-    (`\u2581lower case`), where the punctuation beside a word does not count."""
-    if any(unit.startswith(SPACE) for unit in units):
-        numbers = accumulate(unit.startswith(SPACE) for unit in units)
+    """Count the words of a sentence that are split into several units.
+
+    The units are those of BPE (`lower@@ case`) or of SentencePiece (`\u2581lower case`); of the latter,
+    punctuation beside a word does not count.
+    """
+    if any(unit.startswith(WORD_START) for unit in units):
+        numbers = accumulate(unit.startswith(WORD_START) for unit in units)
         sizes = Counter(n for n, unit in zip(numbers, units, strict=True) if any(map(str.isalnum, unit)))
     else:
         sizes = Counter(accumulate([False, *(not unit.endswith(SEPARATOR) for unit in units[:-1])]))
@@ -180,202 +190,150 @@ def segmented_words(units: Sequence[str]) -> int:
 
 
 def by_segmented(
-    systems: Sequence[System],
+    systems: Sequence[SystemOutput],
     source: Sequence[Sequence[str]],
     reference: Sequence[Sequence[str]],
-    least: int = LEAST,
+    least: int = MIN_SENTENCES,
 ) -> Curves:
     """BLEU and chrF of all sentences with at most 0, 1, 2 ... words of several units: system -> source,
     reference, both -> buckets.
 
-    `source` and `reference` hold the units of each sentence. Buckets of fewer than `least` sentences are left
+    `source` and `reference` have the units of each sentence. Buckets of fewer than `least` sentences are left
     out.
     """
     return by_count(systems, segmented_sides(source, reference), least)
 
 
-def segmented_sides(
-    source: Sequence[Sequence[str]], reference: Sequence[Sequence[str]]
-) -> dict[str, list[int]]:
-    """Words of several units in the source, in the reference, and the larger of the two."""
+def segmented_sides(source: Sequence[Sequence[str]], reference: Sequence[Sequence[str]]) -> Counts:
+    """Count the words of several units, given the units of each source and reference."""
     return by_side(list(map(segmented_words, source)), list(map(segmented_words, reference)))
 
 
-# ---- samples -----------------------------------------------------------------------------------------------
-# Translations to read (Table 6.2): long and short sentences without unknown words, with their reference, as
-# each system translates them.
+# ---- actions -----------------------------------------------------------------------------------------------
 
 
-@dataclass
-class SampleConfig:
-    """Which sentences are shown."""
+def count_hard_words(
+    args: argparse.Namespace, vocabs: tuple[Vocab, Vocab] | None, test: TestSet
+) -> tuple[dict[str, Counts], TrainingCounts | None]:
+    """Count each kind of hard words that --vocabulary and --train define, by side and sentence.
 
-    count: int = number(5, least=1, help="sentences of each kind")
-    long: int = number(30, least=1, help="long: more than N words on both sides")
-    short: int = number(10, least=1, help="short: fewer than N words on both sides")
-    seed: int = number(1, least=0, help="random seed of the choice")
-
-
-@dataclass
-class Sample:
-    """One sentence of the test set, as every system translates it."""
-
-    kind: str  # long | short
-    line: int  # from 1
-    words: int  # of the source
-    source: str
-    reference: str
-    hypotheses: dict[str, str]  # by system
-    chrf: dict[str, float]  # by system, 0 to 100, of this sentence alone
-
-
-def sample_sentences(
-    systems: Sequence[System], vocabs: tuple[Vocab, Vocab] | None, config: SampleConfig
-) -> list[Sample]:
-    """Random sentences of each kind, in the order of the text; the same `config.seed` draws the same ones.
-
-    With vocabularies (source, target), only sentences without an unknown word.
+    Also returns how often the training text has each word of the target; None where neither option says it.
     """
-    test = systems[0].test
-    by = lengths(test)
-    shorter, longer = np.minimum(by["source"], by["reference"]), np.array(by["both"])
-    usable = shorter > 0
+    hard, training = dict[str, Counts](), None
     if vocabs:
-        usable &= np.array(unknown_words(test, *vocabs)["both"]) == 0
-    rng, found = np.random.default_rng(config.seed), []
-    for kind, mask in (("long", shorter > config.long), ("short", longer < config.short)):
-        rows = np.flatnonzero(usable & mask)
-        for row in sorted(rng.permutation(rows)[: config.count].tolist()):
-            alone = np.arange(len(usable)) == row
-            found.append(
-                Sample(
-                    kind=kind,
-                    line=row + 1,
-                    words=by["source"][row],
-                    source=test.sources[row],
-                    reference=test.references[0][row],
-                    hypotheses={system.name: system.hypotheses[row] for system in systems},
-                    chrf={system.name: system.chrf(alone).score for system in systems},
-                )
-            )
-    return found
+        check_vocabularies(args.vocabulary, vocabs, test)
+        hard["unknown"] = unknown_words(test, *vocabs)
+        training = match_case(vocabs[1].counts, test)
+    if args.train:
+        source, target = read_training(args.train, test)
+        hard[rare_name(args.rare)] = rare_words(test, source, target, args.rare)
+        training = target
+    return hard, training
 
 
-def samples_table(found: Sequence[Sample]) -> Table:
-    """For each sample the source, the reference, and each system's translation with its chrF."""
-    columns = {"kind": "", "line": "", "words": "", "of": "", "chrf": ".2f", "text": ""}
-    return Table(columns, (row for sample in found for row in sample_rows(sample)))
+class SubsetsAnalysis:
+    help = "BLEU and chrF without unknown words, of medium length, of both."
 
-
-def sample_rows(sample: Sample) -> Iterator[list[object]]:
-    head = [sample.kind, sample.line, sample.words]
-    yield [*head, "source", None, one_field(sample.source)]
-    yield [*head, "reference", None, one_field(sample.reference)]
-    for name, text in sample.hypotheses.items():
-        yield [*head, name, sample.chrf[name], one_field(text)]
-
-
-# ---- coverage ----------------------------------------------------------------------------------------------
-# Do a text and a list of words have the same form? Counting the words of one in the other means little
-# otherwise.
-
-
-log = logging.getLogger(__name__)
-
-TOO_FEW_WORDS = 20  # running words: too few to judge by
-SUSPICIOUS_SHARE = 0.02  # share of words that are missing
-MOST_MISSING = 0.5  # with a larger share missing and a known reason, the words are refused
-SUBWORD_SHARE = 0.05  # share of entries that are marked as subword units
-
-WordCounts = Mapping[str, int]  # words of a text and how often each occurs
-
-
-def lowercased(words: Iterable[str]) -> set[str]:
-    return {word.lower() for word in words}
-
-
-def word_parts(word: str) -> list[str]:
-    """The word without the punctuation around it."""
-    return re.findall(r"^\W+|\w(?:.*\w)?|\W+$", word) or [word]
-
-
-def missing_share(text: WordCounts, known: Collection[str], split: Callable[[str], list[str]]) -> float:
-    """Running words of a text, each made other ones by `split`, that are not known, in units of words."""
-    return sum(
-        count * sum(part not in known for part in found) / len(found)
-        for word, count in text.items()
-        if (found := split(word))
-    )
-
-
-def mismatch_reasons(
-    text: WordCounts, known: Collection[str], others: Collection[str]
-) -> Iterator[tuple[str, float]]:
-    """What may be wrong, and how many running words would still be missing if it were put right."""
-    found: list[tuple[str, Collection[str], Callable[[str], list[str]]]] = [
-        (
-            "its words are lower-cased and the text is not: lower-case the text",
-            known,
-            lambda word: [word.lower()],
-        ),
-        (
-            "the text is lower-cased and its words are not: give the text as it was",
-            lowercased(known),
-            lambda word: [word],
-        ),
-        ("the text is not tokenized as its words are: give it as nmt-tokenize writes it", known, word_parts),
-        (
-            "the text is neither tokenized nor lower-cased as its words are: see nmt-tokenize --lower",
-            known,
-            lambda word: word_parts(word.lower()),
-        ),
-        ("source and target are exchanged", others, lambda word: [word]),
-    ]
-    for reason, words, split in found:
-        yield reason, missing_share(text, words, split)
-
-
-def likely_mismatch(text: WordCounts, known: Collection[str], others: Collection[str]) -> tuple[float, str]:
-    """The share of running words that are missing, and why: the first reason that explains most of the words
-    that any reason explains, if that is half of them; "" for none."""
-    total, absent = sum(text.values()), missing_share(text, known, lambda word: [word])
-    if absent < SUSPICIOUS_SHARE * total or not absent:
-        return absent / total if total else 0.0, ""
-    found = list(mismatch_reasons(text, known, others))
-    fewest = min(left for _, left in found)
-    if fewest > absent / 2:
-        return absent / total, ""
-    nearly = fewest + (absent - fewest) / 10
-    return absent / total, next(reason for reason, left in found if left <= nearly)
-
-
-def is_subwords(known: Collection[str]) -> bool:
-    """Are these units of BPE (`lower@@`) or SentencePiece (`\u2581case`)?"""
-    marked = sum(word.endswith("@@") or word.startswith("\u2581") for word in known)
-    return marked > SUBWORD_SHARE * len(known)
-
-
-def check_coverage(
-    lines: Iterable[list[str]], known: Collection[str], others: Collection[str], name: str
-) -> None:
-    """Are the words of these lines of the same form as `known`, which `name` names?
-
-    ConfigError for subword units, and for words of which most are missing in the text for a reason that we
-    see; a warning where it is a smaller part, or where we see none. `others`: the words of the other side.
-    """
-    if is_subwords(known):
-        raise ConfigError(
-            f"{name}: holds subword units, but the text has words; make word vocabularies with nmt-vocab, or "
-            "take by-rare or by-segmented"
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser)
+        add_vocabularies(parser, required=False)
+        add_training(parser, required=False)
+        parser.renamed |= {"--shortest": "--min-length", "--longest": "--max-length"}
+        parser.add_argument(
+            "--min-length",
+            type=positive,
+            default=MIN_LENGTH,
+            metavar="N",
+            help="fewest words of both sides in the middle group",
         )
-    text = Counter(word for words in lines for word in words)
-    if text.total() < TOO_FEW_WORDS:
-        return
-    share, reason = likely_mismatch(text, known, others)
-    says = f"{name}: {share:.0%} of the running words of the text are not in it"
-    if reason and share > MOST_MISSING:
-        raise ConfigError(f"{says}; probably {reason}")
-    if reason:
-        log.warning("%s; probably %s", says, reason)
-    elif share > MOST_MISSING:
-        log.warning("%s: are both of one language and form?", says)
+        parser.add_argument(
+            "--max-length",
+            type=positive,
+            default=MAX_LENGTH,
+            metavar="N",
+            help="most words of both sides in the middle group",
+        )
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        if not args.vocabulary and not args.train:
+            raise ConfigError("which words are hard? Give --vocabulary, or --train for systems with subwords")
+        vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
+        systems = load_systems(args)
+        test = systems[0].test
+        masks: dict[str, NDArray[np.bool_]] = {}
+        for kind, counts in count_hard_words(args, vocabs, test)[0].items():
+            masks |= hard_word_subsets(kind, counts, test, args.min_length, args.max_length)
+        scores = score_subsets(systems, masks)
+
+        def draw(paths: Sequence[Path]) -> None:
+            groups = [f"{name}\nn = {mask.sum()}" for name, mask in masks.items()]
+            series = {
+                system.name: [
+                    math.nan if score.bleu is None else score.bleu
+                    for score in scores
+                    if score.system == system.name
+                ]
+                for system in systems
+            }
+            title = args.title or systems[0].bleu().signature
+            plots.bars(groups, series, {}, "BLEU", title, paths)
+
+        return Findings(subsets_table(scores), score_summary(systems), draw)
+
+
+class UnknownWordsAnalysis:
+    help = "BLEU and chrF of the sentences with at most this many unknown words."
+
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser)
+        add_vocabularies(parser, required=True)
+        add_curves(parser, "whose unknown words the figure of several systems counts")
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        vocabs, systems = read_vocabularies(args.vocabulary), load_systems(args)
+        check_vocabularies(args.vocabulary, vocabs, systems[0].test)
+        curves = by_unknown(systems, *vocabs, args.least)
+        x_label = "at most this many unknown words"
+        return curve_findings(args, systems, curves, "unknown", x_label, "the side with more")
+
+
+class RareWordsAnalysis:
+    help = "BLEU and chrF of the sentences with at most this many words unseen or rare in training."
+
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser)
+        add_training(parser, required=True)
+        add_curves(parser, "whose rare words the figure of several systems counts")
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        systems = load_systems(args)
+        counts = read_training(args.train, systems[0].test)
+        curves = by_rare(systems, *counts, args.rare, args.least)
+        x_label = f"at most this many words {rare_name(args.rare)} in training"
+        return curve_findings(args, systems, curves, "rare", x_label, "the side with more")
+
+
+class SegmentedWordsAnalysis:
+    help = "BLEU and chrF of the sentences with at most this many words that a run's subwords split."
+
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser)
+        parser.add_argument(
+            "--run",
+            type=InputPath,
+            required=True,
+            metavar="RUN_DIR",
+            help="the run whose subwords split the words",
+        )
+        parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
+        add_curves(parser, "whose words the figure of several systems counts")
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        systems = load_systems(args)
+        units = read_units(args.run, systems[0].test, args.tokenized)
+        if units is None:
+            raise ConfigError(f"{args.run}: splits no words; see by-unknown and by-rare")
+        curves = by_segmented(systems, *units, args.least)
+        x_label = "at most this many words of several units"
+        return curve_findings(args, systems, curves, "segmented", x_label, "the side with more")

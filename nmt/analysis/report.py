@@ -1,30 +1,55 @@
-"""One page on how systems differ: summary, curves, subsets, a browser of all sentences. It is a single file
-and needs no network."""
+"""One page on how systems differ: summary, curves, subsets, a browser of all sentences. It is a single HTML
+file that needs no network."""
 
+import argparse
 import json
+import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt import __version__
 from nmt.analysis import markup
-from nmt.analysis.buckets import LEAST, WINDOW, lengths
-from nmt.analysis.charts import Chart, HardWords, Learned, all_charts
-from nmt.analysis.differences import NgramConfig, NgramDifference, different_ngrams, sentence_scores
-from nmt.analysis.hard_words import score_subsets, subsets_without
-from nmt.analysis.statistics import SAMPLES, bleu_of, intervals, paired_bootstrap
-from nmt.analysis.systems import System
+from nmt.analysis.buckets import MIN_SENTENCES, WINDOW, lengths
+from nmt.analysis.charts import Chart, HardWordCounts, RunCurves, all_charts
+from nmt.analysis.curves import read_curves
+from nmt.analysis.differences import NgramDifference, NgramDifferenceConfig, different_ngrams, sentence_scores
+from nmt.analysis.hard_words import count_hard_words, hard_word_subsets, score_subsets, segmented_sides
+from nmt.analysis.known_words import add_training, add_vocabularies, read_vocabularies
+from nmt.analysis.statistics import SAMPLES, bleu_scores, bootstrap_intervals, paired_bootstrap
+from nmt.analysis.systems import (
+    SystemOutput,
+    TestSet,
+    add_names,
+    add_references,
+    add_source,
+    check_names,
+    read_systems,
+    unique_names,
+)
+from nmt.analysis.trained_runs import load_run, read_units
+from nmt.cli import options
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.cli.options import Parser
 from nmt.config.settings import number
+from nmt.errors import ConfigError
+from nmt.io import files
+from nmt.runs import directory as run_directory
+from nmt.search.config import BeamConfig
 
+if TYPE_CHECKING:
+    from nmt.runs.checkpoint import SavedRun
+
+log = logging.getLogger(__name__)
 Json = dict[str, object]
-
 NGRAMS = 10  # of each direction
 STYLES = ("vendor/uPlot.min.css", "shared/common.css", "report.css")
 SCRIPTS = (
@@ -34,60 +59,60 @@ SCRIPTS = (
 
 @dataclass
 class ReportConfig:
-    """What the page shows."""
+    """The title of the page, and how its numbers are computed."""
 
     title: str = "Translation report"
     window: int = WINDOW
-    least: int = number(LEAST, least=1, help="leave out points of curves with fewer sentences")
+    least: int = number(MIN_SENTENCES, least=1, help="leave out points of curves with fewer sentences")
     samples: int = number(SAMPLES, least=1, most=100_000, help="samples of the paired bootstrap")
 
 
 @dataclass
 class Lead:
-    """What another report of ours shows before the comparison of systems."""
+    """Sections that come before the comparison of systems, in other reports than that of nmt-analyze."""
 
-    sections: str = ""  # HTML: whoever makes it escapes
+    sections: str = ""  # HTML, in which texts are escaped
     charts: Sequence[Chart] = ()  # of `sections`, numbered from 0
     heading: str = "Summary"  # of the comparison
-    note: str = ""  # on its scores
+    note: str = ""  # on the scores of the comparison
 
 
 @dataclass
 class ReportData:
-    """What the page shows; everything that its script reads."""
+    """The contents of the page, with everything that its script reads."""
 
     title: str
     systems: list[Json]  # name, bleu, chrf, ratio, interval, p
     signatures: list[str]
     sentences: int
-    lowercase: bool = False  # scores do not regard case
+    lowercase: bool = False  # scored without regard to case
     tokenized: bool = False  # blanks separate words
     charts: list[Chart] = field(default_factory=list)
     subsets: list[Json] = field(default_factory=list)
     ngrams: list[NgramDifference] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)  # of hard words
     rows: list[Json] = field(default_factory=list)  # one per sentence
-    about: Sequence[tuple[str, str]] = ()  # under the title: name and content of each line
+    about: Sequence[tuple[str, str]] = ()  # (name, value) of the lines under the title
 
 
-def gather(
-    systems: Sequence[System],
-    hard: HardWords,
+def collect_report(
+    systems: Sequence[SystemOutput],
+    hard: HardWordCounts,
     counts: Mapping[str, int] | None,
-    learned: Learned,
+    curves: RunCurves,
     config: ReportConfig,
 ) -> ReportData:
-    """The data of the page. The first system is the baseline of the significance tests.
+    """Compute the contents of the page. The first system is the baseline of the significance tests.
 
     `hard`: for each kind of words that are hard to translate (unknown, unseen in training, segmented) their
-    number by side and sentence. `counts`: how often the training text has each word of the target; None where
-    nobody knows. `learned`: the learning curves of those systems that are runs, see nmt.analysis.curves.
+    number by side and sentence. `counts`: how often the training text has each word of the target, if known.
+    `curves`: the learning curves of the systems that are runs.
     """
     test = systems[0].test
-    tested, signatures = tested_systems(systems, config.samples)
+    tested, signatures = significance(systems, config.samples)
     masks: dict[str, NDArray[np.bool_]] = {}
     for kind, by_side in hard.items():
-        masks |= subsets_without(kind, by_side, test)
+        masks |= hard_word_subsets(kind, by_side, test)
     return ReportData(
         title=config.title,
         systems=[
@@ -104,27 +129,29 @@ def gather(
         sentences=len(test.sources),
         lowercase=test.lowercase,
         tokenized=test.tokenize == "none",
-        charts=all_charts(systems, hard, counts, learned, config.window, config.least),
+        charts=all_charts(systems, hard, counts, curves, config.window, config.least),
         subsets=[dict(vars(score)) for score in score_subsets(systems, masks)],
-        ngrams=different_ngrams(systems, NgramConfig(count=NGRAMS)) if len(systems) > 1 else [],
+        ngrams=different_ngrams(systems, NgramDifferenceConfig(count=NGRAMS)) if len(systems) > 1 else [],
         kinds=list(hard),
         rows=sentence_rows(systems, hard),
     )
 
 
-def tested_systems(systems: Sequence[System], samples: int) -> tuple[dict[str, Json], list[str]]:
-    """The interval of each system and its p against the first one, and the signatures.
+def significance(systems: Sequence[SystemOutput], samples: int) -> tuple[dict[str, Json], list[str]]:
+    """Compute the interval of each system, its p against the first one, and the signatures.
 
     A system with the same output as the first is left out of the test.
     """
     first = systems[0]
     others = [system for system in systems[1:] if system.hypotheses != first.hypotheses]
     if not others:
-        ((low, high),) = intervals(first.bleu_statistics.rows, lambda sums: bleu_of(sums)[:, None], samples)
+        ((low, high),) = bootstrap_intervals(
+            first.bleu_statistics.rows, lambda sums: bleu_scores(sums)[:, None], samples
+        )
         signatures = [f"BLEU: {first.bleu().signature}", f"chrF2: {first.chrf().signature}"]
         return {first.name: {"interval": (high - low) / 2}}, signatures
     compared = [first, *others]
-    found, signatures = paired_bootstrap(
+    rows, signatures = paired_bootstrap(
         [system.name for system in compared],
         [system.hypotheses for system in compared],
         first.test.references,
@@ -132,11 +159,11 @@ def tested_systems(systems: Sequence[System], samples: int) -> tuple[dict[str, J
         samples,
         first.test.lowercase,
     )
-    return {scores.name: {"interval": scores.interval, "p": scores.p} for scores in found}, signatures
+    return {scores.name: {"interval": scores.interval, "p": scores.p} for scores in rows}, signatures
 
 
-def sentence_rows(systems: Sequence[System], hard: HardWords) -> list[Json]:
-    """For each sentence its texts, its length, its hard words of each kind, and each system's scores."""
+def sentence_rows(systems: Sequence[SystemOutput], hard: HardWordCounts) -> list[Json]:
+    """Collect each sentence's texts, length, number of hard words of each kind, and scores by system."""
     test = systems[0].test
     words = lengths(test)["source"]
     chrf, bleu = (
@@ -158,10 +185,10 @@ def sentence_rows(systems: Sequence[System], hard: HardWords) -> list[Json]:
     ]
 
 
-def html(data: ReportData, lead: Lead | None = None) -> str:
-    """The page, with its data inside as JSON. `lead` comes first."""
+def report_html(data: ReportData, lead: Lead | None = None) -> str:
+    """Render the page, with its data inside as JSON. `lead` comes first."""
     lead = lead or Lead()
-    sections = filled(
+    sections = fill_template(
         "sections.html",
         {
             "lead": lead.sections,
@@ -171,42 +198,44 @@ def html(data: ReportData, lead: Lead | None = None) -> str:
             "systems": markup.systems_table(data.systems),
             "signatures": markup.signature_list(data.signatures),
             "subsets": markup.subsets_table(data.subsets),
-            "charts": markup.figures(data.charts, len(lead.charts)),
+            "charts": markup.figures_html(data.charts, len(lead.charts)),
             "ngrams": markup.ngram_tables(data.ngrams),
             "no-subsets": "" if data.subsets else "hidden",
             "no-ngrams": "" if data.ngrams else "hidden",
         },
     )
-    return filled(
+    return fill_template(
         "report.html",
         {
             "title": escape(data.title),
-            "about": markup.facts([*data.about, ("made with", f"nmt-smt {__version__}")]),
-            "contents": markup.contents(sections),
+            "about": markup.facts_html([*data.about, ("made with", f"nmt-smt {__version__}")]),
+            "contents": markup.contents_html(sections),
             "sections": sections,
-            "license": part("vendor/LICENSE"),
-            "style": "".join(map(part, STYLES)),
-            "library": part("vendor/uPlot.iife.min.js"),
-            "script": "".join(map(part, SCRIPTS)),
-            "data": embedded(page_data(data, [*lead.charts, *data.charts])),
+            "license": read_page_file("vendor/LICENSE"),
+            "style": "".join(map(read_page_file, STYLES)),
+            "library": read_page_file("vendor/uPlot.iife.min.js"),
+            "script": "".join(map(read_page_file, SCRIPTS)),
+            "data": script_json(page_data(data, [*lead.charts, *data.charts])),
         },
     )
 
 
-def day(paths: Iterable[str | Path]) -> str:
-    """The day (UTC) on which the newest of some files was written: a report of the same files has the same
-    date, whenever it is made. Files that are streams are left out."""
+def newest_date(paths: Iterable[str | Path]) -> str:
+    """The date (UTC) on which the newest of some files was written; streams are left out.
+
+    So a report of the same files has the same date, whenever it is made.
+    """
     times = [Path(path).stat().st_mtime for path in paths if Path(path).is_file()]
     return datetime.fromtimestamp(max(times), UTC).date().isoformat() if times else ""
 
 
-def filled(name: str, parts: Mapping[str, str]) -> str:
-    """A template with its marks replaced, in one pass: what is put in may itself contain such a mark."""
-    return re.sub(r"\{\{([a-z-]+)\}\}", lambda mark: parts[mark[1]], part(name))
+def fill_template(name: str, parts: Mapping[str, str]) -> str:
+    """Replace the marks {{name}} of a template in one pass, since a value may contain such a mark itself."""
+    return re.sub(r"\{\{([a-z-]+)\}\}", lambda mark: parts[mark[1]], read_page_file(name))
 
 
-def embedded(data: Json) -> str:
-    """JSON that no text in it can end, as the content of a script element."""
+def script_json(data: Json) -> str:
+    """Encode JSON as the content of a script element, which no text in it can end."""
     return (
         json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         .replace("<", "\\u003c")
@@ -215,13 +244,11 @@ def embedded(data: Json) -> str:
     )
 
 
-def part(name: str) -> str:
-    """A file of the page."""
+def read_page_file(name: str) -> str:
     return (resources.files("nmt.analysis") / "page" / name).read_text(encoding="utf-8")
 
 
 def page_data(data: ReportData, charts: Sequence[Chart]) -> Json:
-    """What the script reads."""
     return {
         "systems": [system["name"] for system in data.systems],
         "lowercase": data.lowercase,
@@ -233,9 +260,128 @@ def page_data(data: ReportData, charts: Sequence[Chart]) -> Json:
 
 
 def chart_data(chart: Chart) -> Json:
-    """A chart; its points are lists: x, y, count, low, high, at."""
+    """Encode a chart; its points become lists: x, y, count, low, high, at."""
     series = [
         {"name": name, "points": [[p.x, p.y, p.count, *(p.interval or (None, None)), p.at] for p in points]}
         for name, points in chart.series.items()
     ]
     return vars(chart) | {"series": series}
+
+
+BLOCK = 200  # sentences translated together
+
+
+# ---- action ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ReportPage:
+    data: ReportData
+
+    def write(self, output: str, name: str) -> None:
+        """Write the page, and log each system's scores."""
+        files.write_text(output, report_html(self.data).rstrip("\n").split("\n"))
+        for row in self.data.systems:
+            log.info("%s: BLEU %.2f, chrF %.2f", row["name"], row["bleu"], row["chrf"])
+        log.info("%s", output)
+
+
+class ReportAnalysis:
+    help = "One HTML page on runs and outputs: summary, curves, subsets, a browser of sentences."
+
+    def add_options(self, parser: Parser) -> None:
+        parser.add_argument(
+            "systems",
+            type=InputPath,
+            nargs="+",
+            metavar="RUN_OR_OUTPUT",
+            help="run directories, which translate the source, or outputs: text or n-best lists",
+        )
+        add_source(parser)
+        add_references(parser)
+        parser.add_argument(
+            "--output",
+            "-o",
+            type=OutputPath,
+            required=True,
+            metavar="FILE",
+            help="the page; it needs no other file and no network",
+        )
+        add_names(parser, "names of the systems")
+        parser.add_argument("--title", default=ReportConfig.title, help="title of the page")
+        parser.add_argument(
+            "--tokenized",
+            action="store_true",
+            help="source and references are tokenized as the runs' text was",
+        )
+        add_setting(parser, BeamConfig, "beam_size", "-b", help="beam size with which the runs translate")
+        add_setting(parser, ReportConfig, "least")
+        add_setting(parser, ReportConfig, "samples")
+        add_vocabularies(parser, required=False)
+        add_training(parser, required=False)
+        options.add_compute(parser)
+
+    def run(self, args: argparse.Namespace) -> ReportPage:
+        check_names(args.names, args.systems, "systems")
+        vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
+        names = args.names or unique_names([path.rstrip("/") for path in args.systems])
+        if len(set(names)) < len(names):
+            raise ConfigError("two systems have one name; give others with --names")
+        paths = dict(zip(names, args.systems, strict=True))
+        runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
+        curves = {name: read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
+        test, outputs = read_outputs(args, {name: path for name, path in paths.items() if name not in runs})
+        hard, counts = count_hard_words(args, vocabs, test)
+        systems, about, newest = list[SystemOutput](), list[tuple[str, str]](), list[str | Path]()
+        for name, path in paths.items():
+            if name in outputs:
+                systems.append(outputs[name])
+                about.append((name, f"the translations in {Path(path).name}"))
+                newest.append(path)
+            else:
+                system, member = translate_test(args, name, path, test)
+                systems.append(system)
+                about.append((name, f"{member.description}, update {member.step:,}; beam {args.beam_size}"))
+                newest.append(run_directory.weights_path(member.directory, member.step))
+        for run in runs.values():  # the first run that splits words; torch is set up by now
+            if units := read_units(str(run), test, args.tokenized):
+                hard["segmented"] = segmented_sides(*units)
+                break
+        log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
+        data = collect_report(systems, hard, counts, curves, parse_settings(ReportConfig, args))
+        about += [*test_facts(args, test), ("date", newest_date(newest))]
+        return ReportPage(replace(data, about=about))
+
+
+def read_outputs(
+    args: argparse.Namespace, outputs: Mapping[str, str]
+) -> tuple[TestSet, dict[str, SystemOutput]]:
+    """Read the test set, and the systems given as outputs: name -> path."""
+    # Without an output, a reference stands in for one, since we need the test set.
+    paths = list(outputs.values()) or args.reference[:1]
+    systems = read_systems(
+        args.source, args.reference, paths, list(outputs) or None, args.bleu_tokenize, args.lowercase
+    )
+    return systems[0].test, {system.name: system for system in systems if outputs}
+
+
+def test_facts(args: argparse.Namespace, test: TestSet) -> Iterator[tuple[str, str]]:
+    """Describe the test set and the training text by the names of their files."""
+    words = sum(map(len, test.source_words))
+    names = f"{Path(args.source).name} to {', '.join(Path(path).name for path in args.reference)}"
+    yield "test set", f"{names}; {len(test.sources):,} sentences, {words:,} source words"
+    yield "training text", " and ".join(Path(path).name for path in args.train or ())
+
+
+def translate_test(
+    args: argparse.Namespace, name: str, path: str, test: TestSet
+) -> "tuple[SystemOutput, SavedRun]":
+    """Translate the source with a run; also returns the run, for its description."""
+    run = load_run(args, path)
+    hypotheses: list[str] = []
+    with options.progress(args, "sentences", len(test.sources), title=name) as progress:
+        for start in range(0, len(test.sources), BLOCK):
+            block = test.sources[start : start + BLOCK]
+            hypotheses += run.translate(block, BeamConfig(args.beam_size), args.tokenized)
+            progress.add(len(block))
+    return SystemOutput(name=name, hypotheses=hypotheses, test=test), run.members[0]

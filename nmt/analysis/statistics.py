@@ -1,8 +1,10 @@
 """Statistics of scores: confidence intervals, paired bootstrap resampling, correlation."""
 
+import argparse
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +12,12 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
+from nmt.analysis import plots
+from nmt.analysis.actions import Findings, ResultTable, add_output, add_title, field_values
 from nmt.analysis.buckets import Bucket
-from nmt.analysis.table import Table, fields_of
+from nmt.analysis.systems import add_hypotheses, add_names, add_references, read_systems
+from nmt.cli.arguments import InputPath, integer
+from nmt.cli.options import Parser
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.files import check_texts
@@ -25,25 +31,26 @@ INTERVAL_SAMPLES = 1000  # resampled test sets
 SEED = 1
 LEVEL = 95  # per cent of the samples lie inside an interval
 DRAWN_AT_ONCE = 1 << 22  # numbers drawn at a time
-
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]  # lower and upper end
 
 
-def bleu_of(sums: NDArray[np.generic], effective_order: bool = False) -> Floats:
-    """sacreBLEU's BLEU, 0 to 100, with its smoothing `exp`, of sums of statistics (..., 10) as BleuStatistics
-    keeps them. `effective_order`: as for single sentences, orders without n-grams do not count."""
+def bleu_scores(sums: NDArray[np.generic], effective_order: bool = False) -> Floats:
+    """Compute sacreBLEU's BLEU with smoothing `exp`, 0 to 100, from sums of statistics: (..., 10) -> (...)
+
+    With `effective_order`, meant for single sentences, orders without n-grams do not count.
+    """
     numbers = np.asarray(sums, np.float64)
     matches, totals, (length, reference) = (
         numbers[..., :4],
         numbers[..., 4:8],
         np.moveaxis(numbers[..., 8:], -1, 0),
     )
-    there = totals > 0
-    halved = np.cumsum((matches == 0) & there, -1)  # each order without matches counts half of the one before
+    present = totals > 0
+    halved = np.cumsum((matches == 0) & present, -1)  # orders without matches so far, each of which halves
     smoothed = np.where(matches > 0, matches, 0.5**halved) / np.maximum(totals, 1)
-    logs = np.where(there, np.log(smoothed), 0.0 if effective_order else -np.inf).sum(-1)
-    orders = np.maximum(there.sum(-1), 1) if effective_order else 4
+    logs = np.where(present, np.log(smoothed), 0.0 if effective_order else -np.inf).sum(-1)
+    orders = np.maximum(present.sum(-1), 1) if effective_order else 4
     brevity = np.exp(np.minimum(0.0, 1 - reference / np.maximum(length, 1)))
     return np.where(matches.any(-1), 100 * brevity * np.exp(logs / orders), 0.0)
 
@@ -55,27 +62,27 @@ def resampled_sums(
     samples: int = INTERVAL_SAMPLES,
     seed: int = SEED,
 ) -> Floats:
-    """Statistics (sentences, K) added up by group (numbers from 0 to `number` - 1) in test sets of as many
-    sentences, drawn with replacement: (samples, number, K).
+    """Draw test sets of the same size with replacement, and sum the statistics of each by group.
 
-    The same seed draws the same sentences for every system.
+    `rows` (sentences, K) has the statistics, `groups` (sentences,) the group of each sentence, from 0 to
+    `number` - 1. Returns (samples, number, K). A seed draws the same sentences for every system.
     """
     size = len(rows)
-    found = np.empty((samples, number, rows.shape[1]))
+    sums = np.empty((samples, number, rows.shape[1]))
     rng, block = np.random.default_rng(seed), max(1, DRAWN_AT_ONCE // max(1, size))
     members = [np.flatnonzero(groups == group) for group in range(number)]
     for start in range(0, samples, block):
         stop = min(samples, start + block)
         drawn = rng.integers(0, size, (stop - start, size))
-        places = (drawn + size * np.arange(stop - start)[:, None]).ravel()
-        times = np.bincount(places, minlength=(stop - start) * size).reshape(-1, size).astype(np.float64)
+        flat = (drawn + size * np.arange(stop - start)[:, None]).ravel()
+        counts = np.bincount(flat, minlength=(stop - start) * size).reshape(-1, size).astype(np.float64)
         for group, inside in enumerate(members):
-            found[start:stop, group] = times[:, inside] @ rows[inside]
-    return found
+            sums[start:stop, group] = counts[:, inside] @ rows[inside]
+    return sums
 
 
-def interval_of(values: Floats) -> list[Interval]:
-    """The middle 95% of the samples (samples, points), for each point."""
+def percentile_intervals(values: Floats) -> list[Interval]:
+    """The middle 95% of the samples for each point: (samples, points) -> points."""
     low, high = np.percentile(values, [50 - LEVEL / 2, 50 + LEVEL / 2], axis=0)
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
@@ -86,30 +93,31 @@ def bucket_intervals(
     buckets: Sequence[Bucket],
     samples: int = INTERVAL_SAMPLES,
 ) -> list[Interval]:
-    """The 95% interval of each bucket's BLEU; `keys` has a number for each sentence."""
+    """The 95% interval of each bucket's BLEU; `keys` has one number per sentence."""
     if not buckets:
         return []
     present, groups = np.unique(np.asarray(keys), return_inverse=True)
     sums = resampled_sums(statistics.rows, groups, len(present), samples).cumsum(1)
-    upto = np.concatenate([np.zeros_like(sums[:, :1]), sums], 1)
+    cumulative = np.concatenate([np.zeros_like(sums[:, :1]), sums], 1)
     first = np.searchsorted(present, [bucket.first for bucket in buckets], "left")
     last = np.searchsorted(present, [bucket.last for bucket in buckets], "right")
-    return interval_of(bleu_of(upto[:, last] - upto[:, first]))
+    return percentile_intervals(bleu_scores(cumulative[:, last] - cumulative[:, first]))
 
 
-def intervals(
+def bootstrap_intervals(
     rows: NDArray[np.int64], score: Callable[[Floats], Floats], samples: int = INTERVAL_SAMPLES
 ) -> list[Interval]:
-    """The 95% interval of each score that `score` makes of sums of statistics: (samples, ...) in, (samples,
-    points) out. `rows` (sentences, ...) has the statistics of each sentence."""
+    """The 95% interval of each value that `score` computes from sums of statistics.
+
+    `rows` (sentences, ...) has the statistics of each sentence; `score`: (samples, ...) -> (samples, points).
+    """
     size = len(rows)
     sums = resampled_sums(rows.reshape(size, -1), np.zeros(size, np.int64), 1, samples)
-    return interval_of(score(sums.reshape(-1, *rows.shape[1:])))
+    return percentile_intervals(score(sums.reshape(-1, *rows.shape[1:])))
 
 
 # ---- significance ------------------------------------------------------------------------------------------
-# Are two systems different? Paired bootstrap resampling (Koehn 2004) by sacreBLEU, which draws the same
-# sentences for all systems.
+# Paired bootstrap resampling (Koehn 2004) by sacreBLEU, which draws the same sentences for all systems.
 
 
 SAMPLES = 1000
@@ -125,7 +133,7 @@ class BootstrapScores:
     interval: float  # half the width of BLEU's 95% confidence interval around `mean`
     p: float | None  # chance of such a difference in BLEU if there were none; None for the baseline
     chrf: float
-    chrf_p: float | None  # the same for chrF
+    chrf_p: float | None  # such a chance for chrF
 
 
 def paired_bootstrap(
@@ -159,7 +167,7 @@ def paired_bootstrap(
     bleu, chrf = (
         [result for result in scores[name] if not isinstance(result, str)] for name in ("BLEU", "chrF2")
     )
-    found = [
+    rows = [
         BootstrapScores(
             name=name,
             bleu=b.score,
@@ -171,16 +179,15 @@ def paired_bootstrap(
         )
         for name, b, c in zip(names, bleu, chrf, strict=True)
     ]
-    return found, [f"{name}: {signatures[name].format()}" for name in ("BLEU", "chrF2")]
+    return rows, [f"{name}: {signatures[name].format()}" for name in ("BLEU", "chrF2")]
 
 
-def bootstrap_table(found: Iterable[BootstrapScores]) -> Table:
+def bootstrap_table(scores: Iterable[BootstrapScores]) -> ResultTable:
     columns = {"system": "", "bleu": ".2f", "mean": ".2f", "interval": ".2f", "p": ".4f"}
-    return Table(columns | {"chrf": ".2f", "chrf_p": ".4f"}, fields_of(found))
+    return ResultTable(columns | {"chrf": ".2f", "chrf_p": ".4f"}, field_values(scores))
 
 
 # ---- correlation -------------------------------------------------------------------------------------------
-# How two scores of the same items correlate (Fig. 4.3).
 
 
 @dataclass
@@ -194,10 +201,7 @@ class Correlation:
 
 
 def read_scores(path: str) -> list[float]:
-    """The first number of each line, as nmt-score writes them.
-
-    DataError for a line that begins with anything else.
-    """
+    """Read the first number of each line, as nmt-score writes them. DataError for a line without one."""
     scores = []
     for number, line in enumerate(files.read_lines(path), 1):
         try:
@@ -208,9 +212,9 @@ def read_scores(path: str) -> list[float]:
 
 
 def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
-    """Pairs with an infinite score or nan are left out; DataError for fewer than two others.
+    """Correlate two scores of the same items; pairs with an infinite score or nan are left out.
 
-    Constant scores have no correlation: nan.
+    The correlation of a constant score is nan. DataError for fewer than two pairs.
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     finite = np.isfinite(a) & np.isfinite(b)
@@ -233,13 +237,101 @@ def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """From 0; equal values share the mean of their ranks."""
+    """Rank values from 0; equal ones share the mean of their ranks."""
     _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     means: NDArray[np.float64] = (ends - counts + ends - 1) / 2
     return means[index]
 
 
-def correlation_table(names: tuple[str, str], found: Correlation) -> Table:
+def correlation_table(names: tuple[str, str], correlation: Correlation) -> ResultTable:
     columns = {"first": "", "second": "", "pairs": "", "pearson": ".6f", "spearman": ".6f"}
-    return Table(columns | {"mean_difference": ".6f"}, [[*names, *values] for values in fields_of([found])])
+    values = [*names, *vars(correlation).values()]
+    return ResultTable(columns | {"mean_difference": ".6f"}, [values])
+
+
+# ---- actions -----------------------------------------------------------------------------------------------
+
+
+class CompareAnalysis:
+    help = "Paired bootstrap: are systems different from a baseline? Intervals and p-values."
+
+    def add_options(self, parser: Parser) -> None:
+        add_references(parser)
+        parser.add_argument(
+            "--baseline",
+            type=InputPath,
+            required=True,
+            metavar="FILE",
+            help="output of the system to compare with: text, or an n-best list",
+        )
+        parser.renamed["-b"] = "--baseline"
+        add_hypotheses(parser, "outputs of the other systems")
+        add_names(parser, "names of the systems, the baseline first; paths unless given")
+        parser.add_argument(
+            "--samples",
+            type=integer(1, 100_000),
+            default=SAMPLES,
+            help="samples drawn from the test set",
+        )
+        add_output(parser)
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        paths = [args.baseline, *args.hypothesis]
+        systems = read_systems(
+            "", args.reference, paths, args.names or paths, args.bleu_tokenize, args.lowercase
+        )
+        names = [system.name for system in systems]
+        rows, signatures = paired_bootstrap(
+            names,
+            [system.hypotheses for system in systems],
+            systems[0].test.references,
+            args.bleu_tokenize,
+            args.samples,
+            args.lowercase,
+        )
+
+        def draw(figures: Sequence[Path]) -> None:
+            labels = [Path(row.name).name + ("" if row.p is None else f"\np = {row.p:.3f}") for row in rows]
+            series, errors = {"BLEU": [row.bleu for row in rows]}, {"BLEU": [row.interval for row in rows]}
+            title = args.title or f"against {Path(names[0]).name}"
+            plots.bars(labels, series, errors, "BLEU, 95% interval", title, figures)
+
+        return Findings(bootstrap_table(rows), signatures, draw)
+
+
+class ScoresAnalysis:
+    help = "How two scores of the same lines correlate, with a scatter plot."
+
+    def add_options(self, parser: Parser) -> None:
+        parser.add_argument(
+            "--first",
+            type=InputPath,
+            required=True,
+            metavar="FILE",
+            help="one number a line, as nmt-score writes them",
+        )
+        parser.add_argument(
+            "--second", type=InputPath, required=True, metavar="FILE", help="another score of the same lines"
+        )
+        parser.add_argument(
+            "--names", nargs=2, default=None, metavar="NAME", help="names of both; file names unless given"
+        )
+        add_output(parser)
+        add_title(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        first, second = read_scores(args.first), read_scores(args.second)
+        if len(first) != len(second):
+            raise files.unequal([args.first, args.second], [len(first), len(second)])
+        if not first:
+            raise DataError(f"{args.first}: empty file, expected one number a line")
+        x_name, y_name = args.names or (Path(args.first).name, Path(args.second).name)
+        result = correlate(first, second)
+        title = args.title or f"r = {result.pearson:.3f}"
+        return Findings(
+            table=correlation_table((x_name, y_name), result),
+            summary=[f"Pearson {result.pearson:.4f}, Spearman {result.spearman:.4f}, {result.pairs:,} pairs"],
+            draw=lambda paths: plots.scatter(paths, first, second, x_name, y_name, title),
+        )

@@ -1,6 +1,6 @@
-"""The output of any translation system, plain text or n-best list, with its statistics sentence by
-sentence."""
+"""The output of any translation system, text or n-best list, with its statistics sentence by sentence."""
 
+import argparse
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.analysis.actions import add_output
+from nmt.cli.arguments import InputPath
+from nmt.cli.options import Parser
 from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
 from nmt.io import files
@@ -30,22 +33,22 @@ class TestSet:
 
     @cached_property
     def split(self) -> Callable[[str], list[str]]:
-        """A function from a line to its words as BLEU counts them."""
+        """A function that splits a line into the words that BLEU counts."""
         return bleu_splitter(self.tokenize, self.lowercase)
 
     @cached_property
     def source_words(self) -> list[list[str]]:
-        """The words of the source lines, as BLEU would count them."""
+        """The source lines, split like the references."""
         return list(map(self.split, self.sources))
 
     @cached_property
     def reference_words(self) -> list[list[list[str]]]:
-        """For each reference translation the words of its lines, as BLEU counts them."""
+        """For each reference translation its lines, split into words."""
         return [list(map(self.split, reference)) for reference in self.references]
 
 
 @dataclass
-class System:
+class SystemOutput:
     """The output of one system: a translation of each source line of a test set."""
 
     name: str
@@ -65,7 +68,7 @@ class System:
 
     @cached_property
     def words(self) -> list[list[str]]:
-        """The words of each translation as BLEU counts them."""
+        """Each translation, split into the words that BLEU counts."""
         return list(map(self.test.split, self.hypotheses))
 
     def bleu(self, mask: NDArray[np.bool_] | None = None) -> BleuScore:
@@ -88,52 +91,52 @@ def read_systems(
     names: Sequence[str] | None = None,
     tokenize: str = "13a",
     lowercase: bool = False,
-) -> list[System]:
+) -> list[SystemOutput]:
     """Read a test set and the outputs of systems, text or n-best lists, from files.
 
-    With an empty `source` the first reference stands for it. `names` are the files' own unless given;
-    `tokenize` is sacreBLEU's tokenizer; `lowercase` scores without regard to case. DataError names a file
-    that is empty or of another length; ConfigError for an unknown tokenizer comes before anything is read;
-    TypeError for a str instead of a list.
+    An empty `source` is replaced by the first reference. `names` default to those of the files; `tokenize` is
+    sacreBLEU's tokenizer; `lowercase` scores without regard to case. ConfigError for an unknown tokenizer or
+    a wrong number of names, before anything is read; DataError names a file that is empty or of another
+    length; TypeError for a str instead of a list.
     """
-    for given, what in ((references, "references"), (hypotheses, "hypotheses"), (names, "names")):
-        check_lines(given, what)
+    for lines, what in ((references, "references"), (hypotheses, "hypotheses"), (names, "names")):
+        check_lines(lines, what)
     check_tokenizer(tokenize)
+    check_names(names, hypotheses, "systems")
     paths = [source, *references] if source else list(references)
-    lines = list(files.parallel(*paths))
-    if not lines:
+    rows = list(files.parallel(*paths))
+    if not rows:
         raise DataError(f"{files.name_of(paths[0])}: empty file, expected one sentence a line")
-    sources, *others = map(list, zip(*lines, strict=True))
+    sources, *others = map(list, zip(*rows, strict=True))
     test = TestSet(
         sources=sources,
         references=others if source else [sources, *others],
         tokenize=tokenize,
         lowercase=lowercase,
     )
-    if names and len(names) != len(hypotheses):
-        raise ConfigError(
-            f"--names: {len(names)} names for {len(hypotheses)} systems; give one for each --hypothesis"
-        )
     return [
-        System(name=name, hypotheses=read_hypotheses(path, len(sources), paths[0]), test=test)
+        SystemOutput(name=name, hypotheses=read_hypotheses(path, len(sources), paths[0]), test=test)
         for name, path in zip(names or unique_names(hypotheses), hypotheses, strict=True)
     ]
 
 
 def read_hypotheses(path: str, count: int, source: str) -> list[str]:
-    """The lines of a text file, or the first entry of each sentence of an n-best list."""
+    """Read the lines of a text file, or the first entry of each sentence of an n-best list.
+
+    DataError unless there are `count` of them, the number of lines of the file `source`.
+    """
     lines = list(files.read_lines(path))
     if lines and re.match(r"\d+ \|\|\| ", lines[0]):
         best: dict[int, str] = {}
         for number, line in enumerate(lines, 1):
-            found = nbest.parse(line, f"{path}:{number}")
-            best.setdefault(found.sentence, " ".join(found.words))
+            entry = nbest.parse(line, f"{path}:{number}")
+            best.setdefault(entry.sentence, " ".join(entry.words))
         missing = [number for number in range(count) if number not in best]
         if missing or len(best) != count:
-            what = f"sentence {missing[0]} is missing" if missing else f"sentence {max(best)}"
+            problem = f"sentence {missing[0]} is missing" if missing else f"sentence {max(best)}"
             raise DataError(
-                f"{path}: {what}, but {source} has {count} lines; an n-best list needs every sentence once, "
-                "numbered from 0"
+                f"{path}: {problem}, but {source} has {count} lines; an n-best list needs every sentence "
+                "once, numbered from 0"
             )
         return [best[number] for number in range(count)]
     if len(lines) != count:
@@ -142,6 +145,82 @@ def read_hypotheses(path: str, count: int, source: str) -> list[str]:
 
 
 def unique_names(paths: Sequence[str]) -> list[str]:
-    """The file names without their folders if all differ, else the whole paths."""
+    """Shorten paths to file names if these differ."""
     short = [Path(path).name for path in paths]
     return short if len(set(short)) == len(short) else list(paths)
+
+
+# ---- options -----------------------------------------------------------------------------------------------
+
+
+def add_systems(parser: Parser, source: bool = True) -> None:
+    """Add the options that `load_systems` reads, and --output. `source`: the source text is needed, too."""
+    if source:
+        add_source(parser)
+    add_references(parser)
+    add_hypotheses(parser, "output of one or more systems: text, or an n-best list")
+    add_names(parser, "names of the systems; file names unless given")
+    add_output(parser)
+
+
+def add_source(parser: Parser) -> None:
+    parser.add_argument("--source", "-s", type=InputPath, required=True, metavar="FILE", help="source text")
+
+
+def add_references(parser: Parser) -> None:
+    """Add --reference, and how words are compared with it: --bleu-tokenize and --lowercase."""
+    parser.add_argument(
+        "--reference",
+        "-r",
+        type=InputPath,
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        help="one or more reference translations",
+    )
+    parser.add_argument(
+        "--bleu-tokenize", default="13a", metavar="NAME", help="sacreBLEU tokenizer; none for tokenized text"
+    )
+    parser.add_argument(
+        "--lowercase", "-lc", action="store_true", help="score without regard to case (case:lc in signatures)"
+    )
+
+
+def add_hypotheses(parser: Parser, help: str) -> None:
+    parser.add_argument("--hypothesis", type=InputPath, required=True, nargs="+", metavar="FILE", help=help)
+    parser.renamed["-t"] = "--hypothesis"
+
+
+def add_names(parser: Parser, help: str) -> None:
+    parser.add_argument("--names", nargs="+", default=None, metavar="NAME", help=help)
+
+
+def load_systems(args: argparse.Namespace, least: int = 1) -> list[SystemOutput]:
+    """Read the systems that the options of `add_systems` name. ConfigError for fewer than `least`."""
+    systems = read_systems(
+        getattr(args, "source", ""),
+        args.reference,
+        args.hypothesis,
+        args.names,
+        args.bleu_tokenize,
+        args.lowercase,
+    )
+    if len(systems) < least:
+        raise ConfigError(f"--hypothesis: {len(systems)} system; expected {least} to compare")
+    return systems
+
+
+def check_names(names: Sequence[str] | None, values: Sequence[str], what: str) -> None:
+    """ConfigError unless --names has as many entries as `values`, which messages call `what`."""
+    if names and len(names) != len(values):
+        raise ConfigError(f"--names: {len(names)} names for {len(values)} {what}; give one for each")
+
+
+def score_summary(systems: Sequence[SystemOutput]) -> list[str]:
+    """BLEU and chrF of each system with their signatures, one line each."""
+    single = len(systems) == 1
+    return [
+        f"{'' if single else system.name + ': '}{score}"
+        for system in systems
+        for score in (system.bleu(), system.chrf())
+    ]

@@ -1,62 +1,55 @@
-"""nmt-analyze: reports on the output of any translation system, and on what a trained model has learned."""
+"""nmt-analyze: analyses of the output of any translation system, and of trained models."""
 
 import sys
 from collections.abc import Sequence
 
+from nmt.analysis.actions import Analysis
+from nmt.analysis.alignment_error import AlignmentErrorAnalysis
+from nmt.analysis.attention import AttentionAnalysis
+from nmt.analysis.buckets import LengthAnalysis
+from nmt.analysis.curves import CurvesAnalysis
+from nmt.analysis.differences import DifferencesAnalysis, FrequencyAnalysis, NgramsAnalysis
+from nmt.analysis.embeddings import NeighborsAnalysis, PhraseMapAnalysis, VectorsAnalysis, WordMapAnalysis
+from nmt.analysis.grconv_parse import ParseAnalysis
+from nmt.analysis.hard_words import (
+    RareWordsAnalysis,
+    SegmentedWordsAnalysis,
+    SubsetsAnalysis,
+    UnknownWordsAnalysis,
+)
+from nmt.analysis.ngram_counts import NgramCountsAnalysis
+from nmt.analysis.phrases import PhrasesAnalysis
+from nmt.analysis.report import ReportAnalysis
+from nmt.analysis.samples import SamplesAnalysis
+from nmt.analysis.statistics import CompareAnalysis, ScoresAnalysis
 from nmt.cli import options
-from nmt.cli.analyses.base import Analysis
-from nmt.cli.analyses.outputs import (
-    ByFrequency,
-    ByLength,
-    ByRare,
-    BySegmented,
-    ByUnknown,
-    Compare,
-    Differences,
-    Ngrams,
-    Samples,
-    Scores,
-    Subsets,
-)
-from nmt.cli.analyses.report import Report
-from nmt.cli.analyses.runs import (
-    Attention,
-    Curves,
-    Neighbors,
-    Parse,
-    PhraseMap,
-    Phrases,
-    Vectors,
-    Words,
-)
-from nmt.cli.analyses.texts import AlignmentError, NgramCounts
 from nmt.plugins import Registry
 
 ANALYSES: Registry[type[Analysis]] = Registry(
     "analysis",
     {
-        "by-length": ByLength,
-        "by-unknown": ByUnknown,
-        "by-rare": ByRare,
-        "by-segmented": BySegmented,
-        "subsets": Subsets,
-        "by-frequency": ByFrequency,
-        "compare": Compare,
-        "differences": Differences,
-        "ngrams": Ngrams,
-        "ngram-counts": NgramCounts,
-        "alignment-error": AlignmentError,
-        "samples": Samples,
-        "scores": Scores,
-        "phrases": Phrases,
-        "words": Words,
-        "neighbors": Neighbors,
-        "vectors": Vectors,
-        "phrase-map": PhraseMap,
-        "parse": Parse,
-        "attention": Attention,
-        "curves": Curves,
-        "report": Report,
+        "by-length": LengthAnalysis,
+        "by-unknown": UnknownWordsAnalysis,
+        "by-rare": RareWordsAnalysis,
+        "by-segmented": SegmentedWordsAnalysis,
+        "subsets": SubsetsAnalysis,
+        "by-frequency": FrequencyAnalysis,
+        "compare": CompareAnalysis,
+        "differences": DifferencesAnalysis,
+        "ngrams": NgramsAnalysis,
+        "ngram-counts": NgramCountsAnalysis,
+        "alignment-error": AlignmentErrorAnalysis,
+        "samples": SamplesAnalysis,
+        "scores": ScoresAnalysis,
+        "phrases": PhrasesAnalysis,
+        "words": WordMapAnalysis,
+        "neighbors": NeighborsAnalysis,
+        "vectors": VectorsAnalysis,
+        "phrase-map": PhraseMapAnalysis,
+        "parse": ParseAnalysis,
+        "attention": AttentionAnalysis,
+        "curves": CurvesAnalysis,
+        "report": ReportAnalysis,
     },
 )
 
@@ -67,7 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> options.Parser:
-    """The options."""
     parser = options.Parser(
         "nmt-analyze",
         "Reports on the output of any translation system and on trained runs: TSV, figures, BLEU and chrF "
@@ -84,7 +76,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, run the analysis, write what it found."""
+    """Parse the options, run the analysis, write its result."""
     args = parser().parse_args(argv)
     options.start_log("nmt-analyze", args)
     ANALYSES[args.kind]().run(args).write(args.output, args.kind)

@@ -363,7 +363,7 @@ def parse(run: Run, units: list[str]) -> Parse | None:
     gates = member.model.merge_gates([member.source_words.encode(units)])
     if gates is None:
         return None
-    nodes = grconv_parse.nodes(gates[0].cpu().numpy())
+    nodes = grconv_parse.parse_nodes(gates[0].cpu().numpy())
     return Parse(
         units,
         [ParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes],

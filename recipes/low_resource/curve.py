@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nmt.analysis import plots
+from nmt.analysis.actions import ResultTable
 from nmt.analysis.statistics import paired_bootstrap
-from nmt.analysis.table import Table
 from nmt.io import files
 from nmt.metrics import corpus_bleu
 
@@ -53,7 +53,7 @@ def main(out: Path, reference: str, name: str) -> None:
         "p": "",
     }
     table = [
-        *Table(columns, rows).lines(),
+        *ResultTable(columns, rows).lines(),
         f"# BLEU on {reference}, mean of the seeds; p: hybrid against the better part, seed by seed",
         f"# {signature}",
     ]
@@ -96,12 +96,12 @@ def draw(scores: Scores, name: str, out: Path) -> None:
     axes.set_xscale("log")
     axes.set_xticks(sorted(scores), [f"{size:,}" for size in sorted(scores)])
     axes.minorticks_off()
-    axes.set_xlabel(f"sentence pairs ({plots.plain_text(name)})")
+    axes.set_xlabel(f"sentence pairs ({plots.label_text(name)})")
     axes.set_ylabel("BLEU on test (bars: all seeds)")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
-    plots.plain(axes)
-    plots.finish(figure, [out / "curve.png", out / "curve.svg"])
+    plots.remove_frame(axes)
+    plots.save_figure(figure, [out / "curve.png", out / "curve.svg"])
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from nmt.analysis import markup, report
 from nmt.analysis.buckets import WINDOW
-from nmt.analysis.charts import Chart, Point, length_charts
+from nmt.analysis.charts import Chart, ChartPoint, length_charts
 from nmt.analysis.curves import LearningCurve, read_curves
 from nmt.analysis.markup import Column, Row
-from nmt.analysis.report import Lead, ReportConfig, ReportData, day
+from nmt.analysis.report import Lead, ReportConfig, ReportData, newest_date
 from nmt.analysis.statistics import SAMPLES
-from nmt.analysis.systems import System, TestSet
+from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.io import files
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
@@ -144,7 +144,7 @@ def html(facts: Facts, samples: int = SAMPLES) -> str:
     if facts.test:
         found = systems_of(facts.test)
         lengths = list(length_charts(found, WINDOW, config.least))
-        test = scores_section(report.gather(found, {}, None, {}, config), lengths)
+        test = scores_section(report.collect_report(found, {}, None, {}, config), lengths)
     learned = list(learning_charts(facts.networks))
     sections = [
         section("system", "The system", "", system_section(facts)),
@@ -161,8 +161,8 @@ def html(facts: Facts, samples: int = SAMPLES) -> str:
         heading="Development set",
         note=DEV_NOTE,
     )
-    data = report.gather(systems_of(facts.dev), {}, None, {}, config)
-    return report.html(replace(data, about=list(about_list(facts))), lead)
+    data = report.collect_report(systems_of(facts.dev), {}, None, {}, config)
+    return report.report_html(replace(data, about=list(about_list(facts))), lead)
 
 
 def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -181,11 +181,11 @@ def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
     yield from facts.about.items()
 
 
-def systems_of(texts: ReportTexts) -> list[System]:
+def systems_of(texts: ReportTexts) -> list[SystemOutput]:
     """The outputs, as nmt.analysis reads them."""
     references = [list(lines) for lines in texts.references]
     test = TestSet(list(texts.sources), references, texts.tokenize, texts.lowercase)
-    return [System(name, list(lines), test) for name, lines in texts.outputs.items()]
+    return [SystemOutput(name, list(lines), test) for name, lines in texts.outputs.items()]
 
 
 def section(name: str, title: str, note: str, content: str) -> str:
@@ -199,7 +199,7 @@ def section(name: str, title: str, note: str, content: str) -> str:
 def table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
     """A table without the columns that are empty."""
     used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
-    return markup.table(name, caption, used, rows)
+    return markup.table_html(name, caption, used, rows)
 
 
 def listed(lines: Sequence[str]) -> str:
@@ -258,9 +258,8 @@ def found_again(ablation: Ablation) -> str:
 def scores_section(data: ReportData, charts: Sequence[Chart]) -> str:
     """The scores of the test set, and its charts, which are the first of the page."""
     shown = markup.systems_table(data.systems, "test", "Scores of the systems on the test set")
-    return (
-        f'{shown}{markup.signature_list(data.signatures)}<div class="charts">{markup.figures(charts)}</div>'
-    )
+    figures = f'<div class="charts">{markup.figures_html(charts)}</div>'
+    return f"{shown}{markup.signature_list(data.signatures)}{figures}"
 
 
 def sizes_section(found: Mapping[str, int]) -> str:
@@ -306,14 +305,14 @@ def networks_section(found: Sequence[Network], learned: Sequence[Chart], first: 
         Column("what it is", "what"),
     ]
     shown = table("networks", "Networks", columns, [vars(one) for one in found])
-    return f'{shown}<div class="charts">{markup.figures(learned, first)}</div>'
+    return f'{shown}<div class="charts">{markup.figures_html(learned, first)}</div>'
 
 
 def learning_charts(found: Sequence[Network]) -> Iterator[Chart]:
     """The curves on dev of each network: costs of different kinds of networks have no common axis."""
     for one in found:
         for kind in CURVES:
-            points = [Point(x, y) for x, y in one.curves.get(kind, ()) if isfinite(y)]
+            points = [ChartPoint(x, y) for x, y in one.curves.get(kind, ()) if isfinite(y)]
             if points:
                 yield Chart(title=f"{one.name}: {kind}", x="updates", y=kind, series={one.name: points})
 
@@ -408,7 +407,7 @@ def about_build(build: Build) -> dict[str, str]:
     return {
         "languages": f"{source.language} to {target.language}",
         "search": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in search.items()) + beam,
-        "date": day([build.work / evaluation.FILE]),
+        "date": newest_date([build.work / evaluation.FILE]),
     }
 
 

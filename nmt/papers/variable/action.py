@@ -2,8 +2,8 @@
 
 import argparse
 
+from nmt.analysis.actions import Findings, add_output
 from nmt.cli import options
-from nmt.cli.analyses.base import Findings, add_output
 from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.cli.options import Parser, add_model
 from nmt.io import files

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import mean
 from xml.sax.saxutils import escape
 
+from nmt.analysis.actions import ResultTable, field_values
 from nmt.analysis.plots import printable
-from nmt.analysis.table import Table, fields_of
 from nmt.config.settings import number
 
 WIDE = 80  # units in a row of the picture, at most
@@ -37,11 +37,11 @@ class ComputationStep:
     equivalent: float  # units of an Elman layer that does as much
 
 
-def table(found: Sequence[ComputationStep]) -> Table:
+def table(found: Sequence[ComputationStep]) -> ResultTable:
     """A row for each unit and layer."""
     columns = {"line": "", "position": "", "unit": "", "layer": "", "m": ".4f", "dimensions": "",
                "equivalent": ".1f"}  # fmt: skip
-    return Table(columns, fields_of(found))
+    return ResultTable(columns, field_values(found))
 
 
 def equivalent(found: Sequence[ComputationStep]) -> float:

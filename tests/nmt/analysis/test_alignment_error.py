@@ -11,7 +11,7 @@ from nmt.formats.pharaoh import GoldLinks, parse, parse_gold
 def test_by_hand() -> None:
     """The example of a gold set with sure and possible links: |A| 3, |S| 2, |A ∩ S| 1, |A ∩ P| 2."""
     found = score_alignment([parse_gold("0-0 1-1 1?2", "")], [parse("0-0 1-2 2-2", "")])
-    assert found == AlignmentScores(links=3, sure=2, found=1, allowed=2)
+    assert found == AlignmentScores(links=3, sure=2, sure_matches=1, possible_matches=2)
     assert (found.precision, found.recall) == (2 / 3, 1 / 2)
     assert found.error_rate == pytest.approx(1 - 3 / 5)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.analysis.curves import read_column, read_curves, table
+from nmt.analysis.curves import curves_table, read_column, read_curves
 from nmt.errors import DataError
 
 
@@ -13,7 +13,7 @@ def test_values_by_update_without_those_that_were_not_measured(tmp_path: Path) -
     (tmp_path / "dev.tsv").write_text("step\tepoch\tcost\tbleu\n20\t1\t3\tnan\n")
     found = read_curves(tmp_path)
     assert found == {"train cost": [(10, 2.5), (20, 2)], "dev cost": [(20, 3)], "dev BLEU": []}
-    assert list(table({"run": found}).lines())[1:] == [
+    assert list(curves_table({"run": found}).lines())[1:] == [
         "run\ttrain cost\t10\t2.500000",
         "run\ttrain cost\t20\t2.000000",
         "run\tdev cost\t20\t3.000000",

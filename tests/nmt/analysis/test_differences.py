@@ -5,7 +5,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from nmt.analysis.differences import (
     DifferenceConfig,
-    NgramConfig,
+    NgramDifferenceConfig,
     by_frequency,
     difference_histogram,
     differences_table,
@@ -20,15 +20,15 @@ from nmt.analysis.differences import (
     sentence_scores,
     word_statistics,
 )
-from nmt.analysis.systems import System, TestSet
+from nmt.analysis.systems import SystemOutput, TestSet
 
 # ---- test differences --------------------------------------------------------------------------------------
 
 
 REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
 TEST = TestSet(["1", "2", "3", "4"], [REFERENCES])
-FIRST = System("first", ["a b c d e", "f g x", "y", "p q r s t"], TEST)
-SECOND = System("second", ["x", "f g h i x", "k l m n o", "p q r s t"], TEST)
+FIRST = SystemOutput("first", ["a b c d e", "f g x", "y", "p q r s t"], TEST)
+SECOND = SystemOutput("second", ["x", "f g h i x", "k l m n o", "p q r s t"], TEST)
 
 
 def test_the_largest_of_each_direction_come_first() -> None:
@@ -64,8 +64,8 @@ def test_the_histogram_has_every_sentence_and_a_group_of_equal_ones() -> None:
 
 
 NGRAM_TEST = TestSet(["1", "2", "3"], [["a b c", "a b d", "e"]], tokenize="none")
-NGRAM_FIRST = System("first", ["a b c", "a b x", "x"], NGRAM_TEST)
-NGRAM_SECOND = System("second", ["b a c", "x", "e e"], NGRAM_TEST)
+NGRAM_FIRST = SystemOutput("first", ["a b c", "a b x", "x"], NGRAM_TEST)
+NGRAM_SECOND = SystemOutput("second", ["b a c", "x", "e e"], NGRAM_TEST)
 
 
 def test_ngrams_by_hand() -> None:
@@ -73,7 +73,7 @@ def test_ngrams_by_hand() -> None:
     out: not a (2 against 1), but b (2 against 1) is no part of an n-gram with these counts."""
     found = [
         (row.better, row.ngram, row.reference, row.matches, row.others)
-        for row in different_ngrams([NGRAM_FIRST, NGRAM_SECOND], NgramConfig())
+        for row in different_ngrams([NGRAM_FIRST, NGRAM_SECOND], NgramDifferenceConfig())
     ]
     assert found == [
         ("first", "a b", 2, 2, 0),
@@ -85,17 +85,19 @@ def test_ngrams_by_hand() -> None:
 
 
 def test_both_directions_of_all_pairs_with_the_first() -> None:
-    third = System("third", NGRAM_SECOND.hypotheses, NGRAM_TEST)
-    rows = different_ngrams([NGRAM_FIRST, NGRAM_SECOND, third], NgramConfig(count=1))
+    third = SystemOutput("third", NGRAM_SECOND.hypotheses, NGRAM_TEST)
+    rows = different_ngrams([NGRAM_FIRST, NGRAM_SECOND, third], NgramDifferenceConfig(count=1))
     pairs = [(row.better, row.worse) for row in rows]
     assert pairs == [("first", "second"), ("second", "first"), ("first", "third"), ("third", "first")]
-    assert different_ngrams([NGRAM_FIRST, NGRAM_FIRST], NgramConfig()) == []
+    assert different_ngrams([NGRAM_FIRST, NGRAM_FIRST], NgramDifferenceConfig()) == []
     assert list(ngrams_table(rows).lines())[1] == "first\tsecond\ta b\t2\t2\t2\t0\t0.7500"
 
 
 def test_of_several_references_the_largest_count_holds() -> None:
     test = TestSet(["1"], [["a a"], ["a b"]], tokenize="none")
-    (row, *_) = different_ngrams([System("x", ["a a a"], test), System("y", ["c"], test)], NgramConfig(1))
+    (row, *_) = different_ngrams(
+        [SystemOutput("x", ["a a a"], test), SystemOutput("y", ["c"], test)], NgramDifferenceConfig(1)
+    )
     assert (row.ngram, row.reference, row.matches) == ("a", 2, 2)
 
 
@@ -114,7 +116,7 @@ COUNTS = {"a": 50, "b": 3, "c": 4, "d": 4}
 
 def test_frequency_by_hand() -> None:
     """The reference has b and c (seen 2 to 4 times), the translation b, d and d of that group; b is right."""
-    system = System("it", ["a b d d", "b a a"], FREQUENCY_TEST)
+    system = SystemOutput("it", ["a b d d", "b a a"], FREQUENCY_TEST)
     rows = {row.first: row for row in by_frequency([system], COUNTS)}
     assert list(rows) == [0, 2, 10]
     group = rows[2]
@@ -126,13 +128,13 @@ def test_frequency_by_hand() -> None:
 
 
 def test_a_reference_agrees_with_itself() -> None:
-    system = System("it", FREQUENCY_TEST.references[0], FREQUENCY_TEST)
+    system = SystemOutput("it", FREQUENCY_TEST.references[0], FREQUENCY_TEST)
     assert {row.f1 for row in by_frequency([system], COUNTS)} == {100}
     assert word_statistics(system, COUNTS).sum((0, 1)).tolist() == [6, 6, 6]
 
 
 def test_without_training_text_the_reference_is_counted() -> None:
-    system = System("it", ["a a z z", "b"], FREQUENCY_TEST)
+    system = SystemOutput("it", ["a a z z", "b"], FREQUENCY_TEST)
     rows = by_frequency([system], reference_counts(FREQUENCY_TEST))
     assert [(row.first, row.reference) for row in rows] == [(1, 3), (2, 3)]  # z stands in no reference
 

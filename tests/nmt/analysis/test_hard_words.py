@@ -6,18 +6,10 @@ from pathlib import Path
 import pytest
 
 from nmt.analysis.hard_words import (
-    Sample,
-    SampleConfig,
     by_rare,
     by_segmented,
     by_unknown,
-    check_coverage,
-    is_subwords,
-    likely_mismatch,
     rare_words,
-    read_counts,
-    sample_sentences,
-    samples_table,
     score_subsets,
     segmented_sides,
     segmented_words,
@@ -25,7 +17,9 @@ from nmt.analysis.hard_words import (
     subsets_table,
     unknown_words,
 )
-from nmt.analysis.systems import System, TestSet
+from nmt.analysis.known_words import check_coverage, is_subwords, likely_mismatch, read_counts
+from nmt.analysis.samples import SampleConfig, SampleSentence, sample_sentences, samples_table
+from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.errors import ConfigError
 from nmt.text.vocab import Vocab
 
@@ -44,7 +38,7 @@ def test_unknown_words_are_counted_on_each_side() -> None:
 
 def test_curves_are_cumulative() -> None:
     """Each point holds all sentences of the point before; the last one is the whole test set."""
-    system = System("it", TEST.references[0], TEST)
+    system = SystemOutput("it", TEST.references[0], TEST)
     curve = by_unknown([system], *VOCABS, least=1)["it"]["source"]
     assert [(bucket.key, bucket.sentences) for bucket in curve] == [(0, 2), (1, 3), (2, 3), (3, 4)]
     assert curve[-1].chrf == system.chrf().score
@@ -63,7 +57,7 @@ def test_subsets_are_masks_and_the_last_is_both_conditions() -> None:
 
 def test_a_subset_without_sentences_has_no_scores() -> None:
     masks = subsets(TEST, *VOCABS, min_length=90, max_length=99)
-    scores = score_subsets([System("it", TEST.references[0], TEST)], masks)
+    scores = score_subsets([SystemOutput("it", TEST.references[0], TEST)], masks)
     assert [row.sentences for row in scores] == [4, 2, 0, 0]
     assert list(subsets_table(scores).lines())[3] == "90-99 words\tit\t0\t\t\t"
 
@@ -89,7 +83,7 @@ def test_rare_words_are_counted_on_each_side() -> None:
 
 def test_unseen_words_are_the_unknown_ones_of_a_vocabulary_of_all_words() -> None:
     test = TestSet(RARE_TEST.sources, RARE_TEST.references, tokenize="none")
-    system = System("it", test.references[0], test)
+    system = SystemOutput("it", test.references[0], test)
     counts = {"a": 3}, {"b": 3, "b.": 1}
     vocabs = Vocab(counts[0], 9), Vocab(counts[1], 9)
     assert by_rare([system], *counts, least=1) == by_unknown([system], *vocabs, least=1)
@@ -121,7 +115,9 @@ def test_curves_of_segmented_words_are_cumulative() -> None:
     source, reference = [["a@@", "b"], ["c"], []], [["x"], ["y"], ["z@@", "z@@", "z"]]
     assert segmented_sides(source, reference)["both"] == [1, 0, 1]
     test = TestSet(["ab", "c", ""], [["x", "y", "zzz"]])
-    curve = by_segmented([System("it", ["x", "y", "zzz"], test)], source, reference, least=1)["it"]["source"]
+    curve = by_segmented([SystemOutput("it", ["x", "y", "zzz"], test)], source, reference, least=1)["it"][
+        "source"
+    ]
     assert [(bucket.key, bucket.sentences) for bucket in curve] == [(0, 2), (1, 3)]
 
 
@@ -129,7 +125,9 @@ def test_curves_of_segmented_words_are_cumulative() -> None:
 # Sentences chosen to be read.
 
 
-def choose(system: System, config: SampleConfig, vocabs: tuple[Vocab, Vocab] | None = None) -> list[Sample]:
+def choose(
+    system: SystemOutput, config: SampleConfig, vocabs: tuple[Vocab, Vocab] | None = None
+) -> list[SampleSentence]:
     return sample_sentences([system], vocabs, config)
 
 
@@ -138,12 +136,12 @@ def test_both_sides_have_to_be_long_or_short() -> None:
     third are either."""
     sizes = [(2, 2), (2, 5), (5, 5), (5, 4), (0, 0)]
     test = TestSet([" ".join("a" * a) for a, _ in sizes], [[" ".join("b" * b) for _, b in sizes]])
-    found = choose(System("it", test.references[0], test), SampleConfig(count=9, long=4, short=3))
+    found = choose(SystemOutput("it", test.references[0], test), SampleConfig(count=9, long=4, short=3))
     assert [(sample.kind, sample.line, sample.words) for sample in found] == [("long", 3, 5), ("short", 1, 2)]
 
 
 def test_the_seed_decides_which_are_drawn() -> None:
-    many = System("it", ["b"] * 50, TestSet(["a"] * 50, [["b"] * 50]))
+    many = SystemOutput("it", ["b"] * 50, TestSet(["a"] * 50, [["b"] * 50]))
     lines = [sample.line for sample in choose(many, SampleConfig(count=4, seed=2))]
     assert len(lines) == 4 and lines == sorted(lines)
     assert lines == [sample.line for sample in choose(many, SampleConfig(count=4, seed=2))]
@@ -153,13 +151,13 @@ def test_the_seed_decides_which_are_drawn() -> None:
 def test_sentences_with_unknown_words_are_left_out() -> None:
     test = TestSet(["a", "z", "a"], [["b", "b", "y"]])
     vocabs = Vocab({"a": 1}, 9), Vocab({"b": 1}, 9)
-    found = choose(System("it", ["b", "b", "b"], test), SampleConfig(count=9), vocabs)
+    found = choose(SystemOutput("it", ["b", "b", "b"], test), SampleConfig(count=9), vocabs)
     assert [sample.line for sample in found] == [1]
 
 
 def test_a_tab_in_a_text_stays_inside_its_column() -> None:
     test = TestSet(["a\tb"], [["c"]])
-    lines = list(samples_table(choose(System("it", ["c\td"], test), SampleConfig())).lines())
+    lines = list(samples_table(choose(SystemOutput("it", ["c\td"], test), SampleConfig())).lines())
     assert lines[1] == "short\t1\t2\tsource\t\ta b"
     assert {line.count("\t") for line in lines} == {5} and lines[3].endswith("\tc d")
 

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import pytest
 
 from nmt.analysis import plots, report
-from nmt.analysis.buckets import Bucket
+from nmt.analysis.buckets import LABELS, Bucket, plot_buckets
 from nmt.analysis.charts import (
     Chart,
-    Point,
+    ChartPoint,
     all_charts,
     frequency_chart,
     hard_charts,
@@ -20,8 +20,8 @@ from nmt.analysis.charts import (
     length_charts,
 )
 from nmt.analysis.differences import NgramDifference
-from nmt.analysis.markup import figure, ngram_tables, subsets_table, systems_table
-from nmt.analysis.systems import System, TestSet
+from nmt.analysis.markup import figure_html, ngram_tables, subsets_table, systems_table
+from nmt.analysis.systems import SystemOutput, TestSet
 
 # ---- test report -------------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ from nmt.analysis.systems import System, TestSet
 def test_what_the_page_shows_is_not_expanded() -> None:
     """A title or a sentence may look like a mark of the template."""
     row: dict[str, object] = {"source": "a {{script}} {{data}} </script>", "hypotheses": ["{{title}}"]}
-    page = report.html(report.ReportData("{{data}} <b>", [], [], 1, rows=[row]))
+    page = report.report_html(report.ReportData("{{data}} <b>", [], [], 1, rows=[row]))
     assert "<title>{{data}} &lt;b&gt;</title>" in page
     assert page.count("{{script}} {{data}}") == 1 and page.count('"{{title}}"') == 1
     assert (
@@ -40,10 +40,10 @@ def test_what_the_page_shows_is_not_expanded() -> None:
 def test_what_the_script_reads() -> None:
     """Case and tokenization of the words that it compares are those of the scores."""
     test = TestSet(["a b", "c"], [["A b", "c"]], tokenize="none", lowercase=True)
-    systems = [System("one", ["a b", "c"], test), System("two", ["x", "c"], test)]
+    systems = [SystemOutput("one", ["a b", "c"], test), SystemOutput("two", ["x", "c"], test)]
     hard = {"unseen": {"source": [1, 0], "reference": [2, 0], "both": [2, 0]}}
-    data = report.gather(systems, hard, {"a": 1}, {}, report.ReportConfig(samples=5, least=1))
-    read = json.loads(report.html(data).split('id="data">')[1].split("</script>")[0])
+    data = report.collect_report(systems, hard, {"a": 1}, {}, report.ReportConfig(samples=5, least=1))
+    read = json.loads(report.report_html(data).split('id="data">')[1].split("</script>")[0])
     assert (read["systems"], read["kinds"]) == (["one", "two"], ["unseen"])
     assert read["lowercase"] is read["tokenized"] is True
     assert [(row["line"], row["hard"], row["chrf"], row["bleu"][0]) for row in read["rows"]] == [
@@ -59,22 +59,27 @@ def test_the_date_is_that_of_the_newest_file(tmp_path: Path) -> None:
     for name, seconds in (("old", 86400), ("new", 3 * 86400 + 5)):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (seconds, seconds))
-    assert report.day([tmp_path / "new", tmp_path / "old", "-"]) == "1970-01-04" and report.day(["-"]) == ""
+    assert (
+        report.newest_date([tmp_path / "new", tmp_path / "old", "-"]) == "1970-01-04"
+        and report.newest_date(["-"]) == ""
+    )
 
 
 def test_the_head_leaves_out_what_is_not_known() -> None:
     about = [("beam", "<5>"), ("date", "")]
-    page = report.html(report.ReportData("it", [], [], 1, about=about))
+    page = report.report_html(report.ReportData("it", [], [], 1, about=about))
     assert "<dt>beam</dt>" in page and "&lt;5&gt;" in page and "<dt>date</dt>" not in page
 
 
 def test_one_system_has_an_interval_and_no_ngrams() -> None:
     lines = ["a b c d", "a b c x"] * 4
     test = TestSet(lines, [["a b c d"] * 8])
-    data = report.gather([System("it", lines, test)], {}, None, {}, report.ReportConfig(samples=50))
+    data = report.collect_report(
+        [SystemOutput("it", lines, test)], {}, None, {}, report.ReportConfig(samples=50)
+    )
     (row,) = data.systems
     assert isinstance(row["interval"], float) and row["interval"] > 1 and data.ngrams == []
-    page = report.html(data)
+    page = report.report_html(data)
     assert 'id="ngram-section" hidden' in page and 'id="subset-section" hidden' in page
 
 
@@ -84,8 +89,8 @@ def test_one_system_has_an_interval_and_no_ngrams() -> None:
 
 LINES = [" ".join("abcdefgh"[: number % 8 + 1]) for number in range(40)] + [" ".join("a" * 30)]
 TEST = TestSet(LINES, [LINES], tokenize="none")
-FIRST = System("first", LINES, TEST)
-SECOND = System("second", [line[:-2] for line in LINES], TEST)
+FIRST = SystemOutput("first", LINES, TEST)
+SECOND = SystemOutput("second", [line[:-2] for line in LINES], TEST)
 
 
 def test_points_stand_on_enough_sentences() -> None:
@@ -156,22 +161,27 @@ def test_one_system_has_no_best() -> None:
 
 
 def test_texts_and_names_are_escaped() -> None:
-    chart = Chart(NASTY, NASTY, NASTY, {NASTY: [Point(0, 1)]}, labels=[NASTY], note=NASTY, counted=NASTY)
+    chart = Chart(NASTY, NASTY, NASTY, {NASTY: [ChartPoint(0, 1)]}, labels=[NASTY], note=NASTY, counted=NASTY)
     found = NgramDifference(NASTY, NASTY, NASTY, 1, 1, 1, 0, 0.7)
-    for html in (figure(0, chart), ngram_tables([found])):
+    for html in (figure_html(0, chart), ngram_tables([found])):
         assert "<b" not in html.replace("<bdi>", "") and 'onclick="' not in html and "</script" not in html
 
 
 def test_a_chart_has_its_numbers_below() -> None:
-    points = [Point(7, 50.123, 20, (40.0, 60.0), "2 to 11"), Point(8, 51.0, 30, (41.0, 61.0), "3 to 12")]
+    points = [
+        ChartPoint(7, 50.123, 20, (40.0, 60.0), "2 to 11"),
+        ChartPoint(8, 51.0, 30, (41.0, 61.0), "3 to 12"),
+    ]
     chart = Chart("BLEU", "words", "BLEU", {"one": points, "two": points[1:]}, counted="sentences")
-    assert cells(figure(3, chart)) == [
+    assert cells(figure_html(3, chart)) == [
         "words", "sentences", "one, BLEU", "two, BLEU",
         "7 (2 to 11)", "20", "50.12 (40.00\u201360.00)", "\u2013",
         "8 (3 to 12)", "30", "51.00 (41.00\u201361.00)", "51.00 (41.00\u201361.00)",
     ]  # fmt: skip
-    assert 'data-chart="3"' in figure(3, chart)
-    assert "no point is left" in figure(0, Chart("BLEU", "words", "BLEU", {"one": []}, note="at least 20"))
+    assert 'data-chart="3"' in figure_html(3, chart)
+    assert "no point is left" in figure_html(
+        0, Chart("BLEU", "words", "BLEU", {"one": []}, note="at least 20")
+    )
 
 
 # ---- test plots --------------------------------------------------------------------------------------------
@@ -186,7 +196,7 @@ def test_a_figure_keeps_its_texts_and_is_the_same_each_time(tmp_path: Path) -> N
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         paths = [folder / "x.svg", folder / "x.png"]
-        plots.bucket_curves({"source": BUCKETS}, plots.LABELS, "x", "title & <odd> $5", paths)
+        plot_buckets({"source": BUCKETS}, LABELS, "x", "title & <odd> $5", paths)
     assert (tmp_path / "a" / "x.svg").read_bytes() == (tmp_path / "b" / "x.svg").read_bytes()
     text = " ".join(ElementTree.parse(tmp_path / "a" / "x.svg").getroot().itertext())
     assert "title & <odd> $5" in text and "source length" in text
@@ -196,7 +206,7 @@ def test_a_figure_keeps_its_texts_and_is_the_same_each_time(tmp_path: Path) -> N
 def test_labels_are_printable_and_short() -> None:
     assert plots.printable("a\tb\x07") == r"a\tb\x07"
     assert plots.printable("x" * 999) == "x" * plots.MAX_LABEL + "..."
-    assert plots.plain_text("$5") == r"\$5"
+    assert plots.label_text("$5") == r"\$5"
 
 
 def test_points_are_split_into_coordinates() -> None:

@@ -5,13 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.analysis.phrase_choice import PhrasesConfig, choose
-from nmt.analysis.runs import (
-    attention_table,
-    attention_weights,
-    compare_phrases,
-    phrases_table,
-)
+from nmt.analysis.attention import attention_table, attention_weights
+from nmt.analysis.phrases import PhrasesConfig, choose_sources, compare_phrases, phrases_table
 from nmt.errors import DataError
 from nmt.runs.run import Run
 from tests.conftest import ROOT
@@ -81,5 +76,7 @@ def test_the_most_frequent_and_the_rarest_long_sources_with_enough_targets(tmp_p
     ]
     (tmp_path / "table").write_text("\n".join(lines) + "\n")
     config = PhrasesConfig(sources=1, min_words=2, min_targets=2)
-    found = [(kind, pairs[0].source, len(pairs)) for kind, pairs in choose(str(tmp_path / "table"), config)]
+    found = [
+        (kind, pairs[0].source, len(pairs)) for kind, pairs in choose_sources(str(tmp_path / "table"), config)
+    ]
     assert found == [("frequent", b"a b", 2), ("rare", b"c d", 2)]

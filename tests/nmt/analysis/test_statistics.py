@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from nmt.analysis.buckets import at_most, sliding
+from nmt.analysis.buckets import cumulative_buckets, sliding_buckets
 from nmt.analysis.statistics import (
-    bleu_of,
+    bleu_scores,
+    bootstrap_intervals,
     bucket_intervals,
     correlate,
     correlation_table,
-    interval_of,
-    intervals,
+    percentile_intervals,
     ranks,
     resampled_sums,
 )
-from nmt.analysis.systems import System, TestSet
+from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.errors import DataError
 from nmt.metrics import corpus_bleu
 
@@ -35,7 +35,7 @@ HYPOTHESES = [
     line if number % 3 else " ".join(RNG.choice(list("abcxyz"), RNG.integers(0, 9)))
     for number, line in enumerate(REFERENCES)
 ]
-SYSTEM = System("it", HYPOTHESES, TestSet(REFERENCES, [REFERENCES], tokenize="none"))
+SYSTEM = SystemOutput("it", HYPOTHESES, TestSet(REFERENCES, [REFERENCES], tokenize="none"))
 LENGTHS = [len(line.split()) for line in REFERENCES]
 
 
@@ -47,11 +47,11 @@ def test_bleu_is_sacrebleus() -> None:
         metric.sentence_score(ours, [theirs]).score
         for ours, theirs in zip(HYPOTHESES, REFERENCES, strict=True)
     ]
-    assert bleu_of(rows, effective_order=True) == pytest.approx(np.array(alone), abs=1e-9)
+    assert bleu_scores(rows, effective_order=True) == pytest.approx(np.array(alone), abs=1e-9)
     masks = [RNG.random(SENTENCES) < share for share in (0, 0.02, 0.05, 0.1, 0.5, 1)] + [
         np.arange(SENTENCES) == row for row in range(SENTENCES)
     ]
-    together = bleu_of(np.array([rows[mask].sum(0) for mask in masks]))
+    together = bleu_scores(np.array([rows[mask].sum(0) for mask in masks]))
     assert together == pytest.approx(np.array([SYSTEM.bleu(mask).score for mask in masks]), abs=1e-9)
 
 
@@ -67,7 +67,9 @@ def test_resampled_sums_are_those_of_drawn_sentences(monkeypatch: pytest.MonkeyP
     assert (resampled_sums(rows, groups, 13, samples=7, seed=3) == sums).all()
 
 
-@pytest.mark.parametrize("group", [at_most, lambda keys, system: sliding(keys, system, 4, least=5)])
+@pytest.mark.parametrize(
+    "group", [cumulative_buckets, lambda keys, system: sliding_buckets(keys, system, 4, least=5)]
+)
 def test_intervals_of_buckets_are_those_of_each_alone(group) -> None:  # type: ignore[no-untyped-def]
     buckets = group(LENGTHS, SYSTEM)
     found = bucket_intervals(SYSTEM.bleu_statistics, LENGTHS, buckets, samples=50)
@@ -75,7 +77,7 @@ def test_intervals_of_buckets_are_those_of_each_alone(group) -> None:  # type: i
     for bucket, interval in zip(buckets, found, strict=True):
         inside = (keys >= bucket.first) & (keys <= bucket.last)
         sums = resampled_sums(SYSTEM.bleu_statistics.rows, inside.astype(np.int64), 2, samples=50)[:, 1:]
-        assert interval == pytest.approx(interval_of(bleu_of(sums))[0])
+        assert interval == pytest.approx(percentile_intervals(bleu_scores(sums))[0])
         if bucket.sentences > 20:
             assert interval[0] < bucket.bleu < interval[1]
     assert bucket_intervals(SYSTEM.bleu_statistics, LENGTHS, [], samples=50) == []
@@ -84,7 +86,8 @@ def test_intervals_of_buckets_are_those_of_each_alone(group) -> None:  # type: i
 def test_more_sentences_make_a_narrower_interval() -> None:
     rows = SYSTEM.bleu_statistics.rows
     (few,), (many,) = (
-        intervals(given, lambda sums: bleu_of(sums)[:, None], 200) for given in (rows, np.tile(rows, (9, 1)))
+        bootstrap_intervals(given, lambda sums: bleu_scores(sums)[:, None], 200)
+        for given in (rows, np.tile(rows, (9, 1)))
     )
     whole = SYSTEM.bleu().score
     assert few[0] < many[0] < whole < many[1] < few[1]

@@ -10,8 +10,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 import nmt.analysis
+from nmt.analysis.actions import ResultTable, field_values
 from nmt.analysis.systems import read_systems, unique_names
-from nmt.analysis.table import Table, fields_of
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 
@@ -84,13 +84,13 @@ class Record:
 
 
 def test_values_have_the_format_of_their_column_and_none_is_empty() -> None:
-    table = Table({"name": "", "score": ".2f"}, fields_of([Record("a", 1 / 3), Record("b", None)]))
+    table = ResultTable({"name": "", "score": ".2f"}, field_values([Record("a", 1 / 3), Record("b", None)]))
     assert list(table.lines()) == ["name\tscore", "a\t0.33", "b\t"]
 
 
 def test_a_row_of_another_length_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
-        list(Table({"name": ""}, [["a", "b"]]).lines())
+        list(ResultTable({"name": ""}, [["a", "b"]]).lines())
 
 
 # ---- test init ---------------------------------------------------------------------------------------------

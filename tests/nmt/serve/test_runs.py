@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.analysis import runs
+from nmt.analysis.attention import attention_weights
 from nmt.errors import UserError
 from nmt.runs.constraints import Constraints
 from nmt.runs.run import Run
@@ -345,7 +345,7 @@ def test_attention_is_that_of_the_map_summed_over_the_units_of_words(run: Run, l
     session = RunSession(run, BeamConfig())
     session.add(0, line, Options(n_best=2, attention=True))
     one, _ = finish(session)[0].hypotheses
-    source, target, weights = runs.attention_weights(run, line)
+    source, target, weights = attention_weights(run, line)
     source_of = run.members[0].source.word_numbers(source[:-1])
     target_of = run.members[0].target.word_numbers(target[:-1])
     assert len(one.attention) == len(one.words)

@@ -204,7 +204,7 @@ def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest
     assert made.bleu == 100 * found.lists and "phrase-based system alone" in made.reason
     assert {one.part for one in made.ablations} == {"count language model", "lexical reordering"}
     assert {one.name: one.took for one in made.steps if one.took} == {"corpus": 1.2, "tune": 2}
-    assert made.about["date"] == report.day([build.work / evaluation.FILE])
+    assert made.about["date"] == report.newest_date([build.work / evaluation.FILE])
     assert made.about["languages"] == "en to fr" and "stack" in made.about["search"]
     assert made.sizes == {"pairs read": 3, "lines used for tuning": 8}
     assert len(made.dev.sources) == len(made.dev.outputs["phrase-based"]) == 8

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.conftest import Command
-from tests.nmt.cli.analyses.conftest import Analyze
+from tests.nmt.analysis.conftest import Analyze
 
 # ---- test texts --------------------------------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt.analysis.systems import System, TestSet
-from nmt.analysis.table import Table
+from nmt.analysis.actions import Findings, ResultTable, add_output
+from nmt.analysis.known_words import read_vocabularies
+from nmt.analysis.systems import SystemOutput, TestSet, check_names, score_summary
+from nmt.analysis.trained_runs import read_units
 from nmt.cli import analyze
-from nmt.cli.analyses.base import Findings, add_output
-from nmt.cli.analyses.inputs import check_names, read_units, read_vocabularies, scores_of
 from nmt.cli.analyze import ANALYSES
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError, UserError
@@ -20,7 +20,7 @@ from nmt.text.vocab import Vocab
 # ---- test base ---------------------------------------------------------------------------------------------
 
 
-TABLE = Table({"a": ""}, [[1]])
+TABLE = ResultTable({"a": ""}, [[1]])
 
 
 def test_a_table_goes_to_stdout_without_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,9 +73,9 @@ def test_vocabularies_are_two_files_of_words(tmp_path: Path) -> None:
 
 def test_the_summary_names_systems_only_where_there_are_several() -> None:
     test = TestSet(["a"], [["b"]])
-    one, two = System("one", ["b"], test), System("two", ["c"], test)
-    assert scores_of([one])[0].startswith("BLEU = ")
-    assert [line.split(" ")[0] for line in scores_of([one, two])] == ["one:", "one:", "two:", "two:"]
+    one, two = SystemOutput("one", ["b"], test), SystemOutput("two", ["c"], test)
+    assert score_summary([one])[0].startswith("BLEU = ")
+    assert [line.split(" ")[0] for line in score_summary([one, two])] == ["one:", "one:", "two:", "two:"]
 
 
 def test_each_system_has_a_name_or_none_has() -> None:
@@ -84,7 +84,7 @@ def test_each_system_has_a_name_or_none_has() -> None:
         check_names(["x"], ["a", "b"], "runs")
 
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "0.5.0"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
 
 
 def test_units_of_a_run_join_to_its_words() -> None:
@@ -119,7 +119,7 @@ class Toy:
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
-        return Findings(Table({"number": ""}, [[args.number]]))
+        return Findings(ResultTable({"number": ""}, [[args.number]]))
 
 
 def test_an_analysis_that_is_added_to_the_dict_is_an_action(

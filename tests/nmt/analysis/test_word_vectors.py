@@ -11,14 +11,14 @@ from nmt.formats import word_vectors
 from nmt.models.protocols import WordTables
 from nmt.runs import checkpoint
 from nmt.text.vocab import SPECIALS
-from tests.nmt.cli.analyses.conftest import Analyze, Refuses
+from tests.nmt.analysis.conftest import Analyze, Refuses
 
 # ---- test neighbors ----------------------------------------------------------------------------------------
 # nmt-analyze neighbors of a run with a table of word vectors; tests/commands/test_characters.py has the
 # other kind.
 
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "0.5.0"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
 LM = str(GOLDEN / "lm")
 
 

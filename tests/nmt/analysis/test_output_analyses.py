@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from nmt.analysis.systems import System
+from nmt.analysis import trained_runs
+from nmt.analysis.systems import SystemOutput
 from nmt.cli import analyze as nmt_analyze
-from nmt.cli.analyses import inputs
 from nmt.metrics import ChrfStatistics, corpus_bleu
 from tests.commands.runs import analyze, the
 from tests.conftest import Command
-from tests.nmt.cli.analyses.conftest import POOR, REFERENCES, Analyze, Refuses, write
+from tests.nmt.analysis.conftest import POOR, REFERENCES, Analyze, Refuses, write
 
 # ---- test outputs ------------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ def test_subsets_need_a_list_of_words(refuses: Refuses) -> None:
 # nmt-analyze by a number that each sentence has.
 
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CURVE_BASE = ["-s", "s", "-r", "r", "--hypothesis", "good", "--bleu-tokenize", "none"]
 
 
@@ -294,7 +294,7 @@ def test_by_segmented(rows: Analyze, refuses: Refuses, small: Path, tiny: Path) 
     line = ["by-segmented", *CURVE_BASE, "-q", "--least", 1, "--run"]
     found = [row for row in rows(*line, GOLDEN / "0.5.0" / "translator") if row["by"] == "source"]
     assert found[-1]["sentences"] == "4" and int(found[0]["sentences"]) < 4
-    assert "cuts no words" in refuses(*line, tiny / "run")
+    assert "splits no words" in refuses(*line, tiny / "run")
 
 
 def test_too_few_sentences_for_a_curve(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -308,8 +308,11 @@ def test_a_report_on_a_run_with_subwords(
     """It has a curve by words that the run cuts, and one by unseen words; the first is about the source."""
     write(small / "s", ["a boy sleeps", "the nurses hear her", "zzzz", "a man"])
     monkeypatch.setattr(
-        "nmt.cli.analyses.report.translated",
-        lambda args, name, path, test: (System(name, POOR, test), inputs.load_run(args, path).members[0]),
+        "nmt.analysis.report.translate_test",
+        lambda args, name, path, test: (
+            SystemOutput(name, POOR, test),
+            trained_runs.load_run(args, path).members[0],
+        ),
     )
     run = GOLDEN / "0.5.0" / "translator"
     line = ["report", run, "good", "-s", "s", "-r", "r", "--least", 1, "--train", "s", "r", "-o", "page.html"]
@@ -321,7 +324,7 @@ def test_a_report_on_a_run_with_subwords(
     write(small / "S", ["A BOY SLEEPS", "THE NURSES HEAR HER", "ZZZZ", "A MAN"] * 3)
     write(small / "R", ["a"] * 12)
     line = ["report", run, "-s", "S", "-r", "R", "--train", "s", "r", "-o", "other.html"]
-    monkeypatch.setattr("nmt.cli.analyses.report.translated", None)  # what does not fit is told before
+    monkeypatch.setattr("nmt.analysis.report.translate_test", None)  # what does not fit is told before
     assert nmt_analyze.main([*map(str, line)]) == 2 and not (small / "other.html").exists()
     assert "s: 100% of the running words" in capfd.readouterr().err
 

@@ -1,0 +1,128 @@
+"""The Protocol of an action of `nmt-analyze`, and its result: a table, a summary and perhaps a figure."""
+
+import argparse
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from nmt.cli.options import Parser
+from nmt.errors import UserError
+from nmt.io import files
+
+log = logging.getLogger(__name__)
+
+FORMATS = ("png", "svg")
+
+
+class AnalysisResult(Protocol):
+    """The result of an analysis, ready to be written."""
+
+    def write(self, output: str, name: str) -> None:
+        """Write to the value of --output; `name` is the name of the action."""
+
+
+class Analysis(Protocol):
+    """An action of nmt-analyze: `nmt-analyze NAME`. To add one, add its class to nmt.cli.analyze.ANALYSES."""
+
+    help: str  # one line
+
+    def add_options(self, parser: Parser) -> None:
+        """Add the options of the action, including --output (see `add_output`)."""
+
+    def run(self, args: argparse.Namespace) -> AnalysisResult:
+        """Read the inputs and compute. UserError for what a user can cause."""
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """Rows under named columns.
+
+    `columns` maps each name to the format of its values: "" for the default, ".4f" for four decimals. None
+    is written as an empty field.
+    """
+
+    columns: Mapping[str, str]
+    rows: Iterable[Iterable[object]]
+
+    def lines(self) -> Iterator[str]:
+        """The table as TSV: a header, then one line per row."""
+        yield "\t".join(self.columns)
+        for row in self.rows:
+            yield "\t".join(
+                "" if value is None else format(value, spec)
+                for value, spec in zip(row, self.columns.values(), strict=True)
+            )
+
+
+def field_values(records: Iterable[object]) -> list[list[object]]:
+    """The values of dataclass instances, in the order of their fields."""
+    return [list(vars(record).values()) for record in records]
+
+
+def single_field(text: str) -> str:
+    """Replace tabs and runs of blanks by single blanks, so that the text stays in one column."""
+    return " ".join(files.split_words(text))
+
+
+@dataclass
+class Findings:
+    """A table, the lines of its summary, and perhaps a figure, which `draw` writes to the given paths."""
+
+    table: ResultTable
+    summary: Sequence[object] = ()
+    draw: Callable[[Sequence[Path]], None] | None = None
+    formats: Sequence[str] = FORMATS
+
+    def write(self, output: str, name: str) -> None:
+        """Write table and figures into the folder `output`, and print the summary and the names of the files.
+
+        Without a folder, the table goes to stdout and the summary to the log.
+        """
+        if not output:
+            files.write_text("-", self.table.lines())
+            for line in self.summary:
+                log.info("%s", line)
+            return
+        directory = make_output_folder(output)
+        written = [directory / f"{name}.tsv"]
+        files.write_text(written[0], self.table.lines())
+        if self.draw:
+            figures = [directory / f"{name}.{suffix}" for suffix in self.formats]
+            try:
+                self.draw(figures)
+                written += figures
+            except UserError as error:
+                log.warning("no figure: %s", error)
+        for line in [*self.summary, *written]:
+            print(line)
+
+
+def make_output_folder(name: str) -> Path:
+    """Create a folder unless it exists. UserError where that is impossible."""
+    directory = Path(name)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise files.cannot_write(directory, error) from error
+    return directory
+
+
+def add_output(parser: Parser) -> None:
+    """Add --output: a folder for the table and the figures, which are named after the action."""
+    name = parser.prog.split()[-1]
+    parser.derived = lambda args: [
+        ("--output", f"{args.output}/{name}.{suffix}") for suffix in ("tsv", *FORMATS) if args.output
+    ]
+    parser.add_argument(
+        "--output",
+        "-o",
+        default="",
+        metavar="DIR",
+        help=f"folder for {name}.tsv, .png and .svg; without it the TSV goes to stdout",
+    )
+
+
+def add_title(parser: Parser) -> None:
+    parser.add_argument("--title", default="", help="title of the figure")

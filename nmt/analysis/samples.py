@@ -1,0 +1,148 @@
+"""Translations to read (van Merriënboer 2018, table 6.2): random long and short sentences with their
+reference and the translation of each system."""
+
+import argparse
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nmt.analysis.actions import Findings, ResultTable, single_field
+from nmt.analysis.buckets import lengths
+from nmt.analysis.hard_words import unknown_words
+from nmt.analysis.known_words import add_vocabularies, check_vocabularies, read_vocabularies
+from nmt.analysis.plots import CYCLE, label_text, pyplot, remove_frame, save_figure
+from nmt.analysis.systems import SystemOutput, add_systems, load_systems, score_summary
+from nmt.cli.arguments import add_setting, parse_settings
+from nmt.cli.options import Parser
+from nmt.config.settings import number
+from nmt.text.vocab import Vocab
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class SampleConfig:
+    """Which sentences are shown, and how many."""
+
+    count: int = number(5, least=1, help="sentences of each kind")
+    long: int = number(30, least=1, help="long: more than N words on both sides")
+    short: int = number(10, least=1, help="short: fewer than N words on both sides")
+    seed: int = number(1, least=0, help="random seed of the choice")
+
+
+@dataclass
+class SampleSentence:
+    """A sentence of the test set with the translations of all systems."""
+
+    kind: str  # long | short
+    line: int  # from 1
+    words: int  # of the source
+    source: str
+    reference: str
+    hypotheses: dict[str, str]  # by system
+    chrf: dict[str, float]  # by system, 0 to 100, of this sentence alone
+
+
+def sample_sentences(
+    systems: Sequence[SystemOutput], vocabs: tuple[Vocab, Vocab] | None, config: SampleConfig
+) -> list[SampleSentence]:
+    """Draw random sentences of each kind; each kind is in the order of the text.
+
+    With vocabularies (source, target), only sentences without an unknown word are drawn.
+    """
+    test = systems[0].test
+    by = lengths(test)
+    shorter, longer = np.minimum(by["source"], by["reference"]), np.array(by["both"])
+    usable = shorter > 0
+    if vocabs:
+        usable &= np.array(unknown_words(test, *vocabs)["both"]) == 0
+    rng, samples = np.random.default_rng(config.seed), []
+    for kind, mask in (("long", shorter > config.long), ("short", longer < config.short)):
+        rows = np.flatnonzero(usable & mask)
+        for row in sorted(rng.permutation(rows)[: config.count].tolist()):
+            alone = np.arange(len(usable)) == row
+            samples.append(
+                SampleSentence(
+                    kind=kind,
+                    line=row + 1,
+                    words=by["source"][row],
+                    source=test.sources[row],
+                    reference=test.references[0][row],
+                    hypotheses={system.name: system.hypotheses[row] for system in systems},
+                    chrf={system.name: system.chrf(alone).score for system in systems},
+                )
+            )
+    return samples
+
+
+def samples_table(samples: Sequence[SampleSentence]) -> ResultTable:
+    """For each sample the source, the reference, and each system's translation with its chrF."""
+    columns = {"kind": "", "line": "", "words": "", "of": "", "chrf": ".2f", "text": ""}
+    return ResultTable(columns, (row for sample in samples for row in sample_rows(sample)))
+
+
+def sample_rows(sample: SampleSentence) -> Iterator[list[object]]:
+    head = [sample.kind, sample.line, sample.words]
+    yield [*head, "source", None, single_field(sample.source)]
+    yield [*head, "reference", None, single_field(sample.reference)]
+    for name, text in sample.hypotheses.items():
+        yield [*head, name, sample.chrf[name], single_field(text)]
+
+
+def plot_by_length(
+    points: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+    marked: Mapping[str, tuple[Sequence[int], Sequence[float]]],
+    paths: Sequence[Path],
+) -> None:
+    """Draw chrF of every sentence over its length, with circles around some.
+
+    Both `points` and `marked` are (lengths, scores) by system.
+    """
+    figure, axes = pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
+    for index, (name, (x, y)) in enumerate(points.items()):
+        color = CYCLE[index % len(CYCLE)]
+        axes.plot(x, y, ".", markersize=3, alpha=0.3, color=color, label=label_text(name))
+        axes.plot(*marked[name], "o", markersize=7, fillstyle="none", color=color)
+    axes.set_xlabel("source length in words (circles: the sentences shown)")
+    axes.set_ylabel("chrF of the sentence")
+    axes.legend(frameon=False, fontsize=8)
+    remove_frame(axes)
+    save_figure(figure, paths)
+
+
+class SamplesAnalysis:
+    help = "Long and short sentences without unknown words, as every system translates them."
+
+    def add_options(self, parser: Parser) -> None:
+        add_systems(parser)
+        add_vocabularies(parser, required=False)
+        for name in ("count", "long", "short", "seed"):
+            add_setting(parser, SampleConfig, name)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
+        systems = load_systems(args)
+        if vocabs:
+            check_vocabularies(args.vocabulary, vocabs, systems[0].test)
+        samples = sample_sentences(systems, vocabs, parse_settings(SampleConfig, args))
+        if not samples:
+            log.warning(
+                "no sentence of more than %d or fewer than %d words is without an unknown word; try other "
+                "--long, --short",
+                args.long,
+                args.short,
+            )
+
+        def draw(paths: Sequence[Path]) -> None:
+            source = lengths(systems[0].test)["source"]
+            words = [sample.words for sample in samples]
+            points, marked = {}, {}
+            for system in systems:
+                points[system.name] = source, system.chrf_statistics.by_sentence()
+                marked[system.name] = words, [sample.chrf[system.name] for sample in samples]
+            plot_by_length(points, marked, paths)
+
+        return Findings(samples_table(samples), score_summary(systems), draw)

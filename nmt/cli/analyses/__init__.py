@@ -1,1 +1,0 @@
-"""The actions of nmt-analyze; nmt/cli/analyze.py lists them."""
