@@ -92,7 +92,7 @@ def phrase_rows(
     run: "Run", kind: str, pairs: Sequence[PhrasePair], number: int, config: PhrasesConfig
 ) -> Iterator[PhraseRow]:
     """Compare the targets of one source phrase. `number`, its position among the sources, seeds its draws."""
-    from nmt.search.sampling import distinct
+    from nmt.search.sampling import count_distinct
 
     source = phrase_table.words(pairs[0].source)
     targets = [tuple(phrase_table.words(pair.target)) for pair in pairs]
@@ -119,7 +119,7 @@ def phrase_rows(
         for rank, target in enumerate(best, 1):
             yield row(by, rank, target, by_model[target])
     settings = SamplingConfig(config.samples, seed=config.seed)
-    drawn = distinct(run.sample([" ".join(source)], settings, tokenized=True, first=number)[0])
+    drawn = count_distinct(run.sample([" ".join(source)], settings, tokenized=True, first=number)[0])
     for rank, (candidate, count) in enumerate(drawn[: config.shown], 1):
         target = tuple(run.translation(" ".join(source), candidate, True).words)
         yield row("samples", rank, target, candidate.log_prob, count)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nmt.cli.arguments import Container
     from nmt.runs.constraints import LineConstraints
     from nmt.runs.run import BeamTranslation, Run
-    from nmt.search.beam import Candidate
+    from nmt.search.beam import FinishedHypothesis
     from nmt.text.sentences import LineLimit
 
 
@@ -273,7 +273,7 @@ class LineTranslator:
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
         return least_risk(found, self.args.mbr, scale)
 
-    def candidates(self, block: TranslationBlock, limit: "LineLimit") -> "list[list[Candidate]]":
+    def candidates(self, block: TranslationBlock, limit: "LineLimit") -> "list[list[FinishedHypothesis]]":
         """The hypotheses, or draws, of each line, in the same order."""
         lines, tokenized = block.lines, self.tokenized
         if self.args.sample:

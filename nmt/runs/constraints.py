@@ -11,11 +11,10 @@ from nmt.io.files import check_lines
 from nmt.io.numbers import shown
 from nmt.models.protocols import Source, State, StepModel
 from nmt.runs.checkpoint import SavedRun
-from nmt.search.beam import Candidate, search
+from nmt.search.beam import FinishedHypothesis, search
 from nmt.search.config import BeamConfig, ConstraintConfig
-from nmt.search.constraints.avoided import Avoided
-from nmt.search.constraints.protocol import AnyConstraint
-from nmt.search.constraints.required import Required
+from nmt.search.constraints import AnyConstraint
+from nmt.search.phrases import AvoidedPhrases, RequiredPhrases
 from nmt.text import glossary, spelling
 from nmt.text.vocab import UNK
 
@@ -110,7 +109,7 @@ class ConstraintMaker:
             raise Unmet(f"{where}: its terms require {size} units, at most {most} can be", "split it")
         found: list[AnyConstraint] = [] if avoid is None else [avoid]
         if wanted:
-            found.append(Required(wanted, self.member.target_spelling.joints))
+            found.append(RequiredPhrases(wanted, self.member.target_spelling.joints))
         return LineConstraints(tuple(found), where, self.strict)
 
     def required(self, phrases: Phrases, where: str) -> list[list[int]]:
@@ -159,9 +158,9 @@ class ConstraintMaker:
             return []
         return ids
 
-    def is_avoided(self, ids: Sequence[int], avoid: Avoided | None, where: str) -> bool:
+    def is_avoided(self, ids: Sequence[int], avoid: AvoidedPhrases | None, where: str) -> bool:
         """Has a phrase that is required one that is to be avoided?"""
-        if avoid is None or not avoid.occurs(ids):
+        if avoid is None or not avoid.contains_phrase(ids):
             return False
         units = self.member.target_words.decode(ids)
         phrase = " ".join(self.member.target.join(units))
@@ -180,8 +179,8 @@ class ConstraintMaker:
                     found[spelling.bounded(f" {spelled} ", raw)] = None
         return list(found)
 
-    def avoided_of(self, phrases: Sequence[str]) -> Avoided:
-        return Avoided(phrases, self.member.target_spelling)
+    def avoided_of(self, phrases: Sequence[str]) -> AvoidedPhrases:
+        return AvoidedPhrases(phrases, self.member.target_spelling)
 
     def complain(self, problem: str, remedy: str) -> None:
         """Unmet where constraints have to be met, else a warning."""
@@ -208,7 +207,7 @@ def search_lines(
     config: BeamConfig,
     prefixes: Sequence[Sequence[int]] | None,
     given: Sequence[LineConstraints] | None,
-) -> list[list[Candidate]]:
+) -> list[list[FinishedHypothesis]]:
     """As `search`. Where the constraints of a line cannot be met: Unmet, or a warning and the
     translations of a search without them."""
     if not given:
@@ -228,6 +227,6 @@ def search_lines(
     return found
 
 
-def failed(found: Sequence[Candidate]) -> bool:
+def failed(found: Sequence[FinishedHypothesis]) -> bool:
     """Has a search with constraints found no translation that meets them?"""
     return found[0].log_prob == -math.inf

@@ -30,12 +30,11 @@ from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
 from nmt.scoring import word_scores
-from nmt.search.beam import Candidate
+from nmt.search.beam import FinishedHypothesis
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.mbr import choose, evidence
 from nmt.search.sampling import sample
-from nmt.search.shortlist import Shortlisted
-from nmt.search.steps import Ensemble, Reading, StepModel, mean_log_probs
+from nmt.search.steps import Ensemble, Reading, Shortlisted, StepModel, mean_log_probs
 from nmt.text import sentences
 from nmt.text.lexicon import Lexicon, shortlist
 from nmt.text.pipeline import TextPipeline
@@ -57,13 +56,13 @@ class BeamTranslation:
     alignment: list[tuple[int, int]] = field(default_factory=list)
 
 
-def empty_candidate() -> Candidate:
+def empty_candidate() -> FinishedHypothesis:
     """The translation of a line without words."""
-    return Candidate(words=[], log_prob=0.0, score=0.0)
+    return FinishedHypothesis(words=[], log_prob=0.0, score=0.0)
 
 
 def to_translation(
-    run: SavedRun, line: str, candidate: Candidate, tokenized: bool, unknown: Lexicon | None
+    run: SavedRun, line: str, candidate: FinishedHypothesis, tokenized: bool, unknown: Lexicon | None
 ) -> BeamTranslation:
     """What the search found for a line as words. `unknown`: replace each UNK by this table's translation of
     the source word that the attention looked at."""
@@ -299,7 +298,7 @@ class Run:
         model: Steps | None = None,
         limit: LineLimit | None = None,
         constraints: Sequence[LineConstraints] | None = None,
-    ) -> list[list[Candidate]]:
+    ) -> list[list[FinishedHypothesis]]:
         """The finished hypotheses of each line, best first. A line without words has one: empty, of
         probability 1. DataError for one that is too long.
 
@@ -335,7 +334,7 @@ class Run:
         tokenized: bool = False,
         first: int = 0,
         limit: LineLimit | None = None,
-    ) -> list[list[Candidate]]:
+    ) -> list[list[FinishedHypothesis]]:
         """Draws from the model's distribution for each line, the same for the same seed; `first`: number of
         the first line in the whole input."""
         check_lines(lines)
@@ -351,7 +350,11 @@ class Run:
         return results
 
     def translation(
-        self, line: str, candidate: Candidate, tokenized: bool = False, unknown: Lexicon | None = None
+        self,
+        line: str,
+        candidate: FinishedHypothesis,
+        tokenized: bool = False,
+        unknown: Lexicon | None = None,
     ) -> BeamTranslation:
         """A candidate as words. `unknown`: replace each UNK by this table's translation of the source word
         that the attention looked at."""

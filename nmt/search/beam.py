@@ -1,10 +1,9 @@
-"""Beam search as in section 6.4.2, over many sentences at once: the result for a sentence does not depend on
-the others.
+"""Beam search (van Merriënboer 2018, section 6.4.2) over many sentences at once, each independent of others.
 
-At each step the s best continuations of a sentence are kept; each one that ends is set aside and reduces s by
-one; the search of a sentence stops at s = 0 or at its maximum length, 3 words for each source word. UNK is
-never produced unless it is allowed. The finished hypotheses are ranked by log probability over length. If
-none has finished, the best unfinished ones are ended where they are.
+Each step keeps the s best continuations of a sentence; one that ends is set aside and reduces s by one. The
+search of a sentence stops at s = 0 or at its maximum length, 3 words for each source word. UNK is never
+produced unless it is allowed. The finished hypotheses are ranked by log probability over length. If none has
+finished, the best unfinished ones are ended at the limit.
 
 Sentences are searched side by side, each at its own step: when some have finished, others take their rows.
 """
@@ -20,77 +19,62 @@ from torch import Tensor
 from nmt.layers.output import BestWords
 from nmt.models.protocols import Layered, Source, State, StepModel, Widening
 from nmt.search.config import BeamConfig, length_normalizer
-from nmt.search.constraints.protocol import AnyConstraint
-from nmt.search.constraints.rows import Constrained, Marks
+from nmt.search.constraints import AnyConstraint, Constrained, ConstraintStates
 from nmt.search.hypotheses import Expansion, History, choose_expansion, expand
 from nmt.text.vocab import BOS, EOS, UNK
 
-# ---- finder ------------------------------------------------------------------------------------------------
-# The best next words by an output layer that finds them without log p of all: a hierarchy of few levels over
-# many words (nmt/layers/output/hierarchy.py).
-
-
-NEVER_WORDS = 3  # words at most that may not follow: <s>, UNK and, in short hypotheses, the end symbol
+MOST_BANNED = 3  # words that may not follow: <s>, UNK and, in short hypotheses, the end symbol
 
 
 @dataclass
-class Finder(Generic[State]):
-    """A model and its output layer."""
+class BestWordFinder(Generic[State]):
+    """Finds the best next words without log p of all words, where the output layer can: a hierarchy of few
+    levels over many words (nmt/layers/output/hierarchy.py)."""
 
     model: Layered[State]
     layer: BestWords
 
-    def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
-        """See Layered."""
-        return self.model.features(state, token_ids)
-
     def best(
         self, features: Tensor, count: int, too_short: Tensor, allow_unknown: bool
     ) -> tuple[Tensor, Tensor]:
-        """Log p and words of the `count` best that may follow, the best first, -inf where there are none:
-        (R, K), (R,) -> (R, count) twice"""
-        values, words = self.layer.best_words(features, count + NEVER_WORDS)
-        never = (words < 0) | (words == BOS) | ((words == EOS) & too_short[:, None])
+        """Log p and ids of the `count` best words that may follow, the best first, with log p -inf where
+        there are fewer: (R, K), (R,) -> (R, count) twice"""
+        values, words = self.layer.best_words(features, count + MOST_BANNED)
+        banned = (words < 0) | (words == BOS) | ((words == EOS) & too_short[:, None])
         if not allow_unknown:
-            never |= words == UNK
-        values, place = values.masked_fill(never, -math.inf).topk(count, 1)
-        return values, words.gather(1, place).clamp(min=0)
+            banned |= words == UNK
+        values, columns = values.masked_fill(banned, -math.inf).topk(count, 1)
+        return values, words.gather(1, columns).clamp(min=0)
 
     def end(self, features: Tensor, row: int) -> float:
         """Log p of the end symbol after a row."""
-        rows, ends = (torch.tensor([one], device=features.device) for one in (row, EOS))
-        return float(self.layer.log_probs_of_words(features, rows, ends)[0])
+        rows, words = (torch.tensor([index], device=features.device) for index in (row, EOS))
+        return float(self.layer.log_probs_of_words(features, rows, words)[0])
 
 
-def finder_of(model: StepModel[State]) -> Finder[State] | None:
-    """None for a model that is asked for all words."""
+def best_word_finder(model: StepModel[State]) -> BestWordFinder[State] | None:
+    """None for a model that computes log p of all words."""
     if not isinstance(model, Layered):
         return None
     layer = model.output_layer
-    return Finder(model, layer) if isinstance(layer, BestWords) and layer.finds_best_sooner else None
+    return BestWordFinder(model, layer) if isinstance(layer, BestWords) and layer.finds_best_sooner else None
 
 
-# ---- beam --------------------------------------------------------------------------------------------------
-
-
-End = Callable[[int], float]  # log p of the end symbol after a row
+EndLogProb = Callable[[int], float]  # log p of the end symbol after a row
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
 REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
 
 
 @dataclass
-class Candidate:
-    """A finished hypothesis: ids without the end symbol, natural log p with it, and the score it is ranked
-    by."""
+class FinishedHypothesis:
+    """Ids without the end symbol, natural log p with it, and the score that ranks hypotheses."""
 
     words: list[int]
     log_prob: float
     score: float
-    complete: bool = True  # false: the fallback, ended by the length limit
-    looked_at: list[int] = field(
-        default_factory=list
-    )  # with attention: source position of most weight, by word
+    complete: bool = True  # False: ended by the length limit
+    looked_at: list[int] = field(default_factory=list)  # source position of most attention, by word
 
 
 @dataclass
@@ -101,27 +85,30 @@ class Rows(Generic[State]):
     sentence: Tensor  # (R,) index of its sentence
     totals: Tensor  # (R,) log p so far, float64
     nodes: Tensor  # (R,) in the history; -1 before the first word
-    words: Tensor | None  # (R,) ids to be read next; None: no word so far
-    marks: list[Marks]  # of the constraints, one for each row; empty while no sentence has any
+    words: Tensor | None  # (R,) ids to be read next; None before the first word
+    constraint_states: list[ConstraintStates]  # by row; empty while no sentence has constraints
+
+    def known_constraint_states(self) -> list[ConstraintStates]:
+        """Constraint states by row, empty ones for rows that began before any sentence had constraints."""
+        return self.constraint_states or [()] * len(self.sentence)
 
 
 class BeamSearch(Generic[State]):
-    """The sentences of one search and their state. A sentence is known by its place, which another one may
-    take once it is released."""
+    """The sentences of one search and their state. Each has a slot, which is reused once it is released."""
 
     def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
         self.model, self.config, self.device = model, config, model.device
         self.sources: list[Source | None] = []
         self.prefixes: list[list[int]] = []
-        self.finished: list[list[Candidate]] = []
-        self.free: list[int] = []  # places
-        self.forced = False
+        self.finished: list[list[FinishedHypothesis]] = []
+        self.free: list[int] = []  # slots
+        self.forced = False  # whether any sentence has a prefix
         self.constrained = Constrained(config)
         self.lengths = torch.zeros(0, dtype=torch.long, device=self.device)
         self.longest, self.shortest, self.widths = (self.lengths.clone() for _ in range(3))
         self.steps = self.lengths.clone()  # words of each sentence's hypotheses
         self.history = History()
-        self.finder = finder_of(model)
+        self.finder = best_word_finder(model)
         self.rank: Callable[[float, int], float] = length_normalizer(config.normalize)
 
     def add(
@@ -131,27 +118,28 @@ class BeamSearch(Generic[State]):
         widths: Sequence[int] | None = None,
         constraints: Sequence[Sequence[AnyConstraint]] | None = None,
     ) -> list[int]:
-        """The places of more sentences. `widths`: the beam size of each, if it is not the configured one."""
-        begun = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
-        self.forced = self.forced or any(begun)
-        places = [self.free.pop() if self.free else self.grow() for _ in sources]
-        for place, source, prefix in zip(places, sources, begun, strict=True):
-            self.sources[place], self.prefixes[place], self.finished[place] = source, prefix, []
+        """Add sentences and return their slots. `widths`: the beam size of each, by default the configured
+        one."""
+        starts = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
+        self.forced = self.forced or any(starts)
+        slots = [self.free.pop() if self.free else self.new_slot() for _ in sources]
+        for slot, source, prefix in zip(slots, sources, starts, strict=True):
+            self.sources[slot], self.prefixes[slot], self.finished[slot] = source, prefix, []
         if missing := len(self.sources) - len(self.widths):
             more = torch.zeros(missing, dtype=torch.long, device=self.device)
             self.lengths, self.longest, self.shortest, self.widths, self.steps = (
-                torch.cat([one, more])
-                for one in (self.lengths, self.longest, self.shortest, self.widths, self.steps)
+                torch.cat([values, more])
+                for values in (self.lengths, self.longest, self.shortest, self.widths, self.steps)
             )
-        index = torch.tensor(places, dtype=torch.long, device=self.device)
+        index = torch.tensor(slots, dtype=torch.long, device=self.device)
         sizes = [len(source) for source in sources]
         needed = [
-            self.constrained.add(place, given, prefix)
-            for place, given, prefix in zip(places, constraints or [()] * len(sizes), begun, strict=True)
+            self.constrained.add(slot, own, prefix)
+            for slot, own, prefix in zip(slots, constraints or [()] * len(sizes), starts, strict=True)
         ]
         longest = [
             max(self.config.longest(size), len(prefix), least)
-            for size, prefix, least in zip(sizes, begun, needed, strict=True)
+            for size, prefix, least in zip(sizes, starts, needed, strict=True)
         ]
         for tensor, values in (
             (self.lengths, sizes),
@@ -161,24 +149,23 @@ class BeamSearch(Generic[State]):
         ):
             tensor[index] = torch.tensor(values, dtype=torch.long, device=self.device)
         self.steps[index] = 0
-        return places
+        return slots
 
-    def grow(self) -> int:
-        """A new place."""
+    def new_slot(self) -> int:
         self.sources.append(None)
         self.prefixes.append([])
         self.finished.append([])
         return len(self.sources) - 1
 
-    def release(self, place: int) -> list[Candidate]:
-        """The finished hypotheses of a sentence, best first; its place is free again."""
-        found = ranked(self.finished[place])
-        self.sources[place], self.prefixes[place], self.finished[place] = None, [], []
-        self.free.append(place)
-        return found
+    def release(self, slot: int) -> list[FinishedHypothesis]:
+        """Free the slot of a sentence and return its finished hypotheses, best first."""
+        finished = rank_candidates(self.finished[slot])
+        self.sources[slot], self.prefixes[slot], self.finished[slot] = None, [], []
+        self.free.append(slot)
+        return finished
 
-    def begin(self, sentences: Sequence[int]) -> Rows[State]:
-        """A row for each of some sentences."""
+    def open_rows(self, sentences: Sequence[int]) -> Rows[State]:
+        """One row for each of some sentences, before the first word."""
         index = torch.tensor(sentences, device=self.device)
         totals = torch.zeros(len(index), dtype=torch.float64, device=self.device)
         return Rows(
@@ -187,11 +174,11 @@ class BeamSearch(Generic[State]):
             totals=totals,
             nodes=torch.full_like(index, -1),
             words=None,
-            marks=self.constrained.begin(sentences),
+            constraint_states=self.constrained.start(sentences),
         )
 
     def start(self, sentences: Sequence[int]) -> State:
-        """The model after some sources. A short-list has the words that must be there."""
+        """Let the model read the sources. Short-lists include the words of prefixes and constraints."""
         sources = [self.sources[i] for i in sentences]
         if (self.forced or self.constrained) and isinstance(self.model, Widening):
             words = [{*self.prefixes[i], *self.constrained.vocabulary(i)} for i in sentences]
@@ -200,14 +187,16 @@ class BeamSearch(Generic[State]):
         return self.model.start(sources)
 
     def step(self, rows: Rows[State]) -> Rows[State]:
-        """One more word for every hypothesis; those that end, and those of finished sentences, leave."""
+        """Extend every hypothesis by a word. Those that end, and those of finished sentences, are removed."""
         sentence, step = rows.sentence, self.steps[rows.sentence]
-        of_all = self.finder is None or self.forced or self.constrained
-        best, end, state = self.best_of_all(rows, step) if of_all else self.best_found(rows, step)
-        looks = self.looks(self.model.attention(state), sentence)
+        all_words = self.finder is None or self.forced or self.constrained
+        best, end, state = (
+            self.expand_all_words(rows, step) if all_words else self.expand_best_words(rows, step)
+        )
+        attended = self.attended(self.model.attention(state), sentence)
         ended = best.parent[best.ends]
         for row, total in zip(ended.tolist(), best.total[best.ends].tolist(), strict=True):
-            self.finished[int(sentence[row])].append(self.candidate(int(rows.nodes[row]), total))
+            self.finished[int(sentence[row])].append(self.hypothesis(int(rows.nodes[row]), total))
         self.widths.index_add_(0, sentence[ended], torch.full_like(ended, -1))
         at_limit = self.longest[sentence] <= step
         for index in sentence[at_limit].unique().tolist():
@@ -216,42 +205,51 @@ class BeamSearch(Generic[State]):
         live = ~best.ends & ~at_limit[best.parent] & (self.widths[sentence[best.parent]] > 0)
         parent, words = best.parent[live], best.word[live]
         self.steps[sentence.unique()] += 1
-        nodes = self.history.append(words, rows.nodes[parent], None if looks is None else looks[parent])
-        places = sentence.tolist() if self.constrained else []
+        nodes = self.history.append(words, rows.nodes[parent], None if attended is None else attended[parent])
+        slots = sentence.tolist() if self.constrained else []
         return Rows(
             state=self.model.reorder(state, parent),
             sentence=sentence[parent],
             totals=best.total[live],
             nodes=nodes,
             words=words,
-            marks=self.constrained.follow(marks_of(rows), places, parent.tolist(), words.tolist())
-            if places
+            constraint_states=self.constrained.follow(
+                rows.known_constraint_states(), slots, parent.tolist(), words.tolist()
+            )
+            if slots
             else [],
         )
 
-    def best_of_all(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, End, State]:
-        """The continuations that are kept, log p of an end, and the state after the words of the rows, whose
-        steps are `step` (R,)."""
+    def expand_all_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProb, State]:
+        """The best continuations, log p of ending a row, and the state after the rows' words, by log p of all
+        words. `step` (R,): the steps of the rows."""
         log_probs, state = self.model.step(rows.state, rows.words)  # (R, V)
         sentence = rows.sentence
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
-        log_probs = forbid(log_probs, step < self.shortest[sentence], self.config.allow_unknown)
-        places, marks = sentence.tolist() if self.constrained else [], marks_of(rows)
+        log_probs = mask_forbidden(log_probs, step < self.shortest[sentence], self.config.allow_unknown)
+        slots, constraint_states = (
+            sentence.tolist() if self.constrained else [],
+            rows.known_constraint_states(),
+        )
         if self.constrained:
-            self.constrained.forbid(log_probs, marks, places, (self.longest[sentence] - step).tolist())
+            self.constrained.forbid(
+                log_probs, constraint_states, slots, (self.longest[sentence] - step).tolist()
+            )
         for row, word, value in forced:
             log_probs[row] = -math.inf
             log_probs[row, word] = value
         best = expand(log_probs, rows.totals, sentence, self.widths)
         if self.constrained:
-            best = self.constrained.choose(best, log_probs, rows.totals, marks, places, self.widths)
+            best = self.constrained.choose(
+                best, log_probs, rows.totals, constraint_states, slots, self.widths
+            )
         return best, lambda row: float(log_probs[row, EOS]), state
 
-    def best_found(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, End, State]:
-        """As `best_of_all`, by an output layer that finds the best words without the others."""
+    def expand_best_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProb, State]:
+        """As `expand_all_words`, with an output layer that finds the best words itself."""
         finder, sentence = self.finder, rows.sentence
         assert finder is not None
-        features, state = finder.features(rows.state, rows.words)
+        features, state = finder.model.features(rows.state, rows.words)
         count = int(self.widths[sentence].max())
         too_short = step < self.shortest[sentence]
         values, words = finder.best(features, count, too_short, self.config.allow_unknown)
@@ -261,44 +259,39 @@ class BeamSearch(Generic[State]):
     def forced_words(
         self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]
     ) -> list[tuple[int, int, float]]:
-        """Row, word and log p for each row inside its prefix: only that word may follow, even UNK."""
-        where = [
-            (row, self.prefixes[index][at])
-            for row, (index, at) in enumerate(zip(sentence, step, strict=True))
-            if at < len(self.prefixes[index])
-        ]
-        return [(row, word, float(log_probs[row, word])) for row, word in where]
+        """Row, word and log p of each row inside its prefix: only that word may follow, even UNK."""
+        rows = enumerate(zip(sentence, step, strict=True))
+        words = [(row, self.prefixes[i][t]) for row, (i, t) in rows if t < len(self.prefixes[i])]
+        return [(row, word, float(log_probs[row, word])) for row, word in words]
 
-    def looks(self, weights: Tensor | None, sentence: Tensor) -> Tensor | None:
-        """The source position of most weight, the end symbol excluded."""
+    def attended(self, weights: Tensor | None, sentence: Tensor) -> Tensor | None:
+        """Source position of most attention in each row, the end symbol excluded: (R,)"""
         if weights is None:
             return None
-        behind = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
-        return weights.masked_fill(behind, -1.0).argmax(1)
+        beyond = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
+        return weights.masked_fill(beyond, -1.0).argmax(1)
 
-    def candidate(self, node: int, total: float, complete: bool = True) -> Candidate:
-        """The hypothesis that ends in a node."""
-        words, looks = self.history.read(node)
-        return Candidate(
+    def hypothesis(self, node: int, total: float, complete: bool = True) -> FinishedHypothesis:
+        words, attended = self.history.read(node)
+        return FinishedHypothesis(
             words=words,
             log_prob=total,
             score=self.rank(total, len(words) + 1),
             complete=complete,
-            looked_at=[] if -1 in looks else looks,
+            looked_at=[] if -1 in attended else attended,
         )
 
-    def fallback(self, rows: Rows[State], end: End, mine: Tensor) -> list[Candidate]:
-        """All rows of one sentence, ended where they are, the probability of that end included; none that
-        constraints forbid to end."""
-        where = mine.nonzero()[:, 0].tolist()
-        found = [
-            self.candidate(int(rows.nodes[row]), float(rows.totals[row]) + end(row), complete=False)
-            for row in where
+    def fallback(self, rows: Rows[State], end: EndLogProb, of_sentence: Tensor) -> list[FinishedHypothesis]:
+        """Hypotheses of one sentence that are ended by its length limit, unless constraints forbid it; their
+        probabilities include that of the end symbol."""
+        ended = [
+            self.hypothesis(int(rows.nodes[row]), float(rows.totals[row]) + end(row), complete=False)
+            for row in of_sentence.nonzero()[:, 0].tolist()
         ]
-        return [one for one in found if one.log_prob > -math.inf] if self.constrained else found
+        return [entry for entry in ended if entry.log_prob > -math.inf] if self.constrained else ended
 
     def join(self, first: Rows[State], second: Rows[State]) -> Rows[State]:
-        """The rows of both."""
+        """Concatenate the rows of both."""
         if not len(first.sentence) or not len(second.sentence):
             return first if len(first.sentence) else second
         assert first.words is not None and second.words is not None
@@ -315,7 +308,7 @@ class BeamSearch(Generic[State]):
             totals=totals,
             nodes=nodes,
             words=words,
-            marks=first.marks + second.marks,
+            constraint_states=first.constraint_states + second.constraint_states,
         )
 
 
@@ -326,68 +319,60 @@ def search(
     config: BeamConfig,
     prefixes: Sequence[Sequence[int]] | None = None,
     constraints: Sequence[Sequence[AnyConstraint]] | None = None,
-) -> list[list[Candidate]]:
-    """The finished hypotheses of each sentence, best first, between one and `beam_size` of them; sentences in
-    the order of the sources.
+) -> list[list[FinishedHypothesis]]:
+    """Find up to `beam_size` finished hypotheses of each sentence, best first.
 
-    `prefixes`: for each sentence the ids that its translation has to begin with; `constraints`: what it has
-    to keep to. A sentence whose constraints cannot be met has one hypothesis, of probability 0. About `rows`
+    `prefixes`: ids that each translation has to begin with; `constraints`: those of each translation. A
+    sentence whose constraints cannot be met has one hypothesis, of probability 0. About `config.rows`
     hypotheses are live at a time; the longest sentences are searched first. ConfigError for a setting out of
     range.
     """
     config.check()
-    work = BeamSearch(model, config)
-    work.add(sources, prefixes, constraints=constraints)
+    beam = BeamSearch(model, config)
+    beam.add(sources, prefixes, constraints=constraints)
     waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one is last
-    room_in_all = config.rows or ROWS
+    capacity = config.rows or ROWS
     rows: Rows[State] | None = None
     while waiting or (rows is not None and len(rows.sentence)):
         alive = 0 if rows is None else len(rows.sentence)
-        if not alive or (waiting and alive <= REFILL * room_in_all - config.beam_size):
-            room = max(1, (room_in_all - alive) // config.beam_size)
-            begun = work.step(work.begin([waiting.pop() for _ in range(min(len(waiting), room))]))
-            rows = begun if rows is None else work.join(rows, begun)
+        if not alive or (waiting and alive <= REFILL * capacity - config.beam_size):
+            room = max(1, (capacity - alive) // config.beam_size)
+            opened = beam.step(beam.open_rows([waiting.pop() for _ in range(min(len(waiting), room))]))
+            rows = opened if rows is None else beam.join(rows, opened)
             continue
         assert rows is not None
-        rows = work.step(rows)
-    return [ranked(candidates) for candidates in work.finished]
+        rows = beam.step(rows)
+    return [rank_candidates(candidates) for candidates in beam.finished]
 
 
-def marks_of(rows: Rows[State]) -> list[Marks]:
-    """The marks of rows, empty ones where the rows began before any sentence had constraints."""
-    return rows.marks or [()] * len(rows.sentence)
-
-
-def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Best first; an empty one of probability 0 where no score was a number."""
-    nothing = [Candidate(words=[], log_prob=-math.inf, score=-math.inf, complete=False)]
+def rank_candidates(candidates: Sequence[FinishedHypothesis]) -> list[FinishedHypothesis]:
+    """Best first; a single empty hypothesis of probability 0 if no score is a number."""
+    nothing = [FinishedHypothesis(words=[], log_prob=-math.inf, score=-math.inf, complete=False)]
     return sorted(candidates, key=lambda candidate: -candidate.score) or nothing
 
 
-def forbid(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) -> Tensor:
+def mask_forbidden(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) -> Tensor:
     """<s> and UNK never follow; the end symbol does not in rows that are too short: (R, V), (R,) -> (R, V)"""
     log_probs[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     log_probs[too_short, EOS] = -math.inf
     return log_probs
 
 
-# ---- continuous --------------------------------------------------------------------------------------------
-# Beam search that never ends: sentences are added while others are being searched, and each leaves as soon
-# as it is finished. A server searches the sentences of all its clients together in this way; the result for a
-# sentence is that of `beam.search`.
-
-
-FORGET_NODES = 20_000  # nodes of a history that is never cleared
+FORGET_NODES = 20_000  # size up to which a history is not compacted
 
 
 class ContinuousSearch(Generic[State]):
-    """A sentence is known by its number from `add` until `step` returns it, or `cancel` is called with it."""
+    """Beam search that never ends: sentences join while others are being searched, and each leaves when it is
+    finished. A server searches the sentences of all its clients together in this way.
+
+    Results are those of `search`. A sentence is identified by its slot from `add` until `step` returns it or
+    `cancel` is called.
+    """
 
     def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
-        """There is room for about `config.rows` hypotheses at a time. ConfigError for a setting out of
-        range."""
+        """About `config.rows` hypotheses fit at a time. ConfigError for a setting out of range."""
         config.check()
-        self.work = BeamSearch(model, config)
+        self.beam = BeamSearch(model, config)
         self.rows: Rows[State] | None = None
         self.added: list[int] = []  # since the last step
         self.capacity = config.rows or ROWS
@@ -395,87 +380,90 @@ class ContinuousSearch(Generic[State]):
 
     @property
     def live(self) -> int:
-        """Hypotheses in the batch."""
+        """Number of hypotheses in the batch."""
         return 0 if self.rows is None else len(self.rows.sentence)
 
     @property
     def busy(self) -> bool:
-        """Is any sentence not finished?"""
+        """Whether any sentence is unfinished."""
         return bool(self.added) or self.live > 0
 
     def wants(self, width: int = 1) -> bool:
-        """Is there room for one more sentence, of so many hypotheses?"""
+        """Whether there is room for one more sentence with a beam of `width`."""
         return self.planned + width <= self.room()
 
     def fits(self, width: int) -> bool:
-        """May a sentence of so many hypotheses begin although others end soon? Any may begin alone."""
+        """Whether a sentence with a beam of `width` may begin beside those in the batch. Any may begin
+        alone."""
         return not self.busy or self.planned + width <= self.capacity - self.live
 
     @property
     def planned(self) -> int:
-        """Hypotheses of the sentences that were added since the last step."""
+        """Beam sizes of the sentences added since the last step, summed."""
         return sum(self.width(sentence) for sentence in self.added)
 
     def room(self) -> int:
         """Rows that new sentences may take; none as long as most rows are in use."""
         alive = self.live
-        beam = self.work.config.beam_size
-        return 0 if alive and alive > REFILL * self.capacity - beam else self.capacity - alive
+        width = self.beam.config.beam_size
+        return 0 if alive and alive > REFILL * self.capacity - width else self.capacity - alive
 
     def width(self, sentence: int) -> int:
-        return int(self.work.widths[sentence])
+        return int(self.beam.widths[sentence])
 
     def add(self, source: Source, beam_size: int = 0, constraints: Sequence[AnyConstraint] = ()) -> int:
-        """The number of a new sentence, which has at least one word; the next step begins with it, whether
-        there is room or not. `beam_size`: 0: the configured one."""
-        width = beam_size or self.work.config.beam_size
-        (place,) = self.work.add([source], widths=[width], constraints=[constraints])
-        self.added.append(place)
-        return place
+        """Add a sentence of at least one word and return its slot. The next step starts it, whether there is
+        room or not. `beam_size`: 0 = the configured one."""
+        width = beam_size or self.beam.config.beam_size
+        (slot,) = self.beam.add([source], widths=[width], constraints=[constraints])
+        self.added.append(slot)
+        return slot
 
     @torch.no_grad()
-    def step(self) -> list[tuple[int, list[Candidate]]]:
-        """One more word for all sentences. Returns the finished ones with their hypotheses, best first."""
-        before = {*self.added, *([] if self.rows is None else self.rows.sentence.tolist())}
+    def step(self) -> list[tuple[int, list[FinishedHypothesis]]]:
+        """Extend all sentences by a word. Returns the finished ones with their hypotheses, best first."""
+        searched = {*self.added, *([] if self.rows is None else self.rows.sentence.tolist())}
         if self.added:
-            started = self.work.step(self.work.begin(self.added))
+            started = self.beam.step(self.beam.open_rows(self.added))
             self.added = []
-            rest = self.rows if self.rows is None or not self.live else self.work.step(self.rows)
-            self.rows = started if rest is None else self.work.join(rest, started)
+            extended = self.rows if self.rows is None or not self.live else self.beam.step(self.rows)
+            self.rows = started if extended is None else self.beam.join(extended, started)
         elif self.rows is not None and self.live:
-            self.rows = self.work.step(self.rows)
-        after = set() if self.rows is None else set(self.rows.sentence.tolist())
-        found = [(place, self.work.release(place)) for place in sorted(before - after)]
-        self.forget()
-        return found
+            self.rows = self.beam.step(self.rows)
+        unfinished = set() if self.rows is None else set(self.rows.sentence.tolist())
+        finished = [(slot, self.beam.release(slot)) for slot in sorted(searched - unfinished)]
+        self.trim_history()
+        return finished
 
     def cancel(self, sentence: int) -> None:
         """Stop searching a sentence."""
         if sentence in self.added:
             self.added.remove(sentence)
         elif self.rows is not None:
-            self.keep(torch.nonzero(self.rows.sentence != sentence)[:, 0])
-        self.work.release(sentence)
+            self.keep_rows(torch.nonzero(self.rows.sentence != sentence)[:, 0])
+        self.beam.release(sentence)
 
-    def keep(self, kept: torch.Tensor) -> None:
-        """Drop all rows but these (K,)."""
+    def keep_rows(self, indices: torch.Tensor) -> None:
+        """Drop all rows but `indices` (K,)."""
         assert self.rows is not None
-        if not len(kept):
+        if not len(indices):
             self.rows = None
             return
         rows = self.rows
         self.rows = Rows(
-            state=self.work.model.reorder(rows.state, kept),
-            sentence=rows.sentence[kept],
-            totals=rows.totals[kept],
-            nodes=rows.nodes[kept],
-            words=None if rows.words is None else rows.words[kept],
-            marks=[rows.marks[row] for row in kept.tolist()] if rows.marks else [],
+            state=self.beam.model.reorder(rows.state, indices),
+            sentence=rows.sentence[indices],
+            totals=rows.totals[indices],
+            nodes=rows.nodes[indices],
+            words=None if rows.words is None else rows.words[indices],
+            constraint_states=[rows.constraint_states[row] for row in indices.tolist()]
+            if rows.constraint_states
+            else [],
         )
 
-    def forget(self) -> None:
-        """Free what finished sentences have left, once that may be half of the history."""
-        history = self.work.history
+    def trim_history(self) -> None:
+        """Drop the words of finished sentences once they may be half of the history."""
+        history = self.beam.history
         if not self.live:
             self.rows = None
             history.forget(torch.zeros(0, dtype=torch.long))

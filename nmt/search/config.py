@@ -2,14 +2,76 @@
 imported."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Protocol, Self
 
 from nmt.config import settings
 from nmt.config.settings import choice, name_in, number, setting
 from nmt.errors import ConfigError
-from nmt.search.constraints.allocation import ALLOCATIONS
+
+# ---- allocation --------------------------------------------------------------------------------------------
+# How the beam of a sentence is shared among banks: those hypotheses that have met equally many units of what
+# is required. Without this they would lose to hypotheses that have met nothing.
+
+
+class Allocation(Protocol):
+    """A way to share a beam."""
+
+    def each(self, width: int) -> int:
+        """How many continuations of each hypothesis are looked at, beside the best ones of the sentence and
+        those that meet one more unit."""
+        ...
+
+    def sizes(self, width: int, available: Sequence[int]) -> list[int]:
+        """How many hypotheses each bank keeps, given how many it could; the last bank has met everything."""
+        ...
+
+
+class DynamicAllocation:
+    """Dynamic beam allocation (Post and Vilar 2018, section 3): the size of the beam does not depend on the
+    constraints.
+
+    The banks that have hypotheses share the beam alike. What one of them cannot use goes to others, first to
+    those below. Of more banks than slots the lowest keeps one slot, in which the sentence goes on until a
+    requirement fits in, and the highest ones have the others.
+    """
+
+    def each(self, width: int) -> int:
+        """See Allocation."""
+        return 1
+
+    def sizes(self, width: int, available: Sequence[int]) -> list[int]:
+        """See Allocation."""
+        used = [bank for bank, count in enumerate(available) if count]
+        sizes = [0] * len(available)
+        if len(used) > width > 1:
+            used = [used[0], *used[len(used) - width + 1 :]]
+        share, surplus = divmod(width, max(1, len(used)))
+        for bank in used:
+            sizes[bank] = share
+        for bank in (*reversed(range(len(sizes))), *range(len(sizes))):
+            room = sizes[bank] + surplus
+            sizes[bank] = min(room, available[bank])
+            surplus = room - sizes[bank]
+        return sizes
+
+
+class GridAllocation:
+    """Grid beam search (Hokamp and Liu 2017): each bank has a beam of its own, so that the work grows with
+    the constraints."""
+
+    def each(self, width: int) -> int:
+        """See Allocation."""
+        return width
+
+    def sizes(self, width: int, available: Sequence[int]) -> list[int]:
+        """See Allocation."""
+        return [min(width, count) for count in available]
+
+
+ALLOCATIONS: dict[str, Allocation] = {"dynamic": DynamicAllocation(), "grid": GridAllocation()}
+
 
 # ---- penalties ---------------------------------------------------------------------------------------------
 # How finished hypotheses of different lengths are compared. n counts the words and the end symbol.
@@ -19,12 +81,11 @@ GNMT_ALPHA = 0.6
 
 
 def by_length(log_prob: float, n: int) -> float:
-    """log p / n  (section 6.4.2)"""
+    """log p / n (van Merriënboer 2018, section 6.4.2)"""
     return log_prob / n
 
 
 def unnormalized(log_prob: float, n: int) -> float:
-    """log p"""
     return log_prob
 
 
@@ -42,7 +103,7 @@ NORMALIZE: dict[str, Callable[[float, int], float]] = {
 
 
 def length_normalizer(name: str) -> Callable[[float, int], float]:
-    """One of NORMALIZE. ConfigError for an unknown name."""
+    """Look up a name in NORMALIZE. ConfigError for an unknown one."""
     if name not in NORMALIZE:
         raise ConfigError(f"normalize: {name!r} is unknown, expected one of {', '.join(NORMALIZE)}")
     return NORMALIZE[name]
@@ -99,7 +160,7 @@ class BeamConfig:
         return replace(self, rows=rows)
 
     def longest(self, words: int) -> int:
-        """The most words of a translation of a source of `words` words; a minimum length wins over a
+        """Maximum length in words of a translation of a source of `words` words; a minimum length wins over a
         factor."""
         limit = max(1, math.ceil(self.max_length_factor * words))
         if self.max_length:
@@ -107,14 +168,14 @@ class BeamConfig:
         return max(limit, self.min_length)
 
     def shortest(self, words: int) -> int:
-        """The fewest words of a translation of a source of `words` words."""
+        """Minimum length in words of a translation of a source of `words` words."""
         least = max(math.ceil(self.min_length_factor * words), self.min_length)
         return min(least, self.max_length) if self.max_length else least
 
 
 @dataclass
 class ConstraintConfig:
-    """What becomes of constraints that cannot be met."""
+    """How to handle constraints that cannot be met."""
 
     unmet: str = choice(
         "error",
@@ -126,7 +187,7 @@ class ConstraintConfig:
 
 @dataclass
 class SamplingConfig:
-    """Settings of sampling."""
+    """Settings of sampling translations."""
 
     samples: int = number(1, least=1, most=100_000, help="draws for each sentence")
     temperature: float = number(1.0, least=1e-6, most=1e6, help="draw from p^(1/T)")
@@ -154,8 +215,8 @@ class MBRConfig:
         [1.0], least=0, help="with --mbr: p of a hypothesis is exp(A x total), normalized; 1 unless given"
     )
 
-    def of_lists(self, lists: int) -> list[float]:
-        """The scale of each of several lists. ConfigError for another number of scales."""
+    def list_scales(self, lists: int) -> list[float]:
+        """One scale for each list. ConfigError unless there are 1 or `lists` scales."""
         if len(self.mbr_scale) not in (1, lists):
             raise ConfigError(
                 f"{len(self.mbr_scale)} values of --mbr-scale, but there is 1 list of totals"

@@ -1,4 +1,4 @@
-"""Live hypotheses: their best continuations, and what they have written so far."""
+"""Live hypotheses: their best continuations, and the words that they have so far."""
 
 import math
 from dataclasses import dataclass
@@ -8,15 +8,11 @@ from torch import Tensor
 
 from nmt.text.vocab import EOS
 
-# ---- expansion ---------------------------------------------------------------------------------------------
-# The best continuations of hypotheses.
-
-
-FOLD = 16  # rows of scores are folded this many times to find their best
+FOLD = 16  # values of a column when `topk` folds rows of scores
 
 
 def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As torch.topk of each row, (R, V) -> (R, k) twice, in a third of its time: when each row is folded into
+    """`torch.topk` of each row, (R, V) -> (R, k) twice, in a third of its time: when each row is folded into
     V/16 columns of 16 values, the k best are among the k columns with the largest maxima."""
     R, V = scores.shape
     columns = V // FOLD
@@ -25,22 +21,22 @@ def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     folded = scores[:, : columns * FOLD].unflatten(1, (FOLD, columns))
     best = folded.amax(1).topk(k).indices
     rest = torch.arange(columns * FOLD, V, device=scores.device)
-    places = torch.cat(
+    indices = torch.cat(
         [
             (best[:, :, None] + columns * torch.arange(FOLD, device=scores.device)).flatten(1),
             rest.expand(R, -1),
         ],
         1,
     )
-    values, chosen = scores.gather(1, places).topk(k)
-    return values, places.gather(1, chosen)
+    values, chosen = scores.gather(1, indices).topk(k)
+    return values, indices.gather(1, chosen)
 
 
 @dataclass
 class Expansion:
-    """The kept continuations of all sentences, grouped by sentence, the best first. Each field is (K,)."""
+    """The best continuations of all sentences, grouped by sentence, the best first. Each field is (K,)."""
 
-    parent: Tensor  # row it continues
+    parent: Tensor  # row that it continues
     word: Tensor
     total: Tensor  # log p
     ends: Tensor  # whether the word is the end symbol
@@ -55,8 +51,8 @@ def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) 
 def choose_expansion(
     values: Tensor, words: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor
 ) -> Expansion:
-    """As `expand`, given the best words of each row, the best first, and their log p: (R, k) twice, (R,),
-    (R,), (S,)"""
+    """`expand` for rows whose best words and their log p are known, the best first: (R, k) twice, (R,), (R,),
+    (S,)"""
     R, each = values.shape
     _, group, sizes = sentence.unique_consecutive(return_inverse=True, return_counts=True)
     starts = sizes.cumsum(0) - sizes
@@ -67,55 +63,51 @@ def choose_expansion(
     grid = totals.new_full((len(sizes), rows, each), -math.inf)
     grid[group, slot] = totals[:, None] + values
     total, flat = grid.view(len(sizes), -1).topk(min(width, rows * each))
-    kept = (torch.arange(total.shape[1], device=total.device) < allowed[:, None]) & (total > -math.inf)
-    parent = (starts[:, None] + flat // each).clamp_(max=R - 1)[kept]
-    word = words[parent, (flat % each)[kept]]
-    return Expansion(parent=parent, word=word, total=total[kept], ends=word == EOS)
-
-
-# ---- history -----------------------------------------------------------------------------------------------
-# What the live hypotheses of a search have written so far.
+    chosen = (torch.arange(total.shape[1], device=total.device) < allowed[:, None]) & (total > -math.inf)
+    parent = (starts[:, None] + flat // each).clamp_(max=R - 1)[chosen]
+    word = words[parent, (flat % each)[chosen]]
+    return Expansion(parent=parent, word=word, total=total[chosen], ends=word == EOS)
 
 
 class History:
-    """The words of all hypotheses as a tree: each row has its last node, each node its word, its parent and
-    the source position it attended to most."""
+    """The words of all hypotheses as a tree: a row knows its last node; a node its word, its parent and the
+    source position that it attended to most."""
 
     def __init__(self) -> None:
         self.words: list[int] = []
         self.parents: list[int] = []
-        self.looks: list[int] = []
+        self.attended: list[int] = []
 
-    def append(self, words: Tensor, parents: Tensor, looks: Tensor | None) -> Tensor:
-        """Nodes for new words (K,) below their parents (K,), -1 for none -> their numbers (K,)"""
+    def append(self, words: Tensor, parents: Tensor, attended: Tensor | None) -> Tensor:
+        """Add nodes for new words (K,) below their parents (K,), -1 for none, and return them (K,)."""
         first = len(self.words)
         self.words += words.tolist()
         self.parents += parents.tolist()
-        self.looks += [-1] * len(words) if looks is None else looks.tolist()
+        self.attended += [-1] * len(words) if attended is None else attended.tolist()
         return torch.arange(first, len(self.words), device=words.device)
 
     def read(self, node: int) -> tuple[list[int], list[int]]:
-        """Words and source positions from the first to this node."""
-        words, looks = [], []
+        """Words and attended source positions from the first node to this one."""
+        words, attended = [], []
         while node >= 0:
             words.append(self.words[node])
-            looks.append(self.looks[node])
+            attended.append(self.attended[node])
             node = self.parents[node]
-        return words[::-1], looks[::-1]
+        return words[::-1], attended[::-1]
 
     def __len__(self) -> int:
         return len(self.words)
 
     def forget(self, nodes: Tensor) -> Tensor:
-        """Keep only what leads to these nodes (K,) -> their new numbers (K,)"""
-        kept: set[int] = set()
+        """Drop all nodes that lead to none of `nodes` (K,). Returns the new numbers of these (K,)."""
+        ancestors: set[int] = set()
         for node in nodes.tolist():
-            while node >= 0 and node not in kept:
-                kept.add(node)
+            while node >= 0 and node not in ancestors:
+                ancestors.add(node)
                 node = self.parents[node]
-        order = sorted(kept)  # parents come before their children
+        order = sorted(ancestors)  # parents come before their children
         new = {old: number for number, old in enumerate(order)} | {-1: -1}
         self.words = [self.words[old] for old in order]
-        self.looks = [self.looks[old] for old in order]
+        self.attended = [self.attended[old] for old in order]
         self.parents = [new[self.parents[old]] for old in order]
         return torch.tensor([new[node] for node in nodes.tolist()], dtype=torch.long, device=nodes.device)

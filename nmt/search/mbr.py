@@ -33,12 +33,12 @@ def bleu_gains(lines: Sequence[str]) -> Floats:
     lengths = np.array([len(line) for line in words])
     number: dict[str, int] = {}
     symbols = np.array([number.setdefault(word, len(number)) for line in words for word in line], np.int64)
-    matches, totals = common(symbols, lengths, WORDS), ngram_totals(lengths, WORDS)
-    there = totals[:, :, None] > 0
-    smooth = 0.5 ** ((matches == 0) & there).cumsum(0)
+    matches, totals = common_ngrams(symbols, lengths, WORDS), ngram_totals(lengths, WORDS)
+    counted = totals[:, :, None] > 0
+    smooth = 0.5 ** ((matches == 0) & counted).cumsum(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         precisions = np.where(matches > 0, matches, smooth) / totals[:, :, None]
-        logs = np.where(there, np.log(precisions), 0.0).sum(0) / np.minimum(lengths, WORDS)[:, None]
+        logs = np.where(counted, np.log(precisions), 0.0).sum(0) / np.minimum(lengths, WORDS)[:, None]
         brevity = np.minimum(0.0, 1 - lengths / lengths[:, None])
         gains = np.where(matches[0] > 0, 100 * np.exp(logs + brevity), 0.0)
     np.fill_diagonal(gains, 100.0)
@@ -54,9 +54,9 @@ def chrf_gains(lines: Sequence[str]) -> Floats:
     texts = ["".join(line.split()) for line in lines]
     lengths = np.array([len(text) for text in texts])
     symbols = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32).astype(np.int64)
-    matches, totals = common(symbols, lengths, CHARACTERS), ngram_totals(lengths, CHARACTERS)
-    there = (totals[:, :, None] > 0) & (totals[:, None, :] > 0)
-    orders, share = np.maximum(there.sum(0), 1), np.where(there, matches, 0.0)
+    matches, totals = common_ngrams(symbols, lengths, CHARACTERS), ngram_totals(lengths, CHARACTERS)
+    counted = (totals[:, :, None] > 0) & (totals[:, None, :] > 0)
+    orders, share = np.maximum(counted.sum(0), 1), np.where(counted, matches, 0.0)
     precision = (share / np.maximum(totals, 1)[:, :, None]).sum(0) / orders
     recall = (share / np.maximum(totals, 1)[:, None, :]).sum(0) / orders
     gains: Floats = 500 * precision * recall / np.maximum(4 * precision + recall, 1e-300)
@@ -68,30 +68,30 @@ GAINS: dict[str, Callable[[Sequence[str]], Floats]] = {"bleu": bleu_gains, "chrf
 
 
 def ngram_totals(lengths: Ints, longest: int) -> Ints:
-    """How many n-grams lines of some lengths have: (orders, T)"""
+    """Number of n-grams of lines by their lengths: (orders, T)"""
     return np.asarray(np.maximum(lengths - np.arange(longest)[:, None], 0))
 
 
-def common(symbols: Ints, lengths: Ints, longest: int) -> Floats:
-    """How many n-grams each two lines share, each as often as both have it: (orders, T, T), for n 1 to
-    `longest`. `symbols`: those of all lines, one line after the other; `lengths`: (T,)"""
+def common_ngrams(symbols: Ints, lengths: Ints, longest: int) -> Floats:
+    """Number of n-grams that each two lines have in common, counting repetitions: (orders, T, T), for n from
+    1 to `longest`. `symbols`: the concatenated lines; `lengths`: (T,)"""
     symbols = np.unique(symbols, return_inverse=True)[1]
     size = int(symbols.max(initial=0)) + 1
     owner = np.repeat(np.arange(len(lengths)), lengths)
     room = np.cumsum(lengths)[owner] - np.arange(len(symbols))  # symbols from here to the end of the line
-    place, gram = np.arange(len(symbols)), symbols
-    found = np.zeros((longest, len(lengths), len(lengths)))
+    position, gram = np.arange(len(symbols)), symbols
+    matches = np.zeros((longest, len(lengths), len(lengths)))
     for order in range(longest):
         if order:
-            fits = room[place] > order
-            place, gram = place[fits], gram[fits]
-            gram = np.unique(gram * size + symbols[place + order], return_inverse=True)[1]
-        found[order] = shared(gram, owner[place], len(lengths))
-    return found
+            fits = room[position] > order
+            position, gram = position[fits], gram[fits]
+            gram = np.unique(gram * size + symbols[position + order], return_inverse=True)[1]
+        matches[order] = shared_ngrams(gram, owner[position], len(lengths))
+    return matches
 
 
-def shared(grams: Ints, owner: Ints, lines: int) -> Floats:
-    """How many n-grams of one order each two lines share: (T, T). `owner`: the line of each n-gram.
+def shared_ngrams(grams: Ints, owner: Ints, lines: int) -> Floats:
+    """Number of n-grams that each two lines have in common: (T, T). `owner`: the line of each n-gram.
 
     min(a, b) is the number of k with a >= k and b >= k: the k-th occurrence of an n-gram is a column of its
     own, of zeros and ones, and the product of the matrix with itself counts what two lines have in common.
@@ -103,10 +103,10 @@ def shared(grams: Ints, owner: Ints, lines: int) -> Floats:
     gram, owner = np.divmod(keys, lines)
     most = int(occurrence.max(initial=0)) + 1
     _, column, counts = np.unique(gram * most + occurrence, return_inverse=True, return_counts=True)
-    several = counts > 1  # what one line alone has, no other shares
-    kept = several[column]
-    table = np.zeros((lines, int(several.sum())), np.float32)  # exact: sums are far below 2^24
-    table[owner[kept], (np.cumsum(several) - 1)[column[kept]]] = 1
+    repeated = counts > 1  # what one line alone has, no other shares
+    selected = repeated[column]
+    table = np.zeros((lines, int(repeated.sum())), np.float32)  # exact: sums are far below 2^24
+    table[owner[selected], (np.cumsum(repeated) - 1)[column[selected]]] = 1
     return (table @ table.T).astype(np.float64)
 
 
@@ -115,15 +115,15 @@ def shared(grams: Ints, owner: Ints, lines: int) -> Floats:
 
 @dataclass
 class Evidence:
-    """What the n-best lists of a sentence say."""
+    """The n-best lists of a sentence."""
 
     texts: list[str]  # distinct, by their best score, then as they were listed: (T,)
-    owners: list[Ints]  # of each list: the text of each entry
-    scores: list[Floats]  # and its score
+    owners: list[Ints]  # for each list: index of the text of each entry
+    scores: list[Floats]  # for each list: score of each entry
 
     def posterior(self, scales: Sequence[float]) -> Floats:
-        """p of each text: (T,). `scales`: of each list. Each list is normalized by itself, so that systems
-        count alike whatever their scores; a list without entries is left out."""
+        """p of each text: (T,). `scales`: one for each list. Lists are normalized separately, so that systems
+        have equal weight whatever their scores; empty lists are left out."""
         parts = [
             np.bincount(owner, share(scores, scale), len(self.texts))
             for owner, scores, scale in zip(self.owners, self.scores, scales, strict=True)
@@ -133,17 +133,17 @@ class Evidence:
 
 
 def evidence(lists: Iterable[Sequence[tuple[str, float]]]) -> Evidence:
-    """The evidence of lists of texts with scores; equal texts become one, in which their shares add up."""
+    """Collect lists of texts with scores; the probabilities of equal texts add up."""
     lists = list(lists)
     best: dict[str, float] = {}
     for entries in lists:
         for text, score in entries:
             best[text] = max(score, best.get(text, score))
     texts = sorted(best, key=lambda text: -best[text])
-    place = {text: number for number, text in enumerate(texts)}
+    index = {text: number for number, text in enumerate(texts)}
     return Evidence(
         texts=texts,
-        owners=[np.array([place[text] for text, _ in entries], np.int64) for entries in lists],
+        owners=[np.array([index[text] for text, _ in entries], np.int64) for entries in lists],
         scores=[np.array([score for _, score in entries], np.float64) for entries in lists],
     )
 
@@ -156,17 +156,17 @@ def share(scores: Floats, scale: float) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def best(gains: Floats, posteriors: Floats) -> Ints:
-    """The text with the greatest expected gain: (T, T), (T, C) -> (C,). Of equals the most probable, then the
-    first, which is the one with the best score."""
+def best_texts(gains: Floats, posteriors: Floats) -> Ints:
+    """Index of the text with the greatest expected gain: (T, T), (T, C) -> (C,). Ties go to the most probable
+    text, then to the first, which has the best score."""
     expected = gains @ posteriors
     equal = expected >= expected.max(0) - TIE
     return np.asarray(np.where(equal, posteriors, -1.0).argmax(0))
 
 
-def choose(found: Evidence, metric: str, scales: Sequence[Sequence[float]]) -> list[int]:
-    """The chosen text for each choice of scales, one for each list: (C, L) -> (C,)"""
-    posteriors = np.stack([found.posterior(row) for row in scales], 1)
-    if len(found.texts) == 1:
+def choose(lists: Evidence, metric: str, scales: Sequence[Sequence[float]]) -> list[int]:
+    """Index of the chosen text for each row of scales: (C, L) -> (C,)"""
+    posteriors = np.stack([lists.posterior(row) for row in scales], 1)
+    if len(lists.texts) == 1:
         return [0] * len(scales)
-    return [int(place) for place in best(GAINS[metric](found.texts), posteriors)]
+    return [int(index) for index in best_texts(GAINS[metric](lists.texts), posteriors)]

@@ -1,13 +1,13 @@
-"""log p of many continuations of a sentence's translation, each prefix read once: what a search needs that
-has hypotheses of its own, such as phrase-based search (Junczys-Dowmunt et al. 2016).
+"""log p of many continuations of a sentence's translation, reading each prefix once, for searches with their
+own hypotheses such as phrase-based decoding (Junczys-Dowmunt et al. 2016).
 
-The prefixes are the nodes of a trie. The state of the decoder after a node, and the probabilities of what
-follows it, are computed when they are first asked for. So the first unit of a phrase is read off the
-probabilities after its parent, phrases that begin alike share their nodes, and nobody pays for the state
-after a phrase that nothing follows. Nodes of one depth are one step of the decoder, and the softmax is
-computed once for all nodes of a call.
+The prefixes are the nodes of a trie. The decoder's state after a node, and the probabilities of the next
+units, are computed on demand. So the first unit of a phrase is looked up in the probabilities after its
+parent, phrases with the same beginning share their nodes, and no state is computed after a phrase that
+nothing follows. Nodes of one depth are one step of the decoder, and the softmax is computed once for all
+nodes of a call.
 
-N texts asked for at a time, U units of the longest, T units that the sentence may use, R nodes.
+N texts of a call, U units of the longest, T units that the sentence may use, R nodes.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 ROWS = 100  # nodes computed at a time: scores of 30k words for each stay in the processor's cache
 
 
-class Reader(Protocol[State]):
+class PrefixReader(Protocol[State]):
     """A model that reads the units of one sentence, numbered as the caller numbers them."""
 
     def start(self) -> State:
@@ -34,25 +34,26 @@ class Reader(Protocol[State]):
         ...
 
     def advance(self, state: State, rows: Tensor, units: Tensor | None) -> tuple[Tensor, State]:
-        """Some rows, each followed by a unit, None before the first -> what `log_probs` asks for (R, ...),
-        and their state."""
+        """Extend some rows by a unit each, None before the first. Returns the input of `log_probs` (R, ...),
+        and the state of these rows."""
         ...
 
     def reorder(self, state: State, rows: Tensor) -> State:
-        """Some rows of a state."""
+        """Select rows of a state."""
         ...
 
     def join(self, states: Sequence[State]) -> State:
-        """The rows of all states, one below the other."""
+        """Concatenate the rows of states."""
         ...
 
-    def log_probs(self, found: Tensor) -> Tensor:
+    def log_probs(self, features: Tensor) -> Tensor:
         """log p of the T units after nodes: (R, ...) -> (R, T)"""
         ...
 
 
-class Walked(Generic[State]):
-    """A model with tries of prefixes: what it makes of a unit alone is computed once a sentence."""
+class TrieReader(Generic[State]):
+    """Reads units through the model's tries of prefixes: the part of the computation that depends on a unit
+    alone is done once for each sentence."""
 
     def __init__(
         self, model: PrefixTrees[State], source: Ids, token_ids: Tensor, output: Restricted | None
@@ -74,14 +75,14 @@ class Walked(Generic[State]):
     def join(self, states: Sequence[State]) -> State:
         return self.walk.join(list(states))
 
-    def log_probs(self, found: Tensor) -> Tensor:
+    def log_probs(self, features: Tensor) -> Tensor:
         if self.output is not None:
-            return torch.log_softmax(self.output.scores(found), 1)
-        return self.walk.output.log_probs(found).index_select(1, self.token_ids)
+            return torch.log_softmax(self.output.scores(features), 1)
+        return self.walk.output.log_probs(features).index_select(1, self.token_ids)
 
 
-class Stepped(Generic[State]):
-    """A model that can only step."""
+class StepReader(Generic[State]):
+    """Reads units step by step, for models without tries."""
 
     def __init__(
         self, model: StepModel[State], source: Ids, token_ids: Tensor, output: Restricted | None
@@ -104,24 +105,24 @@ class Stepped(Generic[State]):
     def join(self, states: Sequence[State]) -> State:
         return self.model.join(states)
 
-    def log_probs(self, found: Tensor) -> Tensor:
-        return found if self.output is None else torch.log_softmax(self.output.scores(found), 1)
+    def log_probs(self, features: Tensor) -> Tensor:
+        return features if self.output is None else torch.log_softmax(self.output.scores(features), 1)
 
 
-def reader_of(
+def fastest_reader(
     model: StepModel[State], source: Ids, token_ids: Tensor, restricted: bool
-) -> Walked[State] | Stepped[State]:
-    """A model as it reads fastest."""
+) -> TrieReader[State] | StepReader[State]:
+    """Choose the fastest reader that the model supports."""
     output = model.restrict(token_ids) if restricted and isinstance(model, Restrictable) else None
     assert (output is not None) == restricted, "not a Restrictable model"
     if isinstance(model, PrefixTrees):
-        return Walked(model, source, token_ids, output)
-    return Stepped(model, source, token_ids, output)
+        return TrieReader(model, source, token_ids, output)
+    return StepReader(model, source, token_ids, output)
 
 
 class PrefixStates(Generic[State]):
-    """The prefixes of one sentence. A prefix is a number; 0 is the empty one. Prefixes of the same units have
-    the same number."""
+    """The prefixes of one sentence's translations, as numbers: 0 is the empty prefix, and prefixes of the
+    same units have the same number."""
 
     root = 0
 
@@ -140,81 +141,80 @@ class PrefixStates(Generic[State]):
         self.waiting: list[Tensor] = []  # what probabilities have yet to be computed from
         self.log_probs = np.empty((0, self.size), np.float32)
         with torch.no_grad():
-            self.reader: Reader[State] = reader_of(
+            self.reader: PrefixReader[State] = fastest_reader(
                 model, source, torch.tensor(token_ids, device=self.device), restricted
             )
-            self.keep(*self.reader.advance(self.reader.start(), self.tensor(np.zeros(1, np.int64)), None))
+            self.store(*self.reader.advance(self.reader.start(), self.tensor(np.zeros(1, np.int64)), None))
 
     @torch.no_grad()
     def follow(self, nodes: Ints, units: Ints, end: bool) -> tuple[NDArray[np.float64], Ints]:
-        """Natural log p of texts that follow prefixes: prefixes (N,), units (N, U) as places in `token_ids`,
-        -1 where a text has no more -> (N,), and the prefixes with the texts (N,). `end`: with the end
-        symbol."""
+        """Natural log p of texts that follow prefixes: prefixes (N,), units (N, U) as indices in `token_ids`,
+        padded with -1 -> (N,), and the prefixes extended by the texts (N,). `end`: include the end symbol."""
         nodes = nodes.copy()
-        asked: list[tuple[Ints, Ints]] = []  # which texts, and the edges that they take
+        lookups: list[tuple[Ints, Ints]] = []  # indices of texts, and the edges that they take
         for column in units.T:
-            there = np.flatnonzero(column >= 0)
-            edges = nodes[there] * self.size + column[there]
-            asked.append((there, edges))
-            self.read(nodes[there])
-            nodes[there] = self.children(edges)
+            texts = np.flatnonzero(column >= 0)
+            edges = nodes[texts] * self.size + column[texts]
+            lookups.append((texts, edges))
+            self.read(nodes[texts])
+            nodes[texts] = self.children(edges)
         if end:
-            asked.append((np.arange(len(nodes)), nodes * self.size + self.end))
+            lookups.append((np.arange(len(nodes)), nodes * self.size + self.end))
             self.read(nodes)
         self.finish()
         total = np.zeros(len(nodes))
-        for there, edges in asked:
+        for texts, edges in lookups:
             rows = [self.rows[node] for node in (edges // self.size).tolist()]
-            total[there] += self.log_probs[rows, edges % self.size]
+            total[texts] += self.log_probs[rows, edges % self.size]
         return total, nodes
 
     def children(self, edges: Ints) -> Ints:
-        """The nodes at the ends of edges."""
-        found = edges.tolist()
-        for edge in found:
+        """Nodes at the ends of edges, added to the trie where new."""
+        edge_list = edges.tolist()
+        for edge in edge_list:
             if edge not in self.nodes:
                 self.nodes[edge] = len(self.edges)
                 self.edges.append(edge)
                 self.rows.append(-1)
-        return np.array([self.nodes[edge] for edge in found], np.int64)
+        return np.array([self.nodes[edge] for edge in edge_list], np.int64)
 
     def read(self, nodes: Ints) -> None:
-        """Read those nodes that have not been read. Their parents have been: one step of the decoder."""
+        """Read the nodes that are new, whose parents have been read, in one step of the decoder."""
         new = sorted({node for node in nodes.tolist() if self.rows[node] < 0})
-        for at in range(0, len(new), ROWS):
-            block = new[at : at + ROWS]
-            edges = np.array([self.edges[node] for node in block])
+        for start in range(0, len(new), ROWS):
+            batch = new[start : start + ROWS]
+            edges = np.array([self.edges[node] for node in batch])
             parents = np.array([self.rows[node] for node in (edges // self.size).tolist()])
-            state, rows = self.states_of(parents)
-            for row, node in enumerate(block, self.first[-1]):
+            state, rows = self.gather_states(parents)
+            for row, node in enumerate(batch, self.first[-1]):
                 self.rows[node] = row
-            self.keep(*self.reader.advance(state, rows, self.tensor(edges % self.size)))
+            self.store(*self.reader.advance(state, rows, self.tensor(edges % self.size)))
 
-    def states_of(self, rows: Ints) -> tuple[State, Tensor]:
-        """A state that has the given rows, and where they are in it."""
+    def gather_states(self, rows: Ints) -> tuple[State, Tensor]:
+        """A state that contains the given rows, and their indices in it."""
         group = np.searchsorted(self.first, rows, side="right") - 1
-        used, where = np.unique(group, return_inverse=True)
+        used, group_index = np.unique(group, return_inverse=True)
         if len(used) == 1:
             return self.states[used[0]], self.tensor(rows - self.first[used[0]])
         # Only the rows that are needed: of a Transformer each holds all words before it.
-        order = np.argsort(group, kind="stable")
-        parts = np.split(rows[order] - np.array(self.first)[group[order]], np.cumsum(np.bincount(where))[:-1])
-        joined = self.reader.join(
+        order, counts = np.argsort(group, kind="stable"), np.bincount(group_index)
+        parts = np.split(rows[order] - np.array(self.first)[group[order]], np.cumsum(counts)[:-1])
+        state = self.reader.join(
             [
                 self.reader.reorder(self.states[number], self.tensor(part))
                 for number, part in zip(used.tolist(), parts, strict=True)
             ]
         )
-        return joined, self.tensor(np.argsort(order))
+        return state, self.tensor(np.argsort(order))
 
-    def keep(self, found: Tensor, state: State) -> None:
-        """Remember what a step made."""
+    def store(self, features: Tensor, state: State) -> None:
+        """Store the results of a step."""
         self.states.append(state)
-        self.first.append(self.first[-1] + len(found))
-        self.waiting.append(found)
+        self.first.append(self.first[-1] + len(features))
+        self.waiting.append(features)
 
     def finish(self) -> None:
-        """The probabilities after all nodes that have been read."""
+        """Compute the probabilities after all nodes that have been read."""
         if self.waiting:
             blocks = torch.cat(self.waiting).split(ROWS)
             self.waiting = []

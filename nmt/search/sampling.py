@@ -1,8 +1,6 @@
-"""Translations drawn from the model's distribution (section 4.4.3; Table 4.3 sorts such draws by their
-probability).
+"""Translations drawn from the model's distribution (van Merriënboer 2018, section 4.4.3).
 
-Each sentence has random numbers of its own, so its samples depend on the seed and its number in the input
-alone.
+Each sentence has its own random numbers, so its samples depend only on the seed and its number in the input.
 """
 
 import math
@@ -14,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.protocols import Source, State, StepModel
-from nmt.search.beam import Candidate
+from nmt.search.beam import FinishedHypothesis
 from nmt.search.config import SamplingConfig
 from nmt.search.hypotheses import History
 from nmt.text.vocab import BOS, EOS, UNK
@@ -23,24 +21,24 @@ from nmt.text.vocab import BOS, EOS, UNK
 @torch.no_grad()
 def sample(
     model: StepModel[State], sources: Sequence[Source], config: SamplingConfig, first: int = 0
-) -> list[list[Candidate]]:
-    """`samples` draws for each sentence, in the order drawn. `first`: the number of the first sentence in the
+) -> list[list[FinishedHypothesis]]:
+    """Draw `config.samples` translations of each sentence. `first`: the number of the first sentence in the
     whole input.
 
     log_prob and score are the model's log p, whatever the temperature. ConfigError for a setting out of
     range.
     """
     config.check()
-    results: list[list[Candidate]] = []
+    results: list[list[FinishedHypothesis]] = []
     size = max(1, config.rows // config.samples)
     for start in range(0, len(sources), size):
-        results += _sample(model, sources[start : start + size], config, first + start)
+        results += sample_batch(model, sources[start : start + size], config, first + start)
     return results
 
 
-def _sample(
+def sample_batch(
     model: StepModel[State], sources: Sequence[Source], config: SamplingConfig, first: int
-) -> list[list[Candidate]]:
+) -> list[list[FinishedHypothesis]]:
     device, count = model.device, config.samples
     longest = [max(1, math.ceil(config.max_length_factor * len(source))) for source in sources]
     numbers = [
@@ -48,21 +46,21 @@ def _sample(
         for index, limit in enumerate(longest)
     ]
     limits = torch.tensor(longest, device=device).repeat_interleave(count)
-    drawn: list[list[Candidate | None]] = [[None] * count for _ in sources]
+    drawn: list[list[FinishedHypothesis | None]] = [[None] * count for _ in sources]
     history = History()
-    # Of each live row: sentence * count + number of the draw.
-    place = torch.arange(len(sources) * count, device=device)
-    state = model.reorder(model.start(sources), place // count)
-    nodes, totals = torch.full_like(place, -1), torch.zeros(len(place), dtype=torch.float64, device=device)
+    # Each live row is identified by sentence * count + number of the draw.
+    draws = torch.arange(len(sources) * count, device=device)
+    state = model.reorder(model.start(sources), draws // count)
+    nodes, totals = torch.full_like(draws, -1), torch.zeros(len(draws), dtype=torch.float64, device=device)
     token_ids: Tensor | None = None
     step = 0
-    while len(place):
+    while len(draws):
         log_probs, state = model.step(state, token_ids)
-        at_limit = step >= limits[place]
+        at_limit = step >= limits[draws]
         uniform = torch.tensor(
             [
-                0.5 if ended else numbers[p // count][step, p % count]
-                for p, ended in zip(place.tolist(), at_limit.tolist(), strict=True)
+                0.5 if ended else numbers[index // count][step, index % count]
+                for index, ended in zip(draws.tolist(), at_limit.tolist(), strict=True)
             ]
         )
         chosen = draw(log_probs, uniform.to(device), config.temperature, config.allow_unknown)
@@ -70,15 +68,15 @@ def _sample(
         totals = totals + log_probs.gather(1, chosen[:, None])[:, 0]
         ends = chosen == EOS
         for row in ends.nonzero()[:, 0].tolist():
-            at, total = int(place[row]), float(totals[row])
-            drawn[at // count][at % count] = Candidate(
+            index, total = int(draws[row]), float(totals[row])
+            drawn[index // count][index % count] = FinishedHypothesis(
                 words=history.read(int(nodes[row]))[0],
                 log_prob=total,
                 score=total,
                 complete=not bool(at_limit[row]),
             )
         live = (~ends).nonzero()[:, 0]
-        token_ids, place, totals = chosen[live], place[live], totals[live]
+        token_ids, draws, totals = chosen[live], draws[live], totals[live]
         nodes = history.append(token_ids, nodes[live], None)
         state = model.reorder(state, live)
         step += 1
@@ -86,8 +84,8 @@ def _sample(
 
 
 def draw(log_probs: Tensor, uniform: Tensor, temperature: float, allow_unknown: bool) -> Tensor:
-    """The word at which the cumulative sum of p^(1/temperature) exceeds a number of [0, 1): (R, V), (R,) ->
-    (R,)"""
+    """The first word at which the cumulative sum of p^(1/temperature), normalized, exceeds a uniform number:
+    (R, V), (R,) -> (R,)"""
     tempered = log_probs.double() / temperature
     tempered[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     sums = torch.softmax(tempered, 1).cumsum(1)
@@ -96,8 +94,8 @@ def draw(log_probs: Tensor, uniform: Tensor, temperature: float, allow_unknown: 
     )
 
 
-def distinct(candidates: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
-    """Each distinct draw once, with its count, the likeliest first."""
+def count_distinct(candidates: Sequence[FinishedHypothesis]) -> list[tuple[FinishedHypothesis, int]]:
+    """Distinct draws with their counts, the likeliest first."""
     counts = Counter(tuple(candidate.words) for candidate in candidates)
     by_words = {tuple(candidate.words): candidate for candidate in candidates}
     return sorted(

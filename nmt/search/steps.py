@@ -1,22 +1,23 @@
-"""Ensembles: several models that answer as one. What search asks of a model is `StepModel` of
-nmt/models/protocols.py."""
+"""Step models made of translation models: ensembles, and models restricted to short-lists of words."""
 
 import math
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol
 
 import torch
 from torch import Tensor
 
 from nmt.data.batches import Ids
-from nmt.models.protocols import AnyStepModel, StepModel, Widening
+from nmt.layers.attention import join_sentences
+from nmt.models.protocols import AnyStepModel, Restrictable, Restricted, State, StepModel, Widening
 
 __all__ = ["Ensemble", "Reading", "StepModel", "mean_log_probs"]
 
 
 @dataclass
 class Reading:
-    """One sentence as each model of an ensemble reads it: their vocabularies and subwords may differ."""
+    """A sentence as each model of an ensemble reads it: their vocabularies and subwords may differ."""
 
     ids: tuple[Ids, ...]
 
@@ -25,7 +26,7 @@ class Reading:
 
 
 class Ensemble:
-    """Several models with one target vocabulary: the mean of their probabilities. Sources are Readings."""
+    """Averages the probabilities of models with the same target vocabulary. Sources are Readings."""
 
     def __init__(self, models: Sequence[AnyStepModel]) -> None:
         self.models = list(models)
@@ -41,7 +42,7 @@ class Ensemble:
         ]
 
     def start_with(self, sources: Sequence[Reading], words: Sequence[Set[int]]) -> list[object]:
-        """See Widening: the members that have no short-lists need none of the words."""
+        """Give the words that must be available to the models with short-lists."""
         return [
             model.start_with([source.ids[number] for source in sources], words)
             if isinstance(model, Widening)
@@ -50,11 +51,11 @@ class Ensemble:
         ]
 
     def step(self, state: list[object], token_ids: Tensor | None) -> tuple[Tensor, list[object]]:
-        answers = [model.step(part, token_ids) for model, part in zip(self.models, state, strict=True)]
-        return mean_log_probs([log_probs for log_probs, _ in answers]), [part for _, part in answers]
+        steps = [model.step(own, token_ids) for model, own in zip(self.models, state, strict=True)]
+        return mean_log_probs([log_probs for log_probs, _ in steps]), [own for _, own in steps]
 
     def reorder(self, state: list[object], rows: Tensor) -> list[object]:
-        return [model.reorder(part, rows) for model, part in zip(self.models, state, strict=True)]
+        return [model.reorder(own, rows) for model, own in zip(self.models, state, strict=True)]
 
     def join(self, states: Sequence[list[object]]) -> list[object]:
         return [
@@ -62,12 +63,95 @@ class Ensemble:
         ]
 
     def attention(self, state: list[object]) -> Tensor | None:
-        """That of the first model: positions are those of its reading."""
+        """Attention of the first model, over the positions of its reading."""
         return self.models[0].attention(state[0])
 
 
 def mean_log_probs(log_probs: Sequence[Tensor]) -> Tensor:
-    """log of the mean of probabilities given as logarithms."""
+    """Logarithm of the mean of probabilities, from their logarithms."""
     if len(log_probs) == 1:
         return log_probs[0]
     return torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))
+
+
+class RestrictableModel(StepModel[State], Restrictable[State], Protocol[State]):
+    """A model that Shortlisted can wrap."""
+
+
+@dataclass
+class ShortlistState(Generic[State]):
+    """State of R hypotheses of S sentences, and the T words that any of these may use."""
+
+    inner: State
+    token_ids: Tensor  # (T,) in increasing order
+    output: Restricted  # output layer over token_ids
+    allowed: Tensor  # (S, T) whether each sentence may use the word
+    sentence: Tensor  # (R,) its row of `allowed`
+
+
+class Shortlisted(Generic[State]):
+    """Restricts a model's softmax to a short-list of words for each sentence (from a lexical table). All
+    other words have probability 0. Faster, but results change; off by default."""
+
+    def __init__(self, model: RestrictableModel[State], shortlist: Callable[[Ids], set[int]]) -> None:
+        """`words_of`: the target ids that may translate a sentence of source ids."""
+        self.model, self.shortlist = model, shortlist
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def start(self, sources: Sequence[Ids]) -> ShortlistState[State]:
+        return self.start_with(sources, [frozenset()] * len(sources))
+
+    def start_with(self, sources: Sequence[Ids], words: Sequence[Set[int]]) -> ShortlistState[State]:
+        sets = [self.shortlist(source) | more for source, more in zip(sources, words, strict=True)]
+        ids = sorted(set().union(*sets))
+        column_of = {token: column for column, token in enumerate(ids)}
+        allowed = torch.zeros(len(sources), len(ids), dtype=torch.bool)
+        for row, tokens in enumerate(sets):
+            allowed[row, [column_of[token] for token in tokens]] = True
+        return self.state(
+            self.model.start(sources),
+            torch.tensor(ids, device=self.device),
+            allowed.to(self.device),
+            torch.arange(len(sources), device=self.device),
+        )
+
+    def state(
+        self, inner: State, token_ids: Tensor, allowed: Tensor, sentence: Tensor
+    ) -> ShortlistState[State]:
+        return ShortlistState(
+            inner=inner,
+            token_ids=token_ids,
+            output=self.model.restrict(token_ids),
+            allowed=allowed,
+            sentence=sentence,
+        )
+
+    def step(
+        self, state: ShortlistState[State], token_ids: Tensor | None
+    ) -> tuple[Tensor, ShortlistState[State]]:
+        """log p of every word, -inf outside the short-lists: (R, V)"""
+        features, inner = self.model.features(state.inner, token_ids)
+        scores = state.output.scores(features).masked_fill_(~state.allowed[state.sentence], -torch.inf)
+        log_probs = features.new_full((len(features), self.model.vocab_size), -torch.inf)
+        log_probs[:, state.token_ids] = torch.log_softmax(scores, 1)
+        return log_probs, replace(state, inner=inner)
+
+    def reorder(self, state: ShortlistState[State], rows: Tensor) -> ShortlistState[State]:
+        return replace(state, inner=self.model.reorder(state.inner, rows), sentence=state.sentence[rows])
+
+    def join(self, states: Sequence[ShortlistState[State]]) -> ShortlistState[State]:
+        ids = torch.cat([state.token_ids for state in states]).unique()
+        sentence, used = join_sentences([state.sentence for state in states])
+        allowed = []
+        for state, kept in zip(states, used, strict=True):
+            rows = torch.zeros(len(kept), len(ids), dtype=torch.bool, device=ids.device)
+            rows[:, torch.searchsorted(ids, state.token_ids)] = state.allowed[kept]
+            allowed.append(rows)
+        inner = self.model.join([state.inner for state in states])
+        return self.state(inner, ids, torch.cat(allowed), sentence)
+
+    def attention(self, state: ShortlistState[State]) -> Tensor | None:
+        return self.model.attention(state.inner)

@@ -18,9 +18,9 @@ from nmt.runs import constraints
 from nmt.runs import directory as run_directory
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
 from nmt.runs.run import BeamTranslation, Run, join_translations
-from nmt.search.beam import Candidate, ContinuousSearch
+from nmt.search.beam import ContinuousSearch, FinishedHypothesis
 from nmt.search.config import BeamConfig
-from nmt.search.constraints.protocol import AnyConstraint, Demand
+from nmt.search.constraints import AnyConstraint, Demand
 from nmt.search.steps import Reading
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
@@ -49,7 +49,7 @@ class LinePart:
     reading: Source
     constraints: Sequence[AnyConstraint]
     sentence: int | None = None  # of the search, once that has begun
-    candidates: list[Candidate] | None = None  # once it is finished; none without words
+    candidates: list[FinishedHypothesis] | None = None  # once it is finished; none without words
 
     @property
     def waits(self) -> bool:
@@ -134,11 +134,11 @@ class RunSession:
         )
 
     def beam_size(self, options: Options) -> int:
-        return options.beam_size or self.search.work.config.beam_size
+        return options.beam_size or self.search.beam.config.beam_size
 
     def width(self, options: Options) -> int:
         """Hypotheses that a search with these options keeps."""
-        return options.beam_size or max(options.n_best, self.search.work.config.beam_size)
+        return options.beam_size or max(options.n_best, self.search.beam.config.beam_size)
 
     def add(self, key: Hashable, line: str, options: Options) -> None:
         run, tokenized = self.run, options.tokenized
@@ -308,7 +308,7 @@ def unknown_words(run: Run, units: list[str]) -> list[int]:
 
 
 def word_attention(
-    run: Run, line: str, candidates: Sequence[Candidate], options: Options
+    run: Run, line: str, candidates: Sequence[FinishedHypothesis], options: Options
 ) -> Generator[None, None, list[list[list[float]]]]:
     """For each hypothesis the weight of each source word for each target word: that of its units, added up
     on the source side, averaged on the target side. The end symbol, which gets the rest, is left out. A step

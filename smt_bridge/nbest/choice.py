@@ -76,7 +76,7 @@ class ByRisk:
 
     def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
         texts = self.evidence(groups, found)
-        scales = self.config.of_lists(len(texts.owners))
+        scales = self.config.list_scales(len(texts.owners))
         return [written(found)[texts.texts[choose(texts, self.config.mbr, [scales])[0]]]]
 
     def rest(self) -> list[str]:

@@ -148,7 +148,7 @@ def chooser_of(lists: NbestLists, config: RescoreConfig) -> Chooser:
         return ByTotal()
     risk = ByRisk(config.mbr, of_totals=config.weights is not None)
     scaled = 1 if risk.of_totals else len(lists.paths)
-    config.mbr.of_lists(scaled)
+    config.mbr.list_scales(scaled)
     return TunedRisk(risk, scaled, config.references) if config.references else risk
 
 

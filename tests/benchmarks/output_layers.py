@@ -26,7 +26,7 @@ from nmt.layers.output.hierarchy import Hierarchical
 from nmt.training.callbacks import Callback
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.search.hypotheses import topk
-from nmt.search.beam import NEVER_WORDS
+from nmt.search.beam import MOST_BANNED
 from nmt.text.vocab import EOS, Vocab
 from nmt.training.optimizers import clip
 from nmt.training.optimizers import make_optimizer
@@ -93,9 +93,9 @@ def alone(words: int, inputs: int) -> None:
     seconds = interleave(
         {
             "flat softmax": lambda: topk(flat.log_probs(features), BEAM),  # type: ignore[operator]
-            "learned tree, branch and bound": lambda: tree.best_words(features, BEAM + NEVER_WORDS),
+            "learned tree, branch and bound": lambda: tree.best_words(features, BEAM + MOST_BANNED),
             "learned tree, all words": lambda: topk(tree.log_probs(features), BEAM),
-            "classes, branch and bound": lambda: classes.best_words(of_classes, BEAM + NEVER_WORDS),  # type: ignore[operator]
+            "classes, branch and bound": lambda: classes.best_words(of_classes, BEAM + MOST_BANNED),  # type: ignore[operator]
             "classes, all words": lambda: topk(classes.log_probs(of_classes), BEAM),  # type: ignore[operator]
         },
         3,

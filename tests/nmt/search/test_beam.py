@@ -15,7 +15,7 @@ from nmt.layers.output import LearnsText
 from nmt.models.registry import AnyModel
 from nmt.models.rnn.translator import Translator
 from nmt.scoring import word_scores
-from nmt.search.beam import BeamSearch, Candidate, ContinuousSearch, finder_of, search
+from nmt.search.beam import BeamSearch, ContinuousSearch, FinishedHypothesis, best_word_finder, search
 from nmt.search.config import NORMALIZE, BeamConfig, length_normalizer
 from nmt.search.steps import Ensemble, Reading
 from nmt.text.vocab import BOS, EOS, UNK
@@ -138,7 +138,9 @@ def test_scores_that_are_no_numbers_do_not_hang() -> None:
     model = make()
     with torch.no_grad():
         model.decoder.output.words.fill_(math.nan)
-    assert search(model, [[3]], BeamConfig()) == [[Candidate([], -math.inf, -math.inf, complete=False)]]
+    assert search(model, [[3]], BeamConfig()) == [
+        [FinishedHypothesis([], -math.inf, -math.inf, complete=False)]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,7 @@ OPTIONS: dict[str, dict[str, object]] = {"plain": {}, "attention": ATTENTIVE}
 MANY = [source for count in range(3) for source in SOURCES[: 1 + count]]
 
 
-def same(found: list[Candidate], expected: list[Candidate]) -> None:
+def same(found: list[FinishedHypothesis], expected: list[FinishedHypothesis]) -> None:
     assert [one.words for one in found] == [one.words for one in expected]
     assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-5)
     assert [one.looked_at for one in found] == [one.looked_at for one in expected]
@@ -331,7 +333,7 @@ def test_sentences_that_come_one_after_the_other(every: int, kind: str) -> None:
     work = ContinuousSearch(model, BeamConfig(beam_size=4, rows=14))
     widths = [(4, 2, 7)[number % 3] for number in range(len(MANY))]
     coming, numbers = list(range(len(MANY))), dict[int, int]()
-    found: dict[int, list[Candidate]] = {}
+    found: dict[int, list[FinishedHypothesis]] = {}
     steps = 0
     while coming or work.busy:
         if coming and steps % every == 0:
@@ -344,8 +346,8 @@ def test_sentences_that_come_one_after_the_other(every: int, kind: str) -> None:
         steps += 1
     for number, (source, width) in enumerate(zip(MANY, widths, strict=True)):
         same(found[number], search(model, [source], BeamConfig(beam_size=width))[0])
-    assert len(work.work.sources) < len(MANY) or every == 1
-    assert not len(work.work.history)
+    assert len(work.beam.sources) < len(MANY) or every == 1
+    assert not len(work.beam.history)
 
 
 def test_an_ensemble() -> None:
@@ -353,7 +355,7 @@ def test_an_ensemble() -> None:
     readings = [Reading((source, source)) for source in SOURCES]
     work = ContinuousSearch(both, BeamConfig(beam_size=3))
     places = [work.add(reading) for reading in readings]
-    found: dict[int, list[Candidate]] = {}
+    found: dict[int, list[FinishedHypothesis]] = {}
     while work.busy:
         found |= dict(work.step())
     for place, reading in zip(places, readings, strict=True):
@@ -406,10 +408,10 @@ def test_the_history_is_cleared_while_sentences_go_on(monkeypatch: pytest.Monkey
     model, config = make(WORDS, 0), BeamConfig(beam_size=4)
     work = ContinuousSearch(model, config)
     place = work.add(SOURCES[-1])
-    found: dict[int, list[Candidate]] = {}
+    found: dict[int, list[FinishedHypothesis]] = {}
     while work.busy:
         found |= dict(work.step())
-        assert len(work.work.history) <= 4 * 60
+        assert len(work.beam.history) <= 4 * 60
     same(found[place], search(model, [SOURCES[-1]], config)[0])
 
 
@@ -449,7 +451,7 @@ def model_with_layer(kind: str, layer: str) -> AnyModel:
     return make(TREE_WORDS, 0, **ATTENTIVE, **settings)
 
 
-def same_candidates(found: list[list[Candidate]], expected: list[list[Candidate]]) -> None:
+def same_candidates(found: list[list[FinishedHypothesis]], expected: list[list[FinishedHypothesis]]) -> None:
     for some, others in zip(found, expected, strict=True):
         assert [one.words for one in some] == [one.words for one in others]
         assert [one.log_prob for one in some] == pytest.approx([one.log_prob for one in others], abs=1e-5)
@@ -462,12 +464,12 @@ def same_candidates(found: list[list[Candidate]], expected: list[list[Candidate]
 @pytest.mark.parametrize("kind", ["rnn", "transformer"])
 def test_the_same_translations(kind: str, layer: str, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_with_layer(kind, layer)
-    assert finder_of(model) is None
+    assert best_word_finder(model) is None
     of_all = search(model, SOURCES, CONFIGS[config])
     monkeypatch.setattr("nmt.layers.output.hierarchy.LARGE_VOCABULARY", 0)
     monkeypatch.setattr("nmt.layers.output.hierarchy.SHALLOW", 99)
     monkeypatch.setattr("nmt.layers.output.hierarchy.UNEVEN", 99)
-    assert finder_of(model) is not None
+    assert best_word_finder(model) is not None
     monkeypatch.setattr(type(model), "step", None)  # log p of all words is not asked for
     same_candidates(search(model, SOURCES, CONFIGS[config]), of_all)
     if config == "never ends":
@@ -480,17 +482,17 @@ def test_what_needs_all_words_asks_for_all(monkeypatch: pytest.MonkeyPatch) -> N
     of_all = search(model, SOURCES, CONFIGS["beam"], [[5, 6]] * len(SOURCES))
     monkeypatch.setattr("nmt.layers.output.hierarchy.LARGE_VOCABULARY", 0)
     same_candidates(search(model, SOURCES, CONFIGS["beam"], [[5, 6]] * len(SOURCES)), of_all)
-    assert finder_of(Ensemble([model, model])) is None
-    assert finder_of(make(TREE_WORDS, 0)) is None
-    assert finder_of(model_with_layer("rnn", "tree")) is not None
-    assert finder_of(model_with_layer("rnn", "huffman")) is None  # binary trees are deep
+    assert best_word_finder(Ensemble([model, model])) is None
+    assert best_word_finder(make(TREE_WORDS, 0)) is None
+    assert best_word_finder(model_with_layer("rnn", "tree")) is not None
+    assert best_word_finder(model_with_layer("rnn", "huffman")) is None  # binary trees are deep
     classes = model_with_layer("rnn", "classes")
     assert isinstance(classes, Translator) and isinstance(classes.output_layer, LearnsText)
-    assert finder_of(classes) is not None
+    assert best_word_finder(classes) is not None
     classes.output_layer.learn(
         np.array([5] * 1000 + list(range(3 + TREE_WORDS)))
     )  # most words are in one class
-    assert finder_of(classes) is None
+    assert best_word_finder(classes) is None
 
 
 def test_a_prefix_comes_into_a_search_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -499,10 +501,10 @@ def test_a_prefix_comes_into_a_search_that_goes_on(monkeypatch: pytest.MonkeyPat
     model = model_with_layer("rnn", "learned")
     alone = [search(model, [source], CONFIGS["beam"])[0] for source in SOURCES[:2]]
     work = ContinuousSearch(model, CONFIGS["beam"])
-    assert isinstance(work.work, BeamSearch) and work.work.finder is not None
+    assert isinstance(work.beam, BeamSearch) and work.beam.finder is not None
     places = [work.add(SOURCES[0])]
     found = dict(work.step())
-    work.work.forced = True  # as by a sentence with a prefix
+    work.beam.forced = True  # as by a sentence with a prefix
     places.append(work.add(SOURCES[1]))
     while work.busy:
         found.update(work.step())

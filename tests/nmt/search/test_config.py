@@ -1,10 +1,12 @@
-"""The bounds of a translation's length; scales of several lists."""
+"""The bounds of a translation's length; scales of several lists. How banks share a beam."""
+
+import random
 
 import pytest
 
 from nmt.errors import ConfigError
 from nmt.search import config
-from nmt.search.config import BeamConfig, MBRConfig, SamplingConfig
+from nmt.search.config import ALLOCATIONS, BeamConfig, MBRConfig, SamplingConfig
 
 # ---- test config -------------------------------------------------------------------------------------------
 
@@ -30,12 +32,12 @@ def test_values_out_of_range_are_refused() -> None:
 
 
 def test_scales_of_lists() -> None:
-    assert MBRConfig("bleu", [2.0]).of_lists(3) == [2, 2, 2] and MBRConfig().of_lists(1) == [1]
-    assert MBRConfig("bleu", [2.0, 3.0]).of_lists(2) == [2, 3]
+    assert MBRConfig("bleu", [2.0]).list_scales(3) == [2, 2, 2] and MBRConfig().list_scales(1) == [1]
+    assert MBRConfig("bleu", [2.0, 3.0]).list_scales(2) == [2, 3]
     with pytest.raises(ConfigError, match=r"^2 values of --mbr-scale, expected 1, or 3: one for each list$"):
-        MBRConfig("bleu", [2.0, 3.0]).of_lists(3)
+        MBRConfig("bleu", [2.0, 3.0]).list_scales(3)
     with pytest.raises(ConfigError, match=r"^2 values of --mbr-scale, but there is 1 list of totals$"):
-        MBRConfig("bleu", [2.0, 3.0]).of_lists(1)
+        MBRConfig("bleu", [2.0, 3.0]).list_scales(1)
 
 
 # ---- test penalties ----------------------------------------------------------------------------------------
@@ -59,3 +61,34 @@ def test_gnmt_lies_between_none_and_length() -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(ConfigError, match="'lenght' is unknown, expected one of length, none, gnmt"):
         config.length_normalizer("lenght")
+
+
+@pytest.mark.parametrize(
+    ("width", "available", "sizes"),
+    [
+        (10, [5, 5, 5], [3, 3, 4]),  # alike; the highest has what remains
+        (10, [9, 1, 0], [9, 1, 0]),  # what a bank cannot use goes below
+        (10, [1, 1, 9], [1, 1, 8]),  # or above
+        (3, [4, 4, 4, 4, 4], [1, 0, 0, 1, 1]),  # too many banks: the lowest goes on
+        (1, [4, 4], [0, 1]),
+        (4, [0, 0, 2], [0, 0, 2]),
+        (4, [0, 0], [0, 0]),
+        (3, [3], [3]),
+    ],
+)
+def test_dynamic_by_hand(width: int, available: list[int], sizes: list[int]) -> None:
+    assert ALLOCATIONS["dynamic"].sizes(width, available) == sizes
+
+
+def test_no_slot_is_wasted() -> None:
+    rng = random.Random(1)
+    for _ in range(500):
+        width, available = rng.randint(1, 12), [rng.choice((0, 0, 1, 2, 9)) for _ in range(rng.randint(1, 8))]
+        sizes = ALLOCATIONS["dynamic"].sizes(width, available)
+        assert sum(sizes) == min(width, sum(available))
+        assert all(0 <= size <= count for size, count in zip(sizes, available, strict=True))
+
+
+def test_each_row_of_a_grid_has_a_beam() -> None:
+    grid = ALLOCATIONS["grid"]
+    assert grid.sizes(3, [5, 0, 2]) == [3, 0, 2] and grid.each(3) == 3

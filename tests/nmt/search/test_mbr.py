@@ -127,7 +127,7 @@ def test_ties() -> None:
     assert chosen("bleu", [[("p", -2.0), ("q", -1.0)]], 0) == "q"
     assert chosen("bleu", [[("p", -1.0), ("q", -1.0)]], 0) == "p"
     equal = np.full((2, 2), 50.0)
-    assert mbr.best(equal, np.array([[0.4, 0.5], [0.6, 0.5]])).tolist() == [1, 0]
+    assert mbr.best_texts(equal, np.array([[0.4, 0.5], [0.6, 0.5]])).tolist() == [1, 0]
 
 
 def test_any_numbers() -> None:

@@ -15,7 +15,7 @@ from nmt.models.protocols import Restrictable, State, StepModel
 from nmt.models.registry import AnyModel
 from nmt.models.rnn.decoder import DecoderState
 from nmt.search import prefix_states
-from nmt.search.prefix_states import Ints, PrefixStates, Walked
+from nmt.search.prefix_states import Ints, PrefixStates, TrieReader
 from nmt.text.vocab import EOS
 from tests.nmt.search.models import ATTENTIVE, make, make_transformer
 
@@ -86,20 +86,20 @@ def test_texts_in_pieces_are_texts_alone(
 def test_each_prefix_is_read_once_and_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes of one depth together; the softmax once a call, for what is new."""
     read, asked = list[int](), list[int]()
-    advance, log_probs = Walked.advance, Walked.log_probs
+    advance, log_probs = TrieReader.advance, TrieReader.log_probs
 
     def advanced(
-        reader: Walked[DecoderState], state: DecoderState, rows: Tensor, units: Tensor | None
+        reader: TrieReader[DecoderState], state: DecoderState, rows: Tensor, units: Tensor | None
     ) -> tuple[Tensor, DecoderState]:
         read.append(len(rows))
         return advance(reader, state, rows, units)
 
-    def answered(reader: Walked[DecoderState], found: Tensor) -> Tensor:
+    def answered(reader: TrieReader[DecoderState], found: Tensor) -> Tensor:
         asked.append(len(found))
         return log_probs(reader, found)
 
-    monkeypatch.setattr(Walked, "advance", advanced)
-    monkeypatch.setattr(Walked, "log_probs", answered)
+    monkeypatch.setattr(TrieReader, "advance", advanced)
+    monkeypatch.setattr(TrieReader, "log_probs", answered)
     states = PrefixStates(make(9, 0, **ATTENTIVE), SOURCE, UNITS)
     root = np.zeros(4, np.int64)
     first, nodes = states.follow(root, grid([[1], [2], [3], [1]]), end=False)

@@ -12,7 +12,7 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.scoring import word_scores
 from nmt.search.config import SamplingConfig
-from nmt.search.sampling import distinct, draw, sample
+from nmt.search.sampling import count_distinct, draw, sample
 from nmt.text.vocab import UNK
 
 
@@ -90,7 +90,7 @@ def test_log_probs_are_the_scorers_at_any_temperature() -> None:
 def test_distinct_draws_with_counts() -> None:
     model = make(1)
     drawn = sample(model, [[3]], SamplingConfig(samples=200))[0]
-    found = distinct(drawn)
+    found = count_distinct(drawn)
     assert sum(count for _, count in found) == 200 and len(found) == len(
         {tuple(candidate.words) for candidate in drawn}
     )

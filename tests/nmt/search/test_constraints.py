@@ -9,18 +9,16 @@ import torch
 
 from nmt.models.registry import AnyModel
 from nmt.scoring import word_scores
-from nmt.search.beam import Candidate, ContinuousSearch, search
+from nmt.search.beam import ContinuousSearch, FinishedHypothesis, search
 from nmt.search.config import BeamConfig, length_normalizer
-from nmt.search.constraints.avoided import Avoided
-from nmt.search.constraints.protocol import AnyConstraint
-from nmt.search.constraints.required import Required
-from nmt.search.shortlist import Shortlisted
-from nmt.search.steps import Ensemble, Reading
+from nmt.search.constraints import AnyConstraint
+from nmt.search.phrases import AvoidedPhrases, RequiredPhrases
+from nmt.search.steps import Ensemble, Reading, Shortlisted
 from nmt.text.spelling import bounded
 from nmt.text.vocab import EOS, UNK
-from tests.nmt.search.constraints.spellings import of_bpe, of_words
-from tests.nmt.search.constraints.test_required import enough
 from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, make, make_transformer
+from tests.nmt.search.spellings import of_bpe, of_words
+from tests.nmt.search.test_phrases import enough
 
 SPELLING = of_words(20)
 Asked = tuple[list[list[int]], list[list[int]]]  # required, avoided
@@ -40,9 +38,9 @@ def constraints_of(asked: Asked, words: int = 20) -> list[AnyConstraint]:
     found: list[AnyConstraint] = []
     if avoided:
         texts = ["".join(f" w{unit} " for unit in phrase) for phrase in avoided]
-        found.append(Avoided([bounded(text, raw=False) for text in texts], spelling))
+        found.append(AvoidedPhrases([bounded(text, raw=False) for text in texts], spelling))
     if required:
-        found.append(Required(required, spelling.joints))
+        found.append(RequiredPhrases(required, spelling.joints))
     return found
 
 
@@ -57,7 +55,7 @@ def repeats(text: list[int], order: int) -> bool:
     return len(set(grams)) < len(grams)
 
 
-def words_of(found: list[list[Candidate]]) -> list[list[list[int]]]:
+def words_of(found: list[list[FinishedHypothesis]]) -> list[list[list[int]]]:
     return [[one.words for one in candidates] for candidates in found]
 
 
@@ -118,7 +116,7 @@ def test_every_hypothesis_keeps_to_its_constraints(kind: str, beam: int, allocat
 @pytest.mark.parametrize("most", [1, 2])
 def test_of_many_phrases_the_likeliest_are_tried(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every hypothesis still has all of them."""
-    monkeypatch.setattr("nmt.search.constraints.rows.MOST_WANTED", most)
+    monkeypatch.setattr("nmt.search.constraints.MOST_WANTED", most)
     asked: Asked = ([[number] for number in range(3, 9)], [])
     for candidates in search(
         MODELS["attention"](), SOURCES[:2], BeamConfig(beam_size=4), constraints=[constraints_of(asked)] * 2
@@ -131,7 +129,7 @@ def test_no_constraints_no_change() -> None:
     model = make(words=20, seed=4)
     plain = search(model, SOURCES, BeamConfig(beam_size=4))
     assert search(model, SOURCES, BeamConfig(beam_size=4), constraints=[[] for _ in SOURCES]) == plain
-    everything = [[Avoided(["\0zz\0"], SPELLING)] for _ in SOURCES]
+    everything = [[AvoidedPhrases(["\0zz\0"], SPELLING)] for _ in SOURCES]
     assert search(model, SOURCES, BeamConfig(beam_size=4), constraints=everything) == plain
 
 
@@ -141,7 +139,9 @@ def test_the_limit_of_length_gives_way() -> None:
     model, required = make(words=20), [[3, 4, 5], [7], [7]]
     for longest in (1, 5, 6):
         config = BeamConfig(beam_size=3, max_length=longest)
-        for one in search(model, [[5]], config, constraints=[[Required(required, SPELLING.joints)]])[0]:
+        for one in search(model, [[5]], config, constraints=[[RequiredPhrases(required, SPELLING.joints)]])[
+            0
+        ]:
             assert enough(required, one.words, SPELLING) and 5 <= len(one.words) <= max(5, longest)
 
 
@@ -164,7 +164,7 @@ def test_forced_prefixes_come_first() -> None:
 def test_what_cannot_be_met_has_no_probability() -> None:
     """The same word twice, and no word twice; a required word that is avoided. Others are not disturbed."""
     model = make(words=20)
-    twice = [Required([[3], [3]], SPELLING.joints)]
+    twice = [RequiredPhrases([[3], [3]], SPELLING.joints)]
     found = search(model, SOURCES[:2], BeamConfig(4, no_repeat_ngram=1), constraints=[twice, []])
     assert [(one.words, one.log_prob) for one in found[0]] == [([], -math.inf)]
     assert words_of(found[1:]) == words_of(search(model, SOURCES[1:2], BeamConfig(4, no_repeat_ngram=1)))
@@ -175,7 +175,7 @@ def test_what_cannot_be_met_has_no_probability() -> None:
 class NoEnd:
     """Forbids the end."""
 
-    def begin(self) -> None: ...
+    def start(self) -> None: ...
 
     def follow(self, mark: None, unit: int) -> None: ...
 
@@ -208,7 +208,11 @@ def test_an_ensemble_and_its_short_lists() -> None:
 def test_continuous_search_is_the_same() -> None:
     """Sentences with constraints that come while others are being searched, and one that is cancelled."""
     model, config = make(words=20, seed=4), BeamConfig(beam_size=4, rows=14)
-    work, numbers, found = ContinuousSearch(model, config), dict[int, int](), dict[int, list[Candidate]]()
+    work, numbers, found = (
+        ContinuousSearch(model, config),
+        dict[int, int](),
+        dict[int, list[FinishedHypothesis]](),
+    )
     for number in (1, 0, 2, 3, 4):
         numbers[work.add(SOURCES[number], constraints=constraints_of(ASKED[number]))] = number
         for place, candidates in work.step():
@@ -229,7 +233,9 @@ def test_units_of_parts_of_words() -> None:
     """A required word is not found inside of another one."""
     spelling = of_bpe("a@@", "b", "c")
     config = BeamConfig(beam_size=500, max_length_factor=2)
-    [found] = search(make(WORDS, 0), [[3, 4]], config, constraints=[[Required([[4]], spelling.joints)]])
+    [found] = search(
+        make(WORDS, 0), [[3, 4]], config, constraints=[[RequiredPhrases([[4]], spelling.joints)]]
+    )
     texts = [one.words for one in found]
     assert [3, 4] not in texts and [3, 4, 4] in texts and [4, 3, 4] in texts
     assert len(texts) == sum(

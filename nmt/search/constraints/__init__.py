@@ -1,2 +1,0 @@
-"""What translations must contain and must not. A kind of constraint is one file; `rows.py` lets the beam keep
-to them."""
