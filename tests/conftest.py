@@ -282,13 +282,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, command:
 def examples(tmp_path: Path, grammar: ModuleType) -> Path:
     """What the examples of the documentation work on: a corpus, two small runs, a phrase-based system, a
     phrase table and an n-gram model."""
-    golden = ROOT / "tests" / "golden" / "0.5.0"
+    models = ROOT / "tests" / "models"
     write_corpus(tmp_path, grammar, 200, seed=3)
-    shutil.copytree(golden / "translator", tmp_path / "runs" / "en-fr")
-    shutil.copytree(golden / "lm", tmp_path / "runs" / "lm")
-    shutil.copytree(golden / "phrase-based", tmp_path / "model")
-    shutil.copy(golden / "phrase-based" / "phrase-table.gz", tmp_path / "table.gz")
-    arpa = gzip.decompress((golden / "phrase-based" / "lm.arpa.gz").read_bytes())
+    shutil.copytree(models / "translator", tmp_path / "runs" / "en-fr")
+    shutil.copytree(models / "lm", tmp_path / "runs" / "lm")
+    shutil.copytree(models / "phrase-based", tmp_path / "model")
+    shutil.copy(models / "phrase-based" / "phrase-table.gz", tmp_path / "table.gz")
+    arpa = gzip.decompress((models / "phrase-based" / "lm.arpa.gz").read_bytes())
     (tmp_path / "lm.arpa").write_bytes(arpa)
     return tmp_path
 

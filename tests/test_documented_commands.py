@@ -15,7 +15,7 @@ from nmt.cli import serve
 from tests.conftest import Command, write_corpus
 
 ROOT = Path(__file__).resolve().parents[1]
-GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+MODELS = ROOT / "tests" / "models"
 PAGES = (
     "README.md",
     "docs/getting-started.md",
@@ -132,7 +132,7 @@ def prepare(line: str, folder: Path, command: Command) -> None:
             if not (folder / other).exists():
                 shutil.copytree(folder / "runs" / "cslm", folder / other)
     if name == "nmt-translate" and not (folder / first).exists():
-        shutil.copytree(GOLDEN / "translator", folder / first)
+        shutil.copytree(MODELS / "translator", folder / first)
 
 
 @pytest.fixture
@@ -164,13 +164,13 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
     (tmp_path / "joint.yaml").write_text(JOINT_YAML)
     (tmp_path / "phrases.yaml").write_text(PHRASES_YAML)
     for name in ("phrases", "phrases.inverse", "attention"):
-        shutil.copytree(GOLDEN / "translator", tmp_path / "runs" / name)
-    shutil.copytree(GOLDEN / "phrase-based", tmp_path / SYSTEM)
+        shutil.copytree(MODELS / "translator", tmp_path / "runs" / name)
+    shutil.copytree(MODELS / "phrase-based", tmp_path / SYSTEM)
     for name in ("phrase-table.gz", "moses.ini", "lm.arpa.gz"):
-        shutil.copy(GOLDEN / "phrase-based" / name, tmp_path)
+        shutil.copy(MODELS / "phrase-based" / name, tmp_path)
     (tmp_path / "lm.arpa").write_bytes(gzip.decompress((tmp_path / "lm.arpa.gz").read_bytes()))
     for side, name in (("en", "source"), ("fr", "target")):
-        shutil.copy(GOLDEN / "translator" / f"{name}.vocab", tmp_path / f"{side}.vocab")
+        shutil.copy(MODELS / "translator" / f"{name}.vocab", tmp_path / f"{side}.vocab")
     return tmp_path
 
 

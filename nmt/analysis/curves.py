@@ -25,19 +25,17 @@ def read_curves(run: Path) -> dict[str, LearningCurve]:
         "dev cost": read_column(run / "dev.tsv", "cost"),
         "dev BLEU": read_column(run / "dev.tsv", "bleu"),
     }
-    chrf = read_column(run / "dev.tsv", "chrf", required=False)
+    chrf = read_column(run / "dev.tsv", "chrf")
     return {**curves, "dev chrF": chrf} if chrf else curves
 
 
-def read_column(path: Path, name: str, required: bool = True) -> LearningCurve:
+def read_column(path: Path, name: str) -> LearningCurve:
     """Read a column of a training log against its column `step`, without nan.
 
-    DataError for a log without these columns; a column that is not `required` gives an empty curve.
+    DataError for a log without these columns.
     """
     lines = files.read_lines(path)
     header = next(lines, "").split("\t")
-    if name not in header and not required:
-        return []
     if not {"step", name} <= set(header):
         raise DataError(f"{path}:1: no columns 'step' and '{name}'; is this a log of nmt-train?")
     curve = []

@@ -238,7 +238,6 @@ class SubsetsAnalysis:
         add_systems(parser)
         add_vocabularies(parser, required=False)
         add_training(parser, required=False)
-        parser.renamed |= {"--shortest": "--min-length", "--longest": "--max-length"}
         parser.add_argument(
             "--min-length",
             type=positive,

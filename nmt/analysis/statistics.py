@@ -265,7 +265,6 @@ class CompareAnalysis:
             metavar="FILE",
             help="output of the system to compare with: text, or an n-best list",
         )
-        parser.renamed["-b"] = "--baseline"
         add_hypotheses(parser, "outputs of the other systems")
         add_names(parser, "names of the systems, the baseline first; paths unless given")
         parser.add_argument(

@@ -188,7 +188,6 @@ def add_references(parser: Parser) -> None:
 
 def add_hypotheses(parser: Parser, help: str) -> None:
     parser.add_argument("--hypothesis", type=InputPath, required=True, nargs="+", metavar="FILE", help=help)
-    parser.renamed["-t"] = "--hypothesis"
 
 
 def add_names(parser: Parser, help: str) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # ---- parser ------------------------------------------------------------------------------------------------
-# The parser of every command: errors in one line that name a typo, former names of options, completion of
+# The parser of every command: errors in one line that name a typo, completion of
 # the shell.
 
 
@@ -77,7 +77,6 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=command, description=description, epilog=epilog, formatter_class=Help)
         # (option, file): outputs whose names the command derives from others
         self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda found: []
-        self.renamed: dict[str, str] = {}  # old option -> new one; the old one is accepted for one version
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
         if self.completes:
             self.add_argument(
@@ -99,7 +98,7 @@ class Parser(argparse.ArgumentParser):
         given = list(sys.argv[1:] if args is None else args)
         end = given.index("--") if "--" in given else len(given)
         own = min(end, self.action_index(given))
-        words = [self.replace_former_name(with_dashes(word)) for word in given[:own]] + given[own:]
+        words = [*map(with_dashes, given[:own]), *given[own:]]
         self.check_names(words[:own])
         found, rest = super().parse_known_args(words, namespace)
         names = {
@@ -116,18 +115,6 @@ class Parser(argparse.ArgumentParser):
             list_files(found, names, InputPath), list_files(found, names, OutputPath) + self.derived(found)
         )
         return found, rest
-
-    def replace_former_name(self, word: str) -> str:
-        """An option by its present name; one line says that it was renamed."""
-        name, equals, value = word.partition("=")
-        if name not in self.renamed and not word.startswith("--") and word[:2] in self.renamed:
-            name, equals, value = word[:2], "=", word[2:]  # -b5
-        if name not in self.renamed:
-            return word
-        messages.print_to_stderr(
-            f"{self.prog}: {name} is now {self.renamed[name]}; the next version drops the old name"
-        )
-        return self.renamed[name] + equals + value
 
     def action_index(self, words: Sequence[str]) -> int:
         """The place of the action's name, from where words are its parser's; past the end without actions."""

@@ -58,7 +58,6 @@ def parser() -> options.Parser:
     found.add_argument("--seed", type=arguments.integer(0), default=1, help="seed of the random draws")
     options.add_output(found)
     options.add_quiet(found)
-    found.renamed = {"--longest": "--max-length"}
     return found
 
 

@@ -84,7 +84,7 @@ def command(argv: Sequence[str] | None) -> None:
     from nmt.training import config_file
     from nmt.training.config_file import explained
 
-    config = config_file.load(args.config, overrides, args.preset, args.overwrite)
+    config = config_file.load(args.config, overrides, args.preset)
     if args.print_config:
         for line in explained(config):
             print(line)

@@ -58,7 +58,7 @@ def command(argv: Sequence[str] | None) -> None:
     if args.action == "train":
         learn(args)
         return
-    model = truecase.load(args.model) if args.action == "apply" else truecase.MosesTruecaser()
+    model = truecase.load(args.model) if args.action == "apply" else truecase.Truecaser()
     with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
         for line in progress.over(files.read_lines(args.input)):
             if args.action == "apply":

@@ -182,7 +182,7 @@ def read_stamp(directory: Path) -> dict[str, object]:
     if not path.exists():
         return {}
     try:
-        with manifest.opened(directory, STAMP, manifest.read(directory)) as stream:
+        with manifest.opened(directory, STAMP, manifest.load(directory)) as stream:
             return dict(json.load(stream))
     except (ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path}: damaged; {REMEDY.format(directory)}") from error
@@ -197,7 +197,7 @@ def open_corpus(directory: Path, *vocab_sizes: int, thorough: bool = True) -> Co
     a third. `thorough` false: only sizes are checked, where another process reads and checks it all.
     """
     stamp = read_stamp(directory)
-    widths = stamp.get("widths", [stamp.get("width")])  # before version 0.6 text of one side had `width`
+    widths = stamp.get("widths")
     if (
         not isinstance(widths, list)
         or len(widths) not in (1, 2, 3)

@@ -10,7 +10,7 @@ import os
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -345,16 +345,9 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     return digest.hexdigest()
 
 
-# Keys that came after version 0.5, and what earlier runs did.
-LATER_SETTINGS = {"segment": "none", "subword": "auto", "unicode": "identity"}
-
-
 def text_rules(side: SideConfig) -> str:
-    """The settings of a side, for a digest. The size of the vocabulary does not count, its words do; later
-    keys only where they make a difference, so that older caches stay good."""
-    values = {item.name: getattr(side, item.name) for item in fields(side)} | {"vocabulary": 0}
-    shown = (f"{key}={value!r}" for key, value in values.items() if LATER_SETTINGS.get(key) != value)
-    return f"SideConfig({', '.join(shown)})"
+    """The settings of a side, for a digest. The size of the vocabulary does not count, its words do."""
+    return repr(replace(side, vocabulary=0))
 
 
 def stat_of(path: str) -> os.stat_result:

@@ -63,14 +63,14 @@ def entry(path: Path) -> Entry:
 
 
 def read(folder: str | Path) -> Entries | None:
-    """The manifest of a folder; None without one (version 0.5 wrote none). DataError when it is damaged."""
+    """The manifest of a folder; None without one. DataError when it is damaged."""
     path = Path(folder) / FILE
     try:
         content = json.loads(files.read_small(path).decode("utf-8"))
         if content["format"] != FORMAT:
             raise DataError(
-                f"{path}: format {str(content['format'])[:40]!r}, expected {FORMAT!r}; use the version of "
-                "the toolkit that made it"
+                f"{path}: format {str(content['format'])[:40]!r}, this version reads {FORMAT!r}: train "
+                "again, or use the version that wrote it"
             )
         return {
             str(name): [Entry(int(one["size"]), str(one["sha256"])) for one in entries]
@@ -82,6 +82,14 @@ def read(folder: str | Path) -> Entries | None:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path}: damaged manifest; copy the folder again") from error
+
+
+def load(folder: str | Path) -> Entries:
+    """The manifest of a folder that has to have one. DataError when it is missing or damaged."""
+    entries = read(folder)
+    if entries is None:
+        raise DataError(f"{Path(folder) / FILE}: not there; was the folder copied whole?")
+    return entries
 
 
 def write(folder: str | Path, names: Iterable[str]) -> None:
@@ -126,16 +134,13 @@ def sync(path: Path) -> None:
         raise files.cannot_write(path, error) from error
 
 
-def verify(folder: str | Path, names: Iterable[str]) -> bool:
-    """Are these files as they were written? DataError names the first that is not; False when the folder has
-    no manifest."""
-    entries = read(folder)
-    if entries is None:
-        return False
+def verify(folder: str | Path, names: Iterable[str]) -> None:
+    """Check that these files are as they were written. DataError names the first that is not, or a manifest
+    that is missing."""
+    entries = load(folder)
     for name in names:
         with opened(folder, name, entries):
             pass
-    return True
 
 
 def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedReader:

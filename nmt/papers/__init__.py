@@ -26,5 +26,4 @@ PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
     },
     "cell settings": {"variable": LazyPart("nmt.papers.variable.settings:ComputationSettings")},
     "analysis": {"computation": LazyPart("nmt.papers.variable.action:Computation", before="words")},
-    "former lm keys": {"multiscale": LazyPart("nmt.lm.multiscale.model:FORMER_KEYS")},
 }

@@ -24,7 +24,7 @@ from nmt.models.config import ModelConfig
 from nmt.models.discourse.model import Discourse, DiscourseConfig
 from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS, MODELS, PRETRAINED, AnyModel, make
-from nmt.runs import directory, migrations
+from nmt.runs import directory
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
 from nmt.runs.weights import load_weights
@@ -87,8 +87,7 @@ def config_class(section: str, kind: str) -> type[ModelConfig] | type[LMConfig]:
 # ---- checkpoint --------------------------------------------------------------------------------------------
 
 
-LAST_KEY = "training.tensorboard"  # the last line of every complete config.yaml
-
+Section = dict[str, object]  # a section of a configuration by key; its values may be sections too
 Config = TypeVar("Config")
 Trained = TypeVar("Trained", AnyModel, AlignedModel, Discourse)
 
@@ -190,25 +189,20 @@ class Sized(Protocol):
 # ---- configuration -----------------------------------------------------------------------------------------
 
 
-def read_yaml(directory: Path) -> migrations.Section:
-    """The sections of a run's config.yaml, in today's terms. CheckpointError when it is damaged or cut off: a
-    missing key would get its default."""
+def read_yaml(directory: Path) -> Section:
+    """The sections of a run's config.yaml. CheckpointError when it is damaged."""
     path = directory / CONFIG
     try:
-        entries = manifest.read(directory)
-        with manifest.opened(directory, CONFIG, entries) as stream:
+        with manifest.opened(directory, CONFIG, manifest.load(directory)) as stream:
             text = stream.read().decode("utf-8")
-        config = yaml_text.parse(text)
-        if entries is None and (not text.endswith("\n") or OmegaConf.select(config, LAST_KEY) is None):
-            raise ValueError("its end is missing")
-        content = OmegaConf.to_container(config, resolve=True)
+        content = OmegaConf.to_container(yaml_text.parse(text), resolve=True)
         if not isinstance(content, dict):
             raise ValueError("sections are missing")
     except DataError as error:
         raise CheckpointError(str(error)) from error
     except (ValueError, AttributeError, OmegaConfBaseException) as error:
         raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
-    return migrations.of_run(cast(migrations.Section, content), run_directory.version(directory))
+    return cast(Section, content)
 
 
 def read_config(directory: Path) -> SavedConfig:
@@ -216,7 +210,7 @@ def read_config(directory: Path) -> SavedConfig:
     sections, path = read_yaml(directory), directory / CONFIG
     section = "lm" if sections.get("lm") else "model"
     try:
-        kind = str(cast(migrations.Section, sections[section]).get("type", ModelConfig.type))
+        kind = str(cast(Section, sections[section]).get("type", ModelConfig.type))
         data = filled(DataConfig, sections["data"])
         settings.check(data, "data.")
     except (UserError, OmegaConfBaseException, ValueError, TypeError, KeyError, AttributeError) as error:

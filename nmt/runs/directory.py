@@ -1,6 +1,6 @@
 """The files of a run: their names are here and nowhere else, and how they are written, checked and removed.
 
-    version                  `nmt-run 2`; nmt/runs/migrations.py knows the earlier formats
+    version                  `nmt-run 2`; other formats are refused
     config.yaml              the resolved configuration
     source.vocab target.vocab, source.codes or source.spm, source.truecase ...    the text pipeline
     ...                      what kinds of models have beside weights: RUN_FILES
@@ -30,14 +30,13 @@ from typing import TypeVar
 from nmt.errors import CheckpointError, DataError, UserError
 from nmt.io import files, locks, manifest, numbers
 from nmt.plugins import Registry
-from nmt.runs.migrations import FORMATS
 
 # ---- directory ---------------------------------------------------------------------------------------------
 
 
 log = logging.getLogger(__name__)
 
-VERSION = FORMATS[-1]
+VERSION = "nmt-run 2"  # the content of the file `version`
 VERSION_FILE, CONFIG = "version", "config.yaml"
 INPUTS, INDEX, STATE = "inputs.json", "checkpoints.json", "training.pt"
 TRAIN_LOG, DEV_LOG, BACK_ENDS = "train.tsv", "dev.tsv", "matmul.tsv"
@@ -73,7 +72,7 @@ def parts_of(path: Path) -> list[Path]:
         return [path]
     listed = manifest.read(path)
     changing = (locks.FILE, BACK_ENDS)
-    if listed is None:  # a run of an early version, or no run
+    if listed is None:  # no run
         return [part for part in path.iterdir() if part.is_file() and part.name not in changing]
     return [path / name for name in (*listed, manifest.FILE)]
 
@@ -106,7 +105,7 @@ def runs_beside_config(folder: Path) -> list[Path]:
 
 
 def check_version(directory: Path) -> None:
-    """CheckpointError for a directory that is no run, or one of a later format."""
+    """CheckpointError for a directory that is no run, or a run of another format."""
     path = directory / VERSION_FILE
     if not directory.is_dir():
         raise CheckpointError(f"{directory}: no such run directory; nmt-train makes one")
@@ -123,16 +122,12 @@ def check_version(directory: Path) -> None:
         raise CheckpointError(
             f"{directory}: not a run directory (it has no readable file 'version')"
         ) from error
-    if found not in FORMATS:
+    if found != VERSION:
         shown = found[:40] if found.startswith("nmt-run ") else "unknown"
         raise CheckpointError(
-            f"{path}: format {shown!r}, expected {VERSION!r}; use the version of the toolkit that made it"
+            f"{path}: format {shown!r}, this version reads {VERSION!r}: train again, or use the version that "
+            "wrote it"
         )
-
-
-def version(directory: Path) -> str:
-    """The format of a run; empty where nothing says it."""
-    return first_line(directory / VERSION_FILE) or ""
 
 
 # ---- reading -----------------------------------------------------------------------------------------------
@@ -160,13 +155,10 @@ def state_of(directory: Path) -> bytes:
 
 def verify(directory: Path, *names: str) -> None:
     """CheckpointError names a file that a run cannot have, or the first damaged one: of these, or of all that
-    a model needs besides its weights. Early versions wrote no manifest, which one line of the log says."""
+    a model needs besides its weights."""
     try:
-        entries = manifest.read(directory)
-        check_files(directory, entries or {})
-        if entries is None:
-            log.info("%s: an early version wrote no %s: its files are not checked", directory, manifest.FILE)
-            return
+        entries = manifest.load(directory)
+        check_files(directory, entries)
         manifest.verify(
             directory, names or [name for name in TEXTS if name in entries or (directory / name).exists()]
         )
@@ -218,7 +210,7 @@ def step_of(directory: Path, which: str) -> int:
     if not path.exists():
         raise CheckpointError(f"{directory}: no checkpoint yet; train it further")
     try:
-        with manifest.opened(directory, INDEX, manifest.read(directory)) as stream:
+        with manifest.opened(directory, INDEX, manifest.load(directory)) as stream:
             return int(json.load(stream)[which])
     except DataError as error:
         raise CheckpointError(str(error)) from error
@@ -252,9 +244,9 @@ def writing(directory: Path, drop: tuple[str, ...] = ()) -> Iterator[Path]:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def write_version(new: Path, version: str = VERSION) -> None:
+def write_version(new: Path) -> None:
     """Write the format of a run."""
-    files.write_text(new / VERSION_FILE, [version])
+    files.write_text(new / VERSION_FILE, [VERSION])
 
 
 def write_index(new: Path, best: int, last: int) -> None:
@@ -270,14 +262,7 @@ def copy_texts(directory: Path, new: Path) -> None:
                 shutil.copyfile(directory / name, new / name)
             except OSError as error:
                 raise files.cannot_write(new.parent, error) from error
-    write_version(new, version(directory))
-
-
-def adopt(directory: Path) -> None:
-    """Give a run of an early version a manifest of its files as they are now."""
-    if manifest.read(directory) is None:
-        names = [*TEXTS, *(weights_path(directory, step).name for step in steps(directory)), *LAST]
-        manifest.write(directory, [name for name in names if (directory / name).exists()])
+    write_version(new)
 
 
 def sweep(directory: Path) -> None:
@@ -355,7 +340,7 @@ def prove_is_run(directory: Path) -> None:
     left = config is None and not any(
         (directory / name).exists() for name in (*TEXTS, *LAST[:-1], manifest.FILE)
     )
-    if version(directory) not in FORMATS or not (left or (config or "").startswith("run: ")):
+    if first_line(directory / VERSION_FILE) != VERSION or not (left or (config or "").startswith("run: ")):
         raise CheckpointError(
             f"{directory}: not a run directory, so --overwrite does not remove it; choose another"
         )

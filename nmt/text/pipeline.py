@@ -158,7 +158,7 @@ class TextPipeline:
     @staticmethod
     def of(config: SideConfig, merges: int = 0) -> "TextPipeline":
         """A pipeline for new text, with the subwords of `codes`; others have yet to be learned. `merges`:
-        see `kind_of`. ConfigError for an unknown language, which only runs of version 0.5 may have."""
+        see `kind_of`. ConfigError for an unknown language."""
         kind = kind_of(config, merges)
         check_language(config)
         given = subwords.load(config.codes) if config.codes else None

@@ -10,9 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
-from typing import Protocol
 
 from nmt.errors import DataError
 from nmt.io import files, numbers
@@ -21,30 +19,13 @@ from nmt.io.numbers import shown
 SENTENCE_END = frozenset(".:?!")
 # A sentence starts at the word that follows.
 DELAYED_START = frozenset(("(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"))
-FIRST_WORD_HEADER = "#version: 1 truecase"  # of the models that version 0.5 and earlier wrote
 
 ROUNDED = 1e-6  # Moses writes 15 digits of its sums
 
 Forms = Mapping[str, float]  # a word in its different cases -> how often it was seen, the most frequent first
 
 
-class Truecaser(Protocol):
-    """Changes the case of words, and back."""
-
-    def apply(self, words: list[str]) -> list[str]:
-        """The words in the case that they have inside a sentence."""
-        ...
-
-    def undo(self, words: list[str]) -> list[str]:
-        """The words with a capital at the start of a sentence."""
-        ...
-
-    def lines(self) -> Iterator[str]:
-        """The lines of the file that `load` reads."""
-        ...
-
-
-class MosesTruecaser:
+class Truecaser:
     """Words at the start of a sentence, and unknown ones, get their most frequent form."""
 
     def __init__(self, forms: Iterable[Forms] = ()) -> None:
@@ -75,26 +56,6 @@ class MosesTruecaser:
             yield " ".join([*line, *(f"{word} ({options[word]:.15g})" for word in others)])
 
 
-class FirstWordTruecaser:
-    """As version 0.5 and earlier: only the first word of a line changes."""
-
-    def __init__(self, best: Mapping[str, str]) -> None:
-        self.best = best
-
-    def apply(self, words: list[str]) -> list[str]:
-        """The first word in its most frequent form."""
-        return [self.best.get(word.lower(), word) for word in words[:1]] + words[1:]
-
-    def undo(self, words: list[str]) -> list[str]:
-        """The first word with a capital."""
-        return [*map(capital, words[:1]), *words[1:]]
-
-    def lines(self) -> Iterator[str]:
-        """`lower<TAB>form`, below a header."""
-        yield FIRST_WORD_HEADER
-        yield from (f"{lower}\t{form}" for lower, form in sorted(self.best.items()))
-
-
 def capital(word: str) -> str:
     """`été` -> `Été`"""
     return word[:1].upper() + word[1:]
@@ -108,7 +69,7 @@ def sentence_starts(words: Iterable[str]) -> Iterator[bool]:
         first = word in SENTENCE_END or (first and word in DELAYED_START)
 
 
-def learn(sentences: Iterable[list[str]]) -> MosesTruecaser:
+def learn(sentences: Iterable[list[str]]) -> Truecaser:
     """A model from tokenized sentences. Words at the start of a sentence say nothing and are not counted; of
     equally frequent forms the smaller string comes first."""
     counts: dict[str, Counter[str]] = {}
@@ -117,7 +78,7 @@ def learn(sentences: Iterable[list[str]]) -> MosesTruecaser:
         for before, word in zip(words[begin:], words[begin + 1 :], strict=False):
             if before not in SENTENCE_END:
                 counts.setdefault(word.lower(), Counter())[word] += 1
-    return MosesTruecaser(
+    return Truecaser(
         dict(sorted(forms.items(), key=lambda item: (-item[1], item[0]))) for forms in counts.values()
     )
 
@@ -125,28 +86,11 @@ def learn(sentences: Iterable[list[str]]) -> MosesTruecaser:
 def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
     """A model of ours or of Moses. DataError for another file. `may_be_empty`: that of a run, whose text may
     have had no word inside a sentence."""
-    lines = files.read_lines(path)
-    first = next(lines, None)
-    if first == FIRST_WORD_HEADER:
-        pairs = (pair_of(line, f"{path}:{row}") for row, line in enumerate(lines, 2))
-        model: FirstWordTruecaser | MosesTruecaser = FirstWordTruecaser(dict(pairs))
-    else:
-        whole = chain([] if first is None else [first], lines)
-        model = MosesTruecaser(forms_of(line, f"{path}:{row}") for row, line in enumerate(whole, 1))
+    lines = enumerate(files.read_lines(path), 1)
+    model = Truecaser(forms_of(line, f"{path}:{row}") for row, line in lines)
     if not model.best and not may_be_empty:
         raise DataError(f"{path}: has no words; expected a truecase model, as nmt-truecase train writes it")
     return model
-
-
-def pair_of(line: str, where: str) -> tuple[str, str]:
-    """A line of version 0.5. DataError unless it is a lower-cased word, a tab and its form."""
-    lower, tab, form = line.partition("\t")
-    if not tab or "\t" in form:
-        raise DataError(
-            f"{where}: expected a lower-cased word, a tab and its form, found {shown(line)}; was it copied "
-            "whole?"
-        )
-    return lower, form
 
 
 def forms_of(line: str, where: str) -> dict[str, float]:

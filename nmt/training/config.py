@@ -23,6 +23,7 @@ from nmt.training.optimizers import LINEAR, SCHEDULES
 
 
 AUTO = "auto"
+TOKENIZED = "tokenized"  # training.bleu_tokenizer: BLEU of the words that the model sees
 
 
 @dataclass
@@ -125,7 +126,7 @@ class TrainingConfig:
         AUTO,
         help="sacreBLEU's tokenizer for the development set; auto: by the target language, none where "
         "data.target.tokenize is false, and the run remembers which; tokenized: score the words that the "
-        "model sees, as until version 0.5",
+        "model sees",
     )
     patience: int = number(
         10, least=0, help="stop after this many validations without a better score; 0: never"
@@ -311,7 +312,6 @@ def set_languages(config: RunConfig) -> None:
         if not side.language and not has_several_languages(config.data, name):
             found = (scripts.language_of_file(path) for path in side_paths(config.data, name))
             side.language = next(filter(None, found), "")
-        # `none` is what runs of version 0.5 have, which keep their truecase models
         if side.case == "truecase" and side.segment == "auto" and is_spaceless(side.language):
             side.case = "keep"
 

@@ -28,13 +28,19 @@ from nmt.io import files
 from nmt.io.numbers import LONGEST, shown
 from nmt.lm.base import LMConfig
 from nmt.models.config import ModelConfig
-from nmt.runs import checkpoint, migrations
-from nmt.runs import directory as run_directory
-from nmt.runs.checkpoint import SECTION_REGISTRIES, config_class
+from nmt.runs import checkpoint
+from nmt.runs.checkpoint import SECTION_REGISTRIES, Section, config_class
 from nmt.runs.directory import CONFIG
-from nmt.runs.migrations import Section
 from nmt.training import subwords
-from nmt.training.config import AUTO, DERIVED_KEYS, FREE_KEYS, RunConfig, check_combinations, set_languages
+from nmt.training.config import (
+    AUTO,
+    DERIVED_KEYS,
+    FREE_KEYS,
+    TOKENIZED,
+    RunConfig,
+    check_combinations,
+    set_languages,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -171,11 +177,8 @@ PRESETS = Path(__file__).parents[1] / "presets"
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
-def load(
-    path: str, overrides: Sequence[str] = (), preset: str | None = None, overwrite: bool = False
-) -> RunConfig:
-    """Defaults, a preset, the file, the overrides: later ones win. `overwrite`: a run that exists does not
-    count.
+def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) -> RunConfig:
+    """Defaults, a preset, the file, the overrides: later ones win.
 
     ConfigError, with a line number where there is one, for bad YAML, an unknown key, a value of the wrong
     type or out of its range.
@@ -185,30 +188,23 @@ def load(
         ConfigPart(content, partial(where_is, path, text)),
         *(ConfigPart(change_of(override), partial(place_of, override)) for override in overrides),
     ]
-    return assembled(parts, path, preset, overwrite)
+    return assembled(parts, path, preset)
 
 
-def from_mapping(
-    content: Mapping[str, object], preset: str | None = None, overwrite: bool = False
-) -> RunConfig:
+def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
     """A configuration from nested dictionaries, checked as a file is."""
     try:
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
         raise ConfigError(f"configuration: {reason(error)}") from error
-    part = ConfigPart(cast(migrations.Section, plain), lambda key: "configuration")
-    return assembled([part], "configuration", preset, overwrite)
+    part = ConfigPart(cast(Section, plain), lambda key: "configuration")
+    return assembled([part], "configuration", preset)
 
 
-def assembled(parts: list[ConfigPart], name: str, preset: str | None, overwrite: bool) -> RunConfig:
+def assembled(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfig:
     """A checked configuration from what is given, later parts winning over earlier ones and over a preset."""
-    for part in parts:
-        for key, warning in migrations.of_user(part.content):
-            log.warning("%s: %s", part.where(key), warning)
     defaults = preset_parts(preset, parts)
     schema, kind = schema_of([*defaults, *parts])
-    for key, warning in migrations.of_other_types(parts[0].content, kind):  # of the file, not of overrides
-        log.warning("%s: %s", parts[0].where(key), warning)
 
     def where(key: str) -> str:
         """The last part that gives a key, or its section, or the whole."""
@@ -216,9 +212,7 @@ def assembled(parts: list[ConfigPart], name: str, preset: str | None, overwrite:
         return (givers or parts)[-1 if givers else 0].where(key)
 
     result = resolve(merge_all(schema.defaults(kind), [*defaults, *parts], schema), where)
-    if not overwrite and (old := changed_defaults(result.run)):
-        result = resolve(merge_all(schema.defaults(kind), [*defaults, old, *parts], schema), where)
-    elif preset and not any(gives(part.content, "data.bpe_merges") for part in parts):
+    if preset and not any(gives(part.content, "data.bpe_merges") for part in parts):
         with located(where):
             set_languages(result)
             result.data.bpe_merges *= subwords.suits(result.data, result.monolingual)
@@ -249,7 +243,7 @@ def check_config(config: RunConfig) -> None:
     config.training.check()
     check_combinations(config)
     set_languages(config)
-    if config.training.bleu_tokenizer not in (AUTO, migrations.TOKENIZED) and config.lm is None:
+    if config.training.bleu_tokenizer not in (AUTO, TOKENIZED) and config.lm is None:
         try:
             metrics.check_tokenizer(config.training.bleu_tokenizer)
         except ConfigError as error:
@@ -276,7 +270,7 @@ def preset_file(preset: str) -> Path:
     return found
 
 
-def change_of(override: str) -> migrations.Section:
+def change_of(override: str) -> Section:
     """`section.key=value` as a configuration of that key alone."""
     key, equals, value = override.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key, re.ASCII):
@@ -284,12 +278,12 @@ def change_of(override: str) -> migrations.Section:
     try:
         yaml_text.parse(f"x: {value}")
         change = OmegaConf.from_dotlist([override if value else f"{key}=''"])  # YAML takes nothing for null
-        return cast(migrations.Section, OmegaConf.to_container(change))
+        return cast(Section, OmegaConf.to_container(change))
     except (NotYaml, YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
         raise ConfigError(f"{short(override)}: not a valid value: {reason(error)}") from error
 
 
-def read(path: str) -> tuple[migrations.Section, str]:
+def read(path: str) -> tuple[Section, str]:
     """A YAML file as sections and keys, and its text."""
     text = "\n".join(files.read_lines(path))
     try:
@@ -304,27 +298,7 @@ def read(path: str) -> tuple[migrations.Section, str]:
         raise ConfigError(
             f"{path}: expected sections and keys, such as 'model:', found {type(content).__name__}"
         )
-    return cast(migrations.Section, content), text
-
-
-def changed_defaults(run: str) -> ConfigPart | None:
-    """Settings of a run whose defaults, or those of a preset, have changed since it began. Resumed with a
-    file that does not say them, it keeps its own. Runs of version 0.5 and earlier also keep language, case
-    and segmentation."""
-    directory = Path(run)
-    if not run or (version := run_directory.version(directory)) not in migrations.FORMATS:
-        return None  # no run, or one that whoever opens it will refuse
-    saved = DictConfig(checkpoint.read_yaml(directory))
-    of_side = (
-        ("language", "case", "segment", "min_count") if version == migrations.FORMATS[0] else ("min_count",)
-    )
-    keys = [f"data.{side}.{key}" for side in ("source", "target") for key in of_side]
-    stored = OmegaConf.create()
-    for key in (*keys, "data.bpe_merges", "training.dev_beam"):
-        if (value := OmegaConf.select(saved, key)) is not None:
-            OmegaConf.update(stored, key, value)
-    content = cast(migrations.Section, OmegaConf.to_container(stored))
-    return ConfigPart(content, lambda key: str(directory / CONFIG))
+    return cast(Section, content), text
 
 
 def merge_all(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> DictConfig:
@@ -442,7 +416,7 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def of_run(directory: Path) -> RunConfig:
-    """The configuration that a run was started with; keys newer than the run have their defaults."""
+    """The configuration that a run was started with."""
     content = checkpoint.read_yaml(directory)
     part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:

@@ -51,12 +51,10 @@ def save_stamps(stamps: dict[str, manifest.Stamp], new: Path) -> None:
 
 
 def check_inputs(config: DataConfig, directory: Path) -> None:
-    """DataError for a file that has changed since the run was started. Version 0.5 kept no stamps."""
+    """DataError for a file that has changed since the run was started."""
     place = directory / INPUTS
-    if not place.exists():
-        return
     try:
-        with manifest.opened(directory, INPUTS, manifest.read(directory)) as stream:
+        with manifest.opened(directory, INPUTS, manifest.load(directory)) as stream:
             before = dict(json.load(stream))
         changed = [
             (key, path)

@@ -95,7 +95,7 @@ class Progress:
     validated: int = -1  # last validated step
     validation_seconds: float = 0.0  # that the last validation took
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
-    processes: int = 0  # that trained last; 0: an earlier version did not note it
+    processes: int = 0  # that trained last; 0 before the first update
     update_batches: int = 0  # batches of an update, by all processes together; 0: the same
 
 

@@ -22,11 +22,11 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.locks import locked
 from nmt.metrics import References
-from nmt.runs.migrations import TOKENIZED
 from nmt.runs.run import LineLengths
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import UNK, Vocab
+from nmt.training.config import TOKENIZED
 from nmt.training.subwords import LearningSide, check_sampling, learn_subwords, sampler_of, unit_counts
 from nmt.training.validation import DevSet
 
@@ -83,7 +83,7 @@ def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline, t
 def learn_case_of(pipelines: Sequence[TextPipeline], number: int, text: TokenizedText) -> None:
     """Give one of the pipelines the truecase model of its side."""
     pipeline = pipelines[number]
-    pipeline.tokenizer.truecaser = truecase.MosesTruecaser()  # changes nothing
+    pipeline.tokenizer.truecaser = truecase.Truecaser()  # changes nothing
     pipeline.tokenizer.truecaser = truecase.learn(
         pipeline.settle(row[number]) for row in text.split(*pipelines)
     )

@@ -23,8 +23,7 @@ RECENT = 100  # updates
 
 
 class Table:
-    """A log as TSV that can be cut back to an earlier length. One that an earlier version began keeps its
-    columns."""
+    """A log as TSV that can be cut back to an earlier length."""
 
     def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
         self.path, self.columns = path, columns
@@ -41,8 +40,6 @@ class Table:
             raise files.cannot_write(path, error) from error
         if not size or not there:
             self.write(columns)
-        else:
-            self.columns = next(files.read_lines(path)).split("\t")
 
     def add(self, values: Mapping[str, str]) -> None:
         """Write a line: the value of each column."""

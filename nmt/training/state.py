@@ -14,7 +14,6 @@ from nmt.runs import directory as run_directory
 from nmt.runs import weights
 from nmt.runs.directory import INDEX, STATE, weights_path
 from nmt.training.job import Carried, Job, Progress
-from nmt.training.optimizers import rate_of
 from nmt.training.records import Table
 
 
@@ -96,9 +95,7 @@ def restore(job: Job, state: State) -> None:
     job.progress, job.log_sizes = position(job.directory, state)
     try:
         job.optimizer.load_state_dict(state["optimizer"])
-        job.carried = on_device(state.get("carried"), job.model.device)
-        if "decayed" not in state["progress"]:  # before version 0.3 the rate stood in the optimizer alone
-            job.progress.decayed = rate_of(job.optimizer) / job.config.learning_rate
+        job.carried = on_device(state["carried"], job.model.device)
         random, random_cuda = state["random"], state["random_cuda"]
         torch.set_rng_state(random)
     except (TypeError, ValueError, KeyError, RuntimeError) as error:
@@ -132,7 +129,6 @@ def tidy(directory: Path, progress: Progress) -> None:
         for step in run_directory.steps(directory)
         if step not in progress.saved
     )
-    run_directory.adopt(directory)
     with run_directory.writing(directory, drop=stale) as new:
         run_directory.write_index(new, progress.best_step or progress.step, progress.step)
 

@@ -28,7 +28,6 @@ from nmt.errors import ConfigError
 from nmt.io.locks import locked
 from nmt.lm.registry import language_model_class
 from nmt.runs import directory as run_directory
-from nmt.runs.directory import INPUTS
 from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.run import Run
 from nmt.training import (
@@ -77,7 +76,7 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
     >>> len(run.translate(["A boy sleeps.", "A girl runs."]))
     2
     """
-    config = read(config, overwrite)
+    config = read(config)
     if config.lm is not None:
         raise ConfigError(f"{config.run}: a language model; train it by train_language_model")
     if config.aligned or config.pretrains:
@@ -101,21 +100,21 @@ def train_language_model(
     >>> len(lm.score(["Un garçon dort."]))
     1
     """
-    config = read(config, overwrite)
+    config = read(config)
     if config.lm is None:
         raise ConfigError(f"{config.run}: a translator; train it by train")
     run_training(config, overwrite=overwrite, stop=stop)
     return line_scorer(config.run, device=config.device)
 
 
-def read(config: Configuration, overwrite: bool) -> RunConfig:
+def read(config: Configuration) -> RunConfig:
     """A checked configuration."""
     if isinstance(config, RunConfig):
         config_file.check_config(config)
         return config
     if isinstance(config, Mapping):
-        return config_file.from_mapping(config, overwrite=overwrite)
-    return config_file.load(str(config), overwrite=overwrite)
+        return config_file.from_mapping(config)
+    return config_file.load(str(config))
 
 
 # ---- a training --------------------------------------------------------------------------------------------
@@ -315,19 +314,10 @@ class Training:
                 "directory, or --overwrite"
             )
         inputs.check_inputs(self.config.data, self.directory)
-        if not (self.directory / INPUTS).exists():
-            log.warning(
-                "%s: an early version did not note what its training files were; nobody can say whether they "
-                "have changed",
-                self.directory,
-            )
         # under torchrun the first process may be writing
         return run_directory.settled(self.directory, partial(state.load_state, self.directory))
 
     def resume(self, job: Job, saved: state.State) -> None:
         """Bring a job to where it was saved."""
         state.restore(job, saved)
-        if self.team.first and not (self.directory / INPUTS).exists():
-            with run_directory.writing(self.directory) as new:
-                inputs.save_stamps(inputs.take_stamps(self.config.data), new)
         log.info("resuming from update %d", job.progress.step)

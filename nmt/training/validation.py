@@ -56,7 +56,7 @@ class DevSet:
     references: References  # the lines of the file as they are
     target: TextPipeline
     target_vocab: Vocab
-    tokenized: bool = False  # as before version 0.6: both sides are scored as the words that the model sees
+    tokenized: bool = False  # both sides are scored as the words that the model sees
 
 
 @dataclass

@@ -82,7 +82,7 @@ def check(build: Build, path: str) -> None:
     for number, network in enumerate(build.plan.networks):
         training = task(build, network)
         try:
-            config_file.from_mapping(training.content, training.preset or None, overwrite=True)
+            config_file.from_mapping(training.content, training.preset or None)
         except ConfigError as error:
             raise DataError(
                 f"{path}: networks[{number}]: {error}; is it the plan.json of a build?"

@@ -69,7 +69,6 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
 
 
 def add_decode(parser: options.ActionParser) -> None:
-    parser.renamed = {"--nbest": "--n-best-list", "--size": "--n-best"}
     add_text(parser, "tokenized text")
     parser.add_argument(
         "--output", "-o", type=OutputPath, required=True, metavar="FILE", help="the translation, line by line"
@@ -85,7 +84,6 @@ def add_decode(parser: options.ActionParser) -> None:
 
 
 def add_tune(parser: options.ActionParser) -> None:
-    parser.renamed = {"--nbest": "--n-best"}
     add_text(parser, "source of the development set")
     parser.add_argument(
         "--reference",

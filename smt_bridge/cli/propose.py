@@ -63,7 +63,6 @@ def parser() -> options.Parser:
     add_setting(parser, ProposeConfig, "least", metavar="P")
     jobs.add_executor(parser)
     options.add_quiet(parser)
-    parser.renamed["--longest"] = "--max-length"
     return parser
 
 

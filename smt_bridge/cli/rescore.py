@@ -89,7 +89,6 @@ def parser() -> options.Parser:
     )
     add_outputs(parser)
     add_mbr(parser)
-    parser.renamed["-b"] = "--best"
     options.add_max_line_words(parser, "are refused by features of whole sentences")
     options.add_quiet(parser)
     return parser

@@ -172,7 +172,6 @@ def parser() -> options.Parser:
         "their cross-entropies (Moore and Lewis 2010); in parallel text, by both sides (Axelrod et al. "
         "2011). Selected lines keep their order.",
     )
-    made.renamed = {"-d": "--in-domain"}
 
     def add(*names: str, kind: type[str], what: str) -> None:
         made.add_argument(*names, type=kind, nargs="+", required=True, metavar="FILE", help=what)

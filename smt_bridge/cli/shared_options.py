@@ -1,7 +1,6 @@
 """Options that commands share: of phrase tables, of memory, of features."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,7 +58,6 @@ def check_reordering(args: argparse.Namespace) -> None:
 
 
 GB = {"G": 1.0, "M": 1e-3}  # of each unit
-OLD_MEGABYTES = 100  # up to version 0.5 the option was in MB; nobody means this many GB
 
 
 def add_memory(parser: argparse.ArgumentParser) -> None:
@@ -80,9 +78,6 @@ def gigabytes(text: str) -> float:
         value = numbers.real(amount)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{error}, expected GB, such as 1.5 or 800M") from error
-    if not unit and value >= OLD_MEGABYTES:
-        print(f"--memory {text}: taken as MB; without a unit it is now in GB, write {text}M", file=sys.stderr)
-        unit = "M"
     value *= GB.get(unit, 1.0)
     if value not in Range(least=LEAST_MEMORY):
         raise argparse.ArgumentTypeError(f"{value:g} GB is out of range, expected {LEAST_MEMORY:g} or more")

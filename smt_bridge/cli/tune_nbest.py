@@ -65,7 +65,6 @@ def parser() -> options.Parser:
         "Tune the weights of n-best lists for BLEU on their references. Prints 'Best point: w w ... => BLEU' "
         "as Moses' mert does.",
     )
-    made.renamed = {"--nbest": "--n-best", "-n": "--n-best"}
     add_pools(made)
     add_tuner(made)
     made.add_argument(

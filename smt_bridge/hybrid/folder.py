@@ -223,8 +223,8 @@ def parse(place: Path) -> tuple[HybridConfig, dict[str, Entry]]:
         raise damaged(place, "it has no format")
     if found["format"] != FORMAT:
         raise DataError(
-            f"{place}: format {shown(str(found['format']))}, expected {FORMAT!r}; use the version of the "
-            "toolkit that made it"
+            f"{place}: format {shown(str(found['format']))}, this version reads {FORMAT!r}: train again, "
+            "or use the version that wrote it"
         )
     try:
         config = HybridConfig(

@@ -80,9 +80,8 @@ class Tuning:
         names: list[str] = []
         while (path := self.path(len(names))).exists():
             names.append(path.name)
-        if names and not manifest.verify(self.folder, names):
-            log.info("%s: started by version 0.5, which wrote no checksums; adding them now", self.folder)
-            manifest.write(self.folder, names)
+        if names:
+            manifest.verify(self.folder, names)
         self.iterations = [self.read(self.folder / name) for name in names]
 
     def read(self, path: Path) -> Iteration:
@@ -90,8 +89,7 @@ class Tuning:
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as held:
                 arrays = {name: held[name] for name in ("weights", "owner", "features", "stats")}
-                promised = float(held["promised"]) if "promised" in held else 0.0  # since version 0.6
-                found = Iteration(bleu=float(held["bleu"]), promised=promised, **arrays)
+                found = Iteration(bleu=float(held["bleu"]), promised=float(held["promised"]), **arrays)
             self.check(found)
         except Exception as error:  # zipfile, its decoders and numpy raise a dozen classes for damage
             raise DataError(
@@ -308,9 +306,7 @@ def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig
     before = job_folder.read_settings(folder / SETTINGS)
     if before is None:
         job_folder.write_settings(folder / SETTINGS, same)
-    elif changed := job_folder.changed_settings(
-        asdict(type(tuner)()) | before, same
-    ):  # older versions knew fewer settings
+    elif changed := job_folder.changed_settings(before, same):
         raise ConfigError(
             f"{folder}: was started with another {', '.join(changed)}; name another --work folder, or remove "
             "this one to start anew"

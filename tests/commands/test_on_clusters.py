@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 from tests.nmt.work import clusters
 
 pytestmark = pytest.mark.ci
-GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+MODELS = ROOT / "tests" / "models"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_translations(two: str, text: Path) -> None:
-    run = os.path.relpath(GOLDEN / "translator")  # workers find it, too
+    run = os.path.relpath(MODELS / "translator")  # workers find it, too
     line = [run, "-i", "text", "-q", "--read-ahead", "2", "--threads", "1", "--n-best", "2"]
     assert translate.main([*line, "-o", "here"]) == 0
     assert translate.main([*line, "-o", "there", "--cluster", two]) == 0
@@ -49,8 +49,8 @@ def test_scores_of_pairs_and_of_text(
 ) -> None:
     monkeypatch.setattr(score, "READ_AHEAD", 3)
     for line in (
-        [str(GOLDEN / "translator"), "-s", "text", "-t", "text", "--word-scores"],
-        [str(GOLDEN / "lm"), "-i", "text"],
+        [str(MODELS / "translator"), "-s", "text", "-t", "text", "--word-scores"],
+        [str(MODELS / "lm"), "-i", "text"],
     ):
         assert score.main([*line, "-q", "--threads", "1"]) == 0
         here = capfdbinary.readouterr().out
@@ -60,7 +60,7 @@ def test_scores_of_pairs_and_of_text(
 
 def test_phrase_based_translations(two: str, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "BLOCK", 2)
-    shutil.copytree(GOLDEN / "phrase-based", "model")
+    shutil.copytree(MODELS / "phrase-based", "model")
     for name, more in (("here", ["--workers", "2"]), ("there", ["--cluster", two])):
         outputs = ["-o", name, "--n-best-list", f"{name}.list", "--n-best", "3"]
         assert decode.main(["model", "-i", "text", "-q", *outputs, *more]) == 0
@@ -70,9 +70,9 @@ def test_phrase_based_translations(two: str, text: Path, monkeypatch: pytest.Mon
 
 def test_a_tuning(two: str, text: Path) -> None:
     """The same lists and weights in each iteration."""
-    shutil.copytree(GOLDEN / "phrase-based", "model")
-    for name, golden in (("source", "tokenized.en"), ("refs", "phrase-based.fr")):
-        lines = (GOLDEN / golden).read_text(encoding="utf-8").splitlines(True)[:60]
+    shutil.copytree(MODELS / "phrase-based", "model")
+    for name, file in (("source", "tokenized.en"), ("refs", "phrase-based.fr")):
+        lines = (MODELS / file).read_text(encoding="utf-8").splitlines(True)[:60]
         Path(name).write_text("".join(lines), encoding="utf-8")
     line = "model -s source -r refs --iterations 2 --restarts 1 --n-best 5 --stack 5 -q".split()
     assert tune.main([*line, "-o", "here.ini"]) == 0
@@ -96,7 +96,7 @@ def test_proposals(two: str, text: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(propose, "BATCH", 3)
     for name in ("lex.e2f", "lex.f2e"):
         Path(name).write_text("fille girl 0.5\n")
-    table, run = GOLDEN / "phrase-based" / "phrase-table.gz", os.path.relpath(GOLDEN / "translator")
+    table, run = MODELS / "phrase-based" / "phrase-table.gz", os.path.relpath(MODELS / "translator")
     line = [str(table), run, "--inverse", run, "--lexical", "lex", "-i", "text", "--least", "0.001", "-q"]
     assert propose_command.main([*line, "-o", "here", "--threads", "1"]) == 0
     assert propose_command.main([*line, "-o", "there", "--cluster", two]) == 0
@@ -112,6 +112,6 @@ def test_a_file_that_differs_on_a_worker(
     monkeypatch.setattr(
         "nmt.work.folder.file_digests", lambda paths: dict.fromkeys(map(str, paths), "another")
     )
-    line = [str(GOLDEN / "translator"), "-i", "text", "-o", "out", "-q", "--cluster", two]
+    line = [str(MODELS / "translator"), "-i", "text", "-o", "out", "-q", "--cluster", two]
     assert translate.main(line) == 2
     assert "is another file on" in capfd.readouterr().err and not Path("out").exists()

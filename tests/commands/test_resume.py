@@ -17,7 +17,6 @@ import torch
 from nmt.errors import CheckpointError, DataError, UserError
 from nmt.io import locks, manifest
 from nmt.runs import checkpoint
-from nmt.runs import directory as run_directory
 from tests.commands.runs import copy, equal_runs, start, wait_for
 from tests.conftest import ATTENTIVE
 
@@ -136,7 +135,6 @@ def copied(tiny: Path, tmp_path: Path) -> Path:
     for name in ("train.yaml", "run/config.yaml"):
         path = tmp_path / "tiny" / name
         path.write_text(path.read_text().replace(f"{tiny}/", f"{tmp_path}/tiny/"))
-    run_directory.adopt(tmp_path / "tiny" / "run")
     entries = manifest.read(tmp_path / "tiny" / "run")
     assert entries
     manifest.write(tmp_path / "tiny" / "run", entries)
@@ -202,7 +200,6 @@ def test_a_second_training_is_told_of_the_first(copied: Path) -> None:
 
 @pytest.mark.parametrize("name", ["train.en", "train.fr", "dev.en", "dev.fr"])
 def test_a_changed_text_is_refused(copied: Path, name: str) -> None:
-    """0.5 went on with it: with the new text, and the words of the old."""
     path = copied / name
     path.write_bytes(path.read_bytes().replace(b"e", b"o", 1))
     before = content(copied)
@@ -252,8 +249,7 @@ DAMAGED += [
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_run_is_not_resumed(tiny: Path, tmp_path: Path, name: str) -> None:
-    """One error that names the file, and nothing is changed. Of a run of version 0.5 only what can be told: a
-    cut, a bit in tensors."""
+    """One error that names the file, and nothing is changed."""
     shutil.copytree(tiny / "run", tmp_path / "run")
     path = next((tmp_path / "run").glob(name))
     whole = path.read_bytes()
@@ -271,17 +267,6 @@ def test_a_damaged_run_is_not_resumed(tiny: Path, tmp_path: Path, name: str) -> 
     check(cut)
     if "manifest" not in name:  # of which a bit may say that a file is damaged that is not
         check(flipped)
-    for listed in (tmp_path / "run").rglob("manifest.json"):
-        listed.unlink()
-    if name.endswith(".pt"):
-        check(cut)
-        check(flipped)
-    elif name not in (
-        "checkpoints.json",
-        "manifest.json",
-        "data/manifest.json",
-    ):  # training.pt tells what the index does
-        check(cut)
 
 
 def test_overwrite_with_a_mistake_loses_nothing(
@@ -295,51 +280,3 @@ def test_overwrite_with_a_mistake_loses_nothing(
         command("nmt-train", "-q", *copy(tiny, tmp_path, "data.train_source=nosuch.en"), "--overwrite")
     )
     equal_runs(tiny / "run", tmp_path / "run")
-
-
-@pytest.mark.ci
-def test_an_older_run_goes_on(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    """A configuration without the keys of this version, and a rate that stood in the optimizer alone."""
-    shutil.copytree(tiny / "run", tmp_path / "run")
-    lines = (tmp_path / "run" / "config.yaml").read_text().split("\n")
-    new = (
-        "attention:",
-        "encoder:",
-        "bpe_dropout:",
-        "label_smoothing:",
-        "warmup:",
-        "schedule:",
-        "accumulate:",
-        "init_from:",
-        "tied:",
-        "type:",
-        "output:",
-        "bleu_tokenizer:",
-    )
-    kept = [line for line in lines if not line.strip().startswith(new)]
-    assert len(lines) - len(kept) == len(new)
-    kept = [line for line in kept if not line.strip().startswith(("train_text:", "dev_text:"))]
-    for name in ("manifest.json", "inputs.json"):
-        (tmp_path / "run" / name).unlink()
-    (tmp_path / "run" / "config.yaml").write_text("\n".join(kept))
-    (tmp_path / "run" / "version").write_text("nmt-run 1\n")
-    state = torch.load(tmp_path / "run" / "training.pt", weights_only=True)
-    del state["progress"]["decayed"]
-    state["optimizer"]["param_groups"][0]["lr"] = 0.005
-    torch.save(state, tmp_path / "run" / "training.pt")
-    log = (tmp_path / "run" / "dev.tsv").read_bytes()
-    done = command("nmt-train", *copy(tiny, tmp_path, "training.max_steps=70"))
-    assert done.returncode == 0 and "resuming from update 60" in done.stderr, done.stderr
-    *_, updated = (tmp_path / "run" / "train.tsv").read_text().splitlines()
-    assert updated.split("\t")[5] == "0.005"  # the rate
-    assert "nobody can say whether they have changed" in done.stderr
-    assert "|tok:none|" in done.stderr  # BLEU of tokenized text, as it was
-    added = (tmp_path / "run" / "dev.tsv").read_bytes().removeprefix(log).decode().rstrip("\n").split("\t")
-    assert added[0] == "70" and "|tok:none|" in added[-1]
-    again = command(
-        "nmt-train", *copy(tiny, tmp_path, "training.max_steps=80")
-    )  # it has a manifest and stamps of its inputs now
-    assert again.returncode == 0 and "nobody can say" not in again.stderr, again.stderr
-    checkpoint.load(tmp_path / "run")

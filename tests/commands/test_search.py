@@ -208,8 +208,8 @@ def test_the_python_interface_is_the_command(attentive: Path, tiny: Path, comman
 # not. A run with subwords and truecased words, raw text in and out, and tokenized text.
 
 
-RUN = ROOT / "tests" / "golden" / "0.5.0" / "translator"
-TEXT = (ROOT / "tests" / "golden" / "source.en").read_text(encoding="utf-8")
+RUN = ROOT / "tests" / "models" / "translator"
+TEXT = (ROOT / "tests" / "models" / "source.en").read_text(encoding="utf-8")
 CONSTRAINED_LINES = 40
 
 

@@ -12,18 +12,18 @@ from nmt.runs.run import Run
 from nmt.search.config import BeamConfig, SamplingConfig
 from smt_bridge.decoder.decoder import Decoder
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.5.0"
+MODELS = Path(__file__).resolve().parents[1] / "models"
 LINES, PAIRS = "A man sleeps.", ("A man sleeps.", "Un homme dort.")
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    return Run.of(GOLDEN / "translator")
+    return Run.of(MODELS / "translator")
 
 
 @pytest.fixture(scope="module")
 def lm() -> LineScorer:
-    return line_scorer(GOLDEN / "lm")
+    return line_scorer(MODELS / "lm")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_of_measures(call: Callable[[], object]) -> None:
 
 
 def test_of_the_phrase_based_decoder() -> None:
-    decoder = Decoder.load(str(GOLDEN / "phrase-based"))
+    decoder = Decoder.load(str(MODELS / "phrase-based"))
     with pytest.raises(TypeError, match="expected a list of lines"):
         decoder.translate(LINES)
     with pytest.raises(TypeError, match="expected a list of lines"):

@@ -15,8 +15,8 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.engines import HybridSystem, PhraseBased, PhraseEngine
 from smt_bridge.hybrid import decoder as hybrids
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.5.0"
-MODEL = GOLDEN / "phrase-based"
+MODELS = Path(__file__).resolve().parents[1] / "models"
+MODEL = MODELS / "phrase-based"
 LINE = "the nurses hear her ."
 GO = threading.Event()
 
@@ -36,7 +36,7 @@ def test_each_kind_knows_its_own(hybrid_system: Path, tmp_path: Path) -> None:
     assert model.reads(str(MODEL)) and model.reads(str(MODEL / "moses.ini"))
     assert system.reads(str(hybrid_system)) and not model.reads(str(hybrid_system))
     assert not model.reads(str(tmp_path)) and not system.reads(str(MODEL))
-    assert not model.reads(str(GOLDEN / "phrase-based.fr"))
+    assert not model.reads(str(MODELS / "phrase-based.fr"))
 
 
 def test_they_are_found_by_their_entry_points(hybrid_system: Path) -> None:

@@ -154,7 +154,6 @@ def marginal(scores: Tensor, before: Tensor) -> Tensor:
 
 
 DICTIONARY = "dictionary"  # the file in the run
-FORMER_KEYS = {"hidden", "carry", "bptt", "dictionary", "removals"}  # see nmt.runs.migrations.LM_KEYS
 NEVER = -1e30  # log α of an unreachable position
 
 

@@ -58,8 +58,8 @@ class DeepOutput(nn.Module):
         self.dropout = dropout
 
     def adopt(self, name: str) -> None:
-        """Register a parameter of the output layer here, not there: weights and training states of every
-        version have `words` and `words_bias` at these places among the parameters of this module."""
+        """Register a parameter of the output layer here, not there: files of weights and training states have
+        `words` and `words_bias` at these positions among the parameters of this module."""
         parameter = getattr(self.layer, name, None)
         if not isinstance(parameter, nn.Parameter):
             self.register_parameter(name, None)

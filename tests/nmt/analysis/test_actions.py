@@ -49,14 +49,6 @@ def test_without_a_figure_the_table_stays(
     assert "no figure: matplotlib is missing" in caplog.text
 
 
-def test_old_names_of_options_are_accepted_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["subsets", "--longest=x", "-s", "a", "-r", "b", "--hypothesis", "c", "--vocabulary", "d", "e"]
-    with pytest.raises(SystemExit):
-        analyze.main(argv)
-    shown = capsys.readouterr().err
-    assert "--longest is now --max-length" in shown and "argument --max-length" in shown
-
-
 # ---- test inputs -------------------------------------------------------------------------------------------
 # What analyses read.
 
@@ -84,12 +76,12 @@ def test_each_system_has_a_name_or_none_has() -> None:
         check_names(["x"], ["a", "b"], "runs")
 
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
+MODELS = Path(__file__).resolve().parents[2] / "models"
 
 
 def test_units_of_a_run_join_to_its_words() -> None:
-    lines = list(files.read_lines(GOLDEN.parent / "source.en"))
-    found = read_units(str(GOLDEN / "translator"), TestSet(lines, [lines]), tokenized=False)
+    lines = list(files.read_lines(MODELS / "source.en"))
+    found = read_units(str(MODELS / "translator"), TestSet(lines, [lines]), tokenized=False)
     assert found is not None
     source, _ = found
     assert any(unit.endswith("@@") for units in source for unit in units)
@@ -102,7 +94,7 @@ def test_a_run_of_whole_words_cuts_none(tiny: Path) -> None:
 
 def test_subwords_are_never_unknown() -> None:
     with pytest.raises(ConfigError, match=r"hold subword units.* take --train"):
-        read_vocabularies([str(GOLDEN / "translator")])
+        read_vocabularies([str(MODELS / "translator")])
 
 
 # ---- test analyze ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from nmt.errors import DataError
 
 def test_values_by_update_without_those_that_were_not_measured(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("step\tcost\n10\t2.5\n20\t2\n")
-    (tmp_path / "dev.tsv").write_text("step\tepoch\tcost\tbleu\n20\t1\t3\tnan\n")
+    (tmp_path / "dev.tsv").write_text("step\tepoch\tcost\tbleu\tchrf\n20\t1\t3\tnan\tnan\n")
     found = read_curves(tmp_path)
     assert found == {"train cost": [(10, 2.5), (20, 2)], "dev cost": [(20, 3)], "dev BLEU": []}
     assert list(curves_table({"run": found}).lines())[1:] == [

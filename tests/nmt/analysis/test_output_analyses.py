@@ -274,7 +274,7 @@ def test_subsets_need_a_list_of_words(refuses: Refuses) -> None:
 # nmt-analyze by a number that each sentence has.
 
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
+MODELS = Path(__file__).resolve().parents[2] / "models"
 CURVE_BASE = ["-s", "s", "-r", "r", "--hypothesis", "good", "--bleu-tokenize", "none"]
 
 
@@ -292,7 +292,7 @@ def test_by_rare(rows: Analyze, small: Path) -> None:
 def test_by_segmented(rows: Analyze, refuses: Refuses, small: Path, tiny: Path) -> None:
     write(small / "s", ["a boy sleeps", "the nurses hear her", "zzzz", "a man"])
     line = ["by-segmented", *CURVE_BASE, "-q", "--least", 1, "--run"]
-    found = [row for row in rows(*line, GOLDEN / "0.5.0" / "translator") if row["by"] == "source"]
+    found = [row for row in rows(*line, MODELS / "translator") if row["by"] == "source"]
     assert found[-1]["sentences"] == "4" and int(found[0]["sentences"]) < 4
     assert "splits no words" in refuses(*line, tiny / "run")
 
@@ -314,7 +314,7 @@ def test_a_report_on_a_run_with_subwords(
             trained_runs.load_run(args, path).members[0],
         ),
     )
-    run = GOLDEN / "0.5.0" / "translator"
+    run = MODELS / "translator"
     line = ["report", run, "good", "-s", "s", "-r", "r", "--least", 1, "--train", "s", "r", "-o", "page.html"]
     assert nmt_analyze.main([*map(str, line)]) == 0, capfd.readouterr().err
     page = (small / "page.html").read_text()

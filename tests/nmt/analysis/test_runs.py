@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 @pytest.fixture(scope="module")
 def run() -> Run:
     """A small translator with attention."""
-    return Run.of(ROOT / "tests" / "golden" / "0.5.0" / "translator")
+    return Run.of(ROOT / "tests" / "models" / "translator")
 
 
 def test_each_target_word_spreads_one_over_the_source(run: Run) -> None:
@@ -50,7 +50,7 @@ def test_targets_by_the_table_by_the_model_and_drawn(tmp_path: Path) -> None:
         for target, p in (("le chat", 0.25), ("l' homme", 0.5))
     ]
     (tmp_path / "table").write_text("\n".join(lines) + "\n")
-    run = Run.of(ROOT / "tests" / "golden" / "0.5.0" / "translator")
+    run = Run.of(ROOT / "tests" / "models" / "translator")
     config = PhrasesConfig(sources=1, min_words=2, min_targets=2, samples=6)
     rows = [row for row in compare_phrases(run, str(tmp_path / "table"), config) if row.kind == "rare"]
     by_table = [row for row in rows if row.by == "table"]

@@ -18,8 +18,8 @@ from tests.nmt.analysis.conftest import Analyze, Refuses
 # other kind.
 
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
-LM = str(GOLDEN / "lm")
+MODELS = Path(__file__).resolve().parents[2] / "models"
+LM = str(MODELS / "lm")
 
 
 def test_neighbors(rows: Analyze) -> None:
@@ -44,10 +44,10 @@ def test_what_is_refused(refuses: Refuses) -> None:
 @pytest.mark.parametrize(("run", "side"), [("lm", "target"), ("translator", "source")])
 def test_the_file_has_the_vectors_of_all_words(run: str, side: str, tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
-    copy = shutil.copytree(GOLDEN / run, tmp_path / "run")  # it takes a file
+    copy = shutil.copytree(MODELS / run, tmp_path / "run")  # it takes a file
     assert analyze.main(["vectors", str(copy), "--side", side, "-o", str(path), "-q"]) == 0
     load = checkpoint.load_lm if run == "lm" else checkpoint.load
-    saved = load(GOLDEN / run)
+    saved = load(MODELS / run)
     words = saved.words if isinstance(saved, checkpoint.SavedLM) else saved.source_words
     model: object = saved.model
     assert isinstance(model, WordTables)

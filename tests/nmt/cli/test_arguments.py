@@ -243,7 +243,7 @@ def test_parts_of_a_run_that_is_read_are_no_outputs(
     run = tmp_path / "run"
     run.mkdir()
     (run / "source.vocab").write_text("words", encoding="utf-8")
-    (run / "version").write_text("nmt-run 1", encoding="utf-8")
+    (run / "version").write_text("nmt-run 2", encoding="utf-8")
     if listed:
         manifest.write(run, ["source.vocab"])
     assert refusal("translate", [str(run), "--input", os.devnull, "--output", str(run / "source.vocab")]) == 2

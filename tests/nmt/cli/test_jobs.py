@@ -26,7 +26,7 @@ from tests.conftest import BIN, ROOT, kill_once_written
 # ---- test jobs ---------------------------------------------------------------------------------------------
 
 
-RUN = ROOT / "tests" / "golden" / "0.5.0" / "translator"
+RUN = ROOT / "tests" / "models" / "translator"
 OPTIONS = ("-q", "--read-ahead", "2", "--threads", "1", "--beam-size", "3")
 
 

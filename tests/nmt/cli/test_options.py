@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import messages, options
-from nmt.cli.options import ActionParser, Parser
+from nmt.cli.options import Parser
 from nmt.compute.resources import bounded_threads
 from nmt.errors import ConfigError
 from tests.conftest import Command
@@ -37,16 +37,6 @@ def test_as_many_threads_as_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert (
         capsys.readouterr().err == "a-command: --threads 100,000: more than this machine can use; taking 16\n"
     )
-
-
-def test_a_renamed_option_is_accepted_with_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = options.Parser("a-command", "")
-    parser.add_argument("--n-best", type=options.positive, default=None)
-    parser.renamed = {"--nbest": "--n-best"}
-    assert parser.parse_args(["--nbest", "3"]).n_best == parser.parse_args(["--nbest=3"]).n_best == 3
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == ["a-command: --nbest is now --n-best; the next version drops the old name"] * 2
-    assert parser.parse_args(["--n_best", "4"]).n_best == 4 and not capsys.readouterr().err
 
 
 def test_without_torch_a_command_says_where_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,12 +144,6 @@ def test_a_letter_has_one_meaning() -> None:
     assert meanings["-b"] == {"--beam-size"} and meanings["-t"] == {"--target"}
 
 
-def test_former_names_lead_to_options_that_exist() -> None:
-    for parser in parsers():
-        known = {name for action in parser._actions for name in action.option_strings}
-        assert set(parser.renamed.values()) <= known and not set(parser.renamed) & known, parser.prog
-
-
 def test_help_is_whole_and_shows_no_empty_default() -> None:
     for parser in parsers():
         text = " ".join(parser.format_help().split())
@@ -201,15 +185,6 @@ def test_prefixes_values_and_what_follows_two_dashes_are_no_typos() -> None:
     found = parser.parse_args(["--sou", "a", "--", "--nosuch"])
     assert found.source == "a" and found.rest == ["--nosuch"]
     assert parser.parse_args(["--source=--x"]).source == "--x"
-
-
-def test_a_former_letter_with_its_value(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = ActionParser("x y")
-    parser.add_argument("--best")
-    parser.renamed = {"-b": "--best"}
-    for line in (["-b", "5"], ["-b5"], ["-b=5"]):
-        assert parser.parse_args(line).best == "5"
-        assert capsys.readouterr().err == "x y: -b is now --best; the next version drops the old name\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])

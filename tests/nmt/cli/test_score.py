@@ -65,7 +65,7 @@ def test_score_refuses_unequal_files(
 
 
 def test_a_language_model_says_both_perplexities(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run = ROOT / "tests" / "golden" / "0.5.0" / "lm"
+    run = ROOT / "tests" / "models" / "lm"
     (tmp_path / "text").write_text("Un garçon ne suit pas xyzzy.\n\n", encoding="utf-8")
     assert score.main([str(run), "-i", str(tmp_path / "text"), "-o", str(tmp_path / "out")]) == 0
     totals = perplexity.PerplexityTotals()
@@ -83,7 +83,7 @@ def test_a_language_model_says_both_perplexities(tmp_path: Path, capfd: pytest.C
 # Blocks of pairs and lines as nmt-score computes them.
 
 
-GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+MODELS = ROOT / "tests" / "models"
 PAIRS = [(line, line) for line in LINES]
 
 
@@ -92,8 +92,8 @@ def made(*words: object) -> BlockScorer:
 
 
 def test_scores_of_pairs_are_those_of_python() -> None:
-    work = made(GOLDEN / "translator", "-s", "s", "-t", "t")
-    expected = Run.load(GOLDEN / "translator").score(PAIRS)
+    work = made(MODELS / "translator", "-s", "s", "-t", "t")
+    expected = Run.load(MODELS / "translator").score(PAIRS)
     lines, sums = work.lines(ScoringBlock(0, PAIRS))
     assert [float(line) for line in lines] == pytest.approx(expected, abs=1e-6)
     more = work.lines(ScoringBlock(4, PAIRS[:1]))[1]
@@ -103,21 +103,21 @@ def test_scores_of_pairs_are_those_of_python() -> None:
 
 
 def test_scores_of_text_are_those_of_python() -> None:
-    work = made(GOLDEN / "lm", "-i", "text")
+    work = made(MODELS / "lm", "-i", "text")
     lines, sums = work.lines(ScoringBlock(0, [(line,) for line in LINES]))
-    found = load_language_model(GOLDEN / "lm").score(LINES)
+    found = load_language_model(MODELS / "lm").score(LINES)
     assert [float(line) for line in lines] == pytest.approx([sum(one.log_probs) for one in found], abs=1e-6)
     assert work.summary(sums * 2, 8).startswith("8 lines, perplexity ")
 
 
 def test_a_line_that_is_too_long_has_its_number() -> None:
-    work = made(GOLDEN / "translator", "-s", "s", "-t", "t", "--max-line-words", 2)
+    work = made(MODELS / "translator", "-s", "s", "-t", "t", "--max-line-words", 2)
     with pytest.raises(DataError, match=r"^s:12: "):
         work.lines(ScoringBlock(10, [("a", "b"), ("a boy does not follow the man", "b")]))
 
 
 def test_lines_that_depend_on_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    work = made(GOLDEN / "lm", "-i", "text")
+    work = made(MODELS / "lm", "-i", "text")
     work.check(in_parts=True)
     monkeypatch.setattr("nmt.runs.language_model.NeuralLineScorer.carries", True)
     work.check(in_parts=False)
@@ -126,17 +126,17 @@ def test_lines_that_depend_on_those_before(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_scores_depend_on_the_files_of_the_model(tmp_path: Path) -> None:
-    names = [path.name for path in made(GOLDEN / "lm", "-i", "text").models()]
+    names = [path.name for path in made(MODELS / "lm", "-i", "text").models()]
     assert "config.yaml" in names and len(names) > 2
-    pairs = made(GOLDEN / "translator", "-s", "s", "-t", "t").models()
-    assert all(path.parent == GOLDEN / "translator" for path in pairs) and len(pairs) > 2
+    pairs = made(MODELS / "translator", "-s", "s", "-t", "t").models()
+    assert all(path.parent == MODELS / "translator" for path in pairs) and len(pairs) > 2
 
 
 # ---- test perplexity ---------------------------------------------------------------------------------------
 # nmt-perplexity, in process: its table is the sums of the scores of lines.
 
 
-RUN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "lm"
+RUN = Path(__file__).resolve().parents[2] / "models" / "lm"
 
 
 def test_totals_by_hand() -> None:

@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 # ---- test translator ---------------------------------------------------------------------------------------
 
 
-RUN = ROOT / "tests" / "golden" / "0.5.0" / "translator"
+RUN = ROOT / "tests" / "models" / "translator"
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from nmt.data import binarized
 from nmt.data.binarized import BinarizeReport, binarize, id_type, open_corpus, read_stamp
 from nmt.data.corpus import Pair
 from nmt.errors import DataError
+from nmt.io import manifest
 from nmt.text.vocab import Vocab
 
 PAIRS: list[Pair] = [
@@ -41,12 +42,12 @@ def test_offsets_are_checked_in_pieces(size: int, tmp_path: Path, monkeypatch: p
     """Wherever they decrease, and however many are read at a time."""
     monkeypatch.setattr(binarized, "BLOCK", size)
     binarize([(["a"], ["x"])] * 5, *vocabs(), tmp_path, 3, "s")
-    (tmp_path / "manifest.json").unlink()
     assert len(open_corpus(tmp_path, *map(len, vocabs()))) == 5
     for place in range(1, 5):
         offsets = np.arange(6)
         offsets[place] = 9
         offsets.tofile(tmp_path / "source.offsets")
+        manifest.write(tmp_path, FILES)
         with pytest.raises(DataError, match=r"source\.ids or .*source\.offsets: truncated or damaged"):
             open_corpus(tmp_path)
 
@@ -56,9 +57,9 @@ def test_the_pairs_of_each_corpus_are_counted(tmp_path: Path) -> None:
     report = binarize(iter(pairs), *vocabs(), tmp_path, 3, "s", [2 * len(PAIRS), len(PAIRS)])
     assert report.kept == 6 and open_corpus(tmp_path).parts == (4, 2)
     stamp = (tmp_path / "stamp.json").read_text()
-    (tmp_path / "manifest.json").unlink()
     for damaged in ("[4, 3]", "[6, 0.0]", "[7, -1]", "6"):
         (tmp_path / "stamp.json").write_text(stamp.replace("[4, 2]", damaged))
+        manifest.write(tmp_path, FILES)
         with pytest.raises(DataError, match=r"stamp\.json: damaged"):
             open_corpus(tmp_path)
     binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
@@ -86,17 +87,14 @@ def test_an_interrupted_start_leaves_nothing_that_looks_whole(tmp_path: Path) ->
         open_corpus(tmp_path)
 
 
-@pytest.mark.parametrize("manifest", [True, False], ids=["manifest", "version 0.5"])
 @pytest.mark.parametrize("name", FILES)
-def test_truncated_files_are_refused(name: str, manifest: bool, tmp_path: Path) -> None:
-    """Cut at any byte; with a manifest a flipped bit too."""
+def test_truncated_files_are_refused(name: str, tmp_path: Path) -> None:
+    """Cut at any byte, or with a flipped bit."""
     binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
-    if not manifest:
-        (tmp_path / "manifest.json").unlink()
     data = (tmp_path / name).read_bytes()
     # Without its last line end a stamp is still whole.
     broken = [data[:length] for length in range(len(data) - 1)]
-    for content in [*broken, bytes([data[0] ^ 1]) + data[1:], data + data] if manifest else broken:
+    for content in [*broken, bytes([data[0] ^ 1]) + data[1:], data + data]:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(
             DataError, match=rf"{tmp_path}.*remove {tmp_path}: the same command makes it again"
@@ -108,19 +106,19 @@ def test_truncated_files_are_refused(name: str, manifest: bool, tmp_path: Path) 
 
 
 def test_ids_and_offsets_out_of_range_are_refused(tmp_path: Path) -> None:
-    """Without a manifest too: an id beyond the vocabulary would end in a traceback or worse, offsets that
+    """With a right checksum too: an id beyond the vocabulary would end in a traceback or worse, offsets that
     fall in empty sentences."""
     binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
     open_corpus(tmp_path, 5, 5)
     with pytest.raises(DataError, match=r"source\.ids: an id is beyond the vocabulary of 4 words"):
         open_corpus(tmp_path, 4, 5)
-    (tmp_path / "manifest.json").unlink()
     for name, values, message in (
         ("target.offsets", np.array([0, 9, 4]), "truncated or damaged"),
         ("target.ids", np.array([3, 4, 9, 3], np.uint16), "beyond"),
     ):
         whole = (tmp_path / name).read_bytes()
         values.tofile(tmp_path / name)
+        manifest.write(tmp_path, FILES)
         with pytest.raises(DataError, match=message):
             open_corpus(tmp_path, 5, 5)
         if message == "beyond":  # what another process checks is not read

@@ -21,19 +21,19 @@ from tests.conftest import ROOT
 # ---- test alignment ----------------------------------------------------------------------------------------
 
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
+MODELS = Path(__file__).resolve().parents[2] / "models"
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
     """It has attention and subwords."""
-    return Run.of(GOLDEN / "0.5.0/translator")
+    return Run.of(MODELS / "translator")
 
 
 def test_forced_alignments_are_those_of_the_search(run: Run) -> None:
     """Where the search has cut its words as the subwords do."""
     member = run.members[0]
-    lines = (GOLDEN / "source.en").read_text(encoding="utf-8").split("\n")[:20]
+    lines = (MODELS / "source.en").read_text(encoding="utf-8").split("\n")[:20]
     sources = [" ".join(member.source.words(line)) for line in lines]
     pairs, expected = [], []
     for source, [best, *_] in zip(sources, run.search(sources, BeamConfig(beam_size=2), True), strict=True):
@@ -57,17 +57,17 @@ def test_every_target_word_is_linked_and_empty_sides_have_no_links(run: Run) -> 
         align(run, [("a " * 300, "b")])
 
 
-def test_models_without_attention_are_refused() -> None:
+def test_models_without_attention_are_refused(tiny: Path) -> None:
     with pytest.raises(ConfigError, match="has no attention to align by"):
-        check_attention(Run.of(GOLDEN / "0.1.0/translator"))
+        check_attention(Run.of(tiny / "run"))
 
 
 def test_the_command_writes_them_beside_the_scores(
-    run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    run: Run, tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "s").write_text("The man sleeps.\n\nA boy.\n")
     (tmp_path / "t").write_text("L'homme dort.\n\nUn garçon.\n", encoding="utf-8")
-    run_dir = shutil.copytree(GOLDEN / "0.5.0/translator", tmp_path / "run")  # it takes a file
+    run_dir = shutil.copytree(MODELS / "translator", tmp_path / "run")  # it takes a file
     given = [str(run_dir), "-q", "-s", str(tmp_path / "s"), "-t", str(tmp_path / "t")]
     assert score.main([*given, "-o", str(tmp_path / "plain")]) == 0
     assert score.main([*given, "-o", str(tmp_path / "out"), "--alignments", str(tmp_path / "links")]) == 0
@@ -77,15 +77,15 @@ def test_the_command_writes_them_beside_the_scores(
         *((tmp_path / name).read_text(encoding="utf-8").split("\n")[:-1] for name in "st"), strict=True
     )
     assert [parse(line, "") for line in lines] == align(run, list(pairs))
-    old = [
-        str(shutil.copytree(GOLDEN / "0.1.0/translator", tmp_path / "old")),
+    plain = [
+        str(shutil.copytree(tiny / "run", tmp_path / "without")),
         *given[1:],
         "-o",
         str(tmp_path / "x"),
         "--alignments",
         str(tmp_path / "y"),
     ]
-    assert score.main(old) == 2 and "has no attention to align by" in capfd.readouterr().err
+    assert score.main(plain) == 2 and "has no attention to align by" in capfd.readouterr().err
     assert not (tmp_path / "y").exists()
 
 
@@ -124,7 +124,7 @@ def test_scores_are_those_of_each_pair_alone(
 def test_runs_of_other_kinds(joint: alignment.SavedAligned) -> None:
     for name, kind in (("translator", "rnn"), ("lm", "cslm")):
         with pytest.raises(CheckpointError, match=f"is a model of type {kind}, expected .*model.type joint"):
-            alignment.load_aligned(ROOT / "tests" / "golden" / "0.5.0" / name)
+            alignment.load_aligned(ROOT / "tests" / "models" / name)
     with pytest.raises(CheckpointError, match="joint models score aligned text"):
         checkpoint.load(joint.directory)
     with pytest.raises(CheckpointError, match="is a translator, expected a language model"):

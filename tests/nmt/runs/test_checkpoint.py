@@ -1,7 +1,6 @@
 """"""
 
 import json
-import logging
 import os
 import shutil
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from nmt.compute import device
 from nmt.config.settings import number
 from nmt.data.corpus import CorpusConfig, DataConfig
 from nmt.errors import CheckpointError, ConfigError
+from nmt.io import manifest
 from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
 from nmt.models.rnn.translator import Translator
@@ -31,13 +31,22 @@ from nmt.training.config import RunConfig
 # ---- test checkpoint ---------------------------------------------------------------------------------------
 
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.1.0" / "translator"
-
-
 @pytest.fixture
 def run(tiny: Path, tmp_path: Path) -> Path:
     shutil.copytree(tiny / "run", tmp_path / "run")
     return tmp_path / "run"
+
+
+def list_files(run: Path) -> None:
+    """Write the manifest of a run as its files are now."""
+    manifest.write(
+        run,
+        [
+            path.name
+            for path in run.iterdir()
+            if path.suffix in (".yaml", ".pt", ".vocab") or path.name == "checkpoints.json"
+        ],
+    )
 
 
 def test_sides_have_the_tags_of_their_corpora(tmp_path: Path) -> None:
@@ -84,18 +93,15 @@ def refusal(run: Path) -> str:
     return ""
 
 
-@pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("harm", ["pipe", "device", "link"])
-def test_a_file_that_a_stranger_put_there(harm: str, listed: bool, run: Path) -> None:
+def test_a_file_that_a_stranger_put_there(harm: str, run: Path) -> None:
     """In place of each file of a run: no pipe is waited for, no device read, and no line of a file elsewhere
-    shown. Without a manifest nothing says what a file has to be."""
+    shown."""
     names = sorted(path.name for path in run.iterdir() if path.is_file() and path.name != ".lock")
     assert {"version", "config.yaml", "source.vocab", "checkpoints.json", "matmul.tsv"} <= set(names)
     for name in names:
         hostile = run.parent / "hostile"
         shutil.copytree(run, hostile)
-        if not listed:
-            (hostile / "manifest.json").unlink()
         in_place_of(hostile / name, harm)
         if name == "matmul.tsv":
             assert run_directory.back_ends_file(hostile) is None
@@ -116,13 +122,6 @@ def test_links_that_are_meant(run: Path) -> None:
     assert checkpoint.load(run.parent / "link").source_words == Vocab.load(run / "source.vocab")
 
 
-@pytest.fixture
-def old(run: Path) -> Path:
-    """As version 0.5 left it."""
-    (run / "manifest.json").unlink()
-    return run
-
-
 VERIFIED = ["step-*.pt", "source.vocab", "target.vocab", "config.yaml", "checkpoints.json"]
 
 
@@ -141,20 +140,6 @@ def test_truncated_files_give_one_clear_error(run: Path, name: str) -> None:
         assert str(run / name.split("*")[0]) in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("folder", ["old", "golden"])
-def test_an_old_configuration_is_refused_when_cut_at_any_byte(old: Path, folder: str) -> None:
-    """Without a manifest its last line, which every version wrote, has to be there to its end."""
-    text = (old if folder == "old" else GOLDEN).joinpath("config.yaml").read_bytes()
-    path = old / "config.yaml"
-    path.write_bytes(text)
-    checkpoint.read_config(old)
-    for length in range(len(text)):
-        path.write_bytes(text[:length])
-        with pytest.raises(CheckpointError, match=r"config\.yaml: damaged"):
-            checkpoint.read_yaml(old)
-
-
 @pytest.mark.parametrize("name", VERIFIED)
 def test_a_flipped_bit_is_seen(run: Path, name: str) -> None:
     """Also where the file still reads as before: in a weight, a count, a blank of the configuration."""
@@ -166,37 +151,25 @@ def test_a_flipped_bit_is_seen(run: Path, name: str) -> None:
         checkpoint.load(run)
 
 
-def test_a_flipped_bit_in_weights_of_an_old_run_is_seen(old: Path) -> None:
-    """torch.load does not look at the checksums of the zip file that it has written."""
-    for path in old.glob("step-*.pt"):
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
-        path.write_bytes(data)
-        torch.load(path, weights_only=True)
-    with pytest.raises(CheckpointError, match=r"step-[0-9]+\.pt: damaged"):
-        checkpoint.load(old)
+def test_a_run_without_a_manifest_is_refused(run: Path) -> None:
+    (run / "manifest.json").unlink()
+    with pytest.raises(CheckpointError, match=r"manifest\.json: not there"):
+        checkpoint.load(run)
 
 
-def test_an_old_run_loads_with_one_line(old: Path, caplog: pytest.LogCaptureFixture) -> None:
-    logging.getLogger("nmt").propagate = True
-    with caplog.at_level(logging.INFO, "nmt"):
-        checkpoint.load(old)
-    assert [record.getMessage() for record in caplog.records if "manifest" in record.getMessage()] == [
-        f"{old}: an early version wrote no manifest.json: its files are not checked"
-    ]
+def test_a_run_of_another_format_is_refused(run: Path) -> None:
+    for old in (1, 3):
+        (run / "version").write_text(f"nmt-run {old}\n")
+        with pytest.raises(CheckpointError) as error:
+            checkpoint.load(run)
+        assert str(error.value) == (
+            f"{run}/version: format 'nmt-run {old}', this version reads 'nmt-run 2': train again, or use "
+            "the version that wrote it"
+        )
 
 
-def test_codes_that_are_lost_are_missed_in_old_runs_too(old: Path) -> None:
-    """Without them words would be read uncut, nearly all of them unknown, and nothing would be said."""
-    shutil.copy(GOLDEN / "config.yaml", old / "config.yaml")
-    for side in ("source", "target"):
-        shutil.copy(GOLDEN / f"{side}.truecase", old / f"{side}.truecase")
-    with pytest.raises(CheckpointError, match=r"source\.codes: not there, but the run has subwords"):
-        checkpoint.load(old)
-
-
-def test_values_out_of_range_in_a_configuration_are_refused(old: Path) -> None:
-    path = old / "config.yaml"
+def test_values_out_of_range_in_a_configuration_are_refused(run: Path) -> None:
+    path = run / "config.yaml"
     text = path.read_text()
     for line, other in (
         ("hidden: 24", "hidden: -24"),
@@ -206,8 +179,9 @@ def test_values_out_of_range_in_a_configuration_are_refused(old: Path) -> None:
     ):
         assert line in text
         path.write_text(text.replace(line, other))
+        list_files(run)
         with pytest.raises(CheckpointError, match=r"config\.yaml: damaged configuration"):
-            checkpoint.load(old)
+            checkpoint.read_config(run)
 
 
 def test_a_save_in_the_midst_of_loading_is_no_half_state(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,29 +201,25 @@ def test_a_save_in_the_midst_of_loading_is_no_half_state(run: Path, monkeypatch:
     assert checkpoint.load(run).step == 62
 
 
-def test_other_versions_are_refused(run: Path) -> None:
-    (run / "version").write_text("nmt-run 3\n")
-    with pytest.raises(CheckpointError, match="format 'nmt-run 3', expected 'nmt-run 2'"):
-        checkpoint.load(run)
-
-
-def test_code_in_a_checkpoint_is_never_run(old: Path, tmp_path: Path) -> None:
+def test_code_in_a_checkpoint_is_never_run(run: Path, tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[object, tuple[str]]:
             return (open, (str(tmp_path / "evil"), "w"))  # type: ignore[return-value]
 
-    for path in old.glob("step-*.pt"):
+    for path in run.glob("step-*.pt"):
         torch.save({"x": Evil()}, path)
+    list_files(run)
     with pytest.raises(CheckpointError, match="damaged or not a checkpoint"):
-        checkpoint.load(old)
+        checkpoint.load(run)
     assert not (tmp_path / "evil").exists()
 
 
-def test_foreign_weights_are_refused(old: Path) -> None:
-    for path in old.glob("step-*.pt"):
+def test_foreign_weights_are_refused(run: Path) -> None:
+    for path in run.glob("step-*.pt"):
         weights.save_tensors({"a": torch.zeros(1)}, path)
+    list_files(run)
     with pytest.raises(CheckpointError, match="do not fit"):
-        checkpoint.load(old)
+        checkpoint.load(run)
 
 
 def test_missing_things_are_named(run: Path, tmp_path: Path) -> None:
@@ -366,6 +336,7 @@ def test_a_run_of_a_plugin_that_is_not_loaded_says_so(
         patch.setitem(MODELS, "toy", Toy)
         made = load(tmp_path, "run: r\nmodel: {type: toy}\n")
         (tmp_path / "config.yaml").write_text(config_file.to_yaml(made))
+        list_files(tmp_path)
         assert checkpoint.read_config(tmp_path).model == made.model
     with pytest.raises(CheckpointError, match=r"config\.yaml: model\.type: 'toy' is unknown.*NMT_PLUGINS"):
         checkpoint.read_config(tmp_path)
@@ -388,7 +359,7 @@ def test_a_configuration_from_python_is_checked_as_a_file_is() -> None:
 # A Python program that loads a run computes as the commands do.
 
 
-GOLDEN_05 = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
+SAVED = Path(__file__).resolve().parents[2] / "models"
 
 
 @pytest.mark.parametrize("back_end", ["mkl", "onednn"])
@@ -396,8 +367,8 @@ def test_a_loaded_run_computes_with_its_back_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back_end: str
 ) -> None:
     """As nmt-translate does: with the one that it remembers for this processor."""
-    shutil.copytree(GOLDEN_05 / "translator", tmp_path / "run")
-    shutil.copytree(GOLDEN_05 / "lm", tmp_path / "lm")
+    shutil.copytree(SAVED / "translator", tmp_path / "run")
+    shutil.copytree(SAVED / "lm", tmp_path / "lm")
     before = device.back_end_in_use()
     try:
         for name, load in (("run", Run.load), ("lm", load_language_model)):
@@ -420,4 +391,4 @@ def test_what_is_no_run_is_left_to_its_reader(tmp_path: Path) -> None:
         checkpoint.set_up_torch(path, "nonsense")
     assert device.back_end_in_use() == before and not list(tmp_path.iterdir())
     with pytest.raises(ConfigError, match="device: 'nonsense' is unknown"):
-        Run.load(GOLDEN_05 / "translator", device="nonsense")
+        Run.load(SAVED / "translator", device="nonsense")

@@ -27,14 +27,14 @@ from nmt.runs.language_model import (
 # ---- test language model -----------------------------------------------------------------------------------
 
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
-RUN = GOLDEN / "lm"
+MODELS = Path(__file__).resolve().parents[2] / "models"
+RUN = MODELS / "lm"
 LINES = ["Un garçon ne suit pas l'homme.", "", "Les infirmières l'entendent xyzzy."]
 
 
 @pytest.fixture
 def counts(tmp_path: Path) -> Path:
-    (tmp_path / "lm.arpa").write_bytes(gzip.decompress((GOLDEN / "phrase-based" / "lm.arpa.gz").read_bytes()))
+    (tmp_path / "lm.arpa").write_bytes(gzip.decompress((MODELS / "phrase-based" / "lm.arpa.gz").read_bytes()))
     return tmp_path / "lm.arpa"
 
 
@@ -67,7 +67,7 @@ def test_log_z_is_what_scores_are_short_of() -> None:
 
 def test_what_is_no_language_model_and_what_does_not_go_together(counts: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is a translator, expected a language model"):
-        line_scorer(GOLDEN / "translator")
+        line_scorer(MODELS / "translator")
     with pytest.raises(DataError, match="no such file"):
         line_scorer(tmp_path / "nothing")
     with pytest.raises(ConfigError, match="backs off by itself"):
@@ -163,7 +163,7 @@ def test_equal_models_are_the_model(tmp_path: Path, models: list[Path]) -> None:
 
 def test_runs_and_ngrams_together_and_a_mixture_of_mixtures(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
-    run = shutil.copytree(GOLDEN / "lm", tmp_path / "runs" / "lm")
+    run = shutil.copytree(MODELS / "lm", tmp_path / "runs" / "lm")
     line = "un garçon ne suit pas l' homme ."
     settings = SmoothingConfig(order=2)
     arpa.write(estimators.estimate_smoothed([line.split()], settings, "add-k"), tmp_path / "lm.arpa")
@@ -215,9 +215,9 @@ def test_what_is_refused(tmp_path: Path, models: list[Path]) -> None:
 
 
 def test_models_of_other_units_are_refused(models: list[Path]) -> None:
-    members = [line_scorer(models[0]), line_scorer(GOLDEN / "lm")]
+    members = [line_scorer(models[0]), line_scorer(MODELS / "lm")]
     line = "L'homme."
     assert members[0].units([line]) != members[1].units([line])
     with pytest.raises(DataError, match=r"first.arpa reads \"L'homme.\" as .*need the same units"):
         MixtureScorer("m", members, WEIGHTS[:1]).score([line])
-    assert all(language_model.is_mixture(path) is False for path, _ in product((models[0], GOLDEN), (1,)))
+    assert all(language_model.is_mixture(path) is False for path, _ in product((models[0], MODELS), (1,)))

@@ -30,7 +30,7 @@ from nmt.text.vocab import BOS, EOS, UNK, Vocab
 # ---- test run ----------------------------------------------------------------------------------------------
 
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0"
+MODELS = Path(__file__).resolve().parents[2] / "models"
 WORDS = [f"w{number}" for number in range(36)]
 
 
@@ -186,7 +186,7 @@ def test_translations_of_the_words_and_the_frequent_ones() -> None:
 
 
 def test_a_word_stands_for_its_subwords() -> None:
-    [member] = Run.of(Path(GOLDEN) / "translator").members
+    [member] = Run.of(Path(MODELS) / "translator").members
     word = "connaissances"
     units = member.target.cut([word])
     assert len(units) > 1

@@ -29,7 +29,7 @@ from nmt.serve.runs import Runs
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.serve.server import application, uvicorn_settings
 
-TRANSLATOR = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "translator"
+TRANSLATOR = Path(__file__).resolve().parents[2] / "models" / "translator"
 INFO = EngineInfo("fake", "upper case", "en", "fr", (N_BEST, ALIGNMENT, SCORE), 5)
 
 
@@ -170,6 +170,6 @@ def listening(app: ASGIApp, config: ServeConfig | None = None) -> Iterator[str]:
             thread.join()
 
 
-def golden(**settings: object) -> Engine:
-    """The run of an early version, as an engine."""
+def trained_engine(**settings: object) -> Engine:
+    """The saved translator as an engine."""
     return Runs().load(str(TRANSLATOR), replace(EngineConfig(), **settings))  # type: ignore[arg-type]

@@ -26,9 +26,9 @@ from tests.nmt.serve.engines import TRANSLATOR
 
 pytestmark = pytest.mark.ci
 
-GOLDEN = TRANSLATOR.parent
+MODELS = TRANSLATOR.parent
 SECRET = "correct horse battery"
-LINES = (GOLDEN.parent / "source.en").read_text(encoding="utf-8").split("\n")[:20]
+LINES = (MODELS / "source.en").read_text(encoding="utf-8").split("\n")[:20]
 NETWORK = ("-q", "--threads", "1", "--matmul", "mkl", "--beam-size", "3")
 
 
@@ -80,12 +80,12 @@ def texts(found: dict[str, object]) -> list[str]:
 
 
 def test_both_kinds_of_engines_and_all_interfaces(tmp_path: Path) -> None:
-    phrases = GOLDEN / "phrase-based"
+    phrases = MODELS / "phrase-based"
     with serving(tmp_path, f"en-fr={TRANSLATOR}", f"phrases={phrases}", *NETWORK) as server:
         expected = Run.of(TRANSLATOR).translate(LINES, beam_size=3)
         assert texts(server.ask("/api/translate", lines=LINES)) == expected
         assert LibreTranslateAPI(server.url).translate("\n".join(LINES), "en", "fr").split("\n") == expected
-        tokenized = (GOLDEN / "tokenized.en").read_text(encoding="utf-8").split("\n")[:5]
+        tokenized = (MODELS / "tokenized.en").read_text(encoding="utf-8").split("\n")[:5]
         with xmlrpc.client.ServerProxy(f"{server.url}/RPC2/phrases") as moses:
             answers = [cast(dict[str, str], moses.translate({"text": line}))["text"] for line in tokenized]
         assert answers == Decoder.load(str(phrases)).translate(tokenized)

@@ -17,7 +17,7 @@ from nmt.search.config import BeamConfig
 from nmt.serve import runs as run_session
 from nmt.serve.engine import ATTENTION, AVOID, TERMS, Options, Translated, nothing
 from nmt.serve.runs import RunEngine, Runs, RunSession, member_paths
-from tests.nmt.serve.engines import TRANSLATOR, golden
+from tests.nmt.serve.engines import TRANSLATOR, trained_engine
 
 # ---- test runs ---------------------------------------------------------------------------------------------
 
@@ -28,7 +28,7 @@ LINE = "A boy does not follow the man."
 
 @pytest.fixture(scope="module")
 def engine() -> RunEngine:
-    found = golden(beam_size=3)
+    found = trained_engine(beam_size=3)
     assert isinstance(found, RunEngine)
     return found
 
@@ -98,7 +98,7 @@ def test_an_ensemble_of_equals_is_the_run(engine: RunEngine) -> None:
 # Lines that a run searches together.
 
 
-SOURCE = (Path(__file__).resolve().parents[2] / "golden" / "source.en").read_text(encoding="utf-8")
+SOURCE = (Path(__file__).resolve().parents[2] / "models" / "source.en").read_text(encoding="utf-8")
 SESSION_LINES = ["", *SOURCE.split("\n")[:12], "  "]
 SESSION_CONFIG = BeamConfig(beam_size=3)
 

@@ -25,7 +25,7 @@ FRENCH = "L'homme n'a pas « vu » les enfants, aujourd'hui."
 def test_a_saved_pipeline_is_the_same(tmp_path: Path) -> None:
     config = SideConfig(language="fr", case="truecase")
     tokenizer = Tokenizer("fr", case="truecase")
-    tokenizer.truecaser = truecase.MosesTruecaser([{"les": 3, "Les": 1}])
+    tokenizer.truecaser = truecase.Truecaser([{"les": 3, "Les": 1}])
     pipeline = TextPipeline(tokenizer, bpe.BPE(bpe.learn(bpe.count_words([["les", "les", "lesté"]]), 2)))
     pipeline.save(tmp_path, "source")
     again = TextPipeline.load(tmp_path, "source", config)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nmt.errors import DataError
 from nmt.text import truecase
-from nmt.text.truecase import FirstWordTruecaser, MosesTruecaser
+from nmt.text.truecase import Truecaser
 
 TEXT = [
     "The man sees Anna .",
@@ -23,7 +23,7 @@ MODEL = [
 ]  # fmt: skip
 
 
-def model() -> MosesTruecaser:
+def model() -> Truecaser:
     return truecase.learn(line.split() for line in TEXT)
 
 
@@ -70,7 +70,7 @@ WORDS = st.lists(st.sampled_from(["the", "The", "man", ".", ":", "(", '"', "Anna
 @given(st.lists(WORDS), WORDS)
 def test_a_saved_model_gives_the_same_case(text: list[list[str]], words: list[str]) -> None:
     learned = truecase.learn(text)
-    again = MosesTruecaser(truecase.forms_of(line, "x") for line in learned.lines())
+    again = Truecaser(truecase.forms_of(line, "x") for line in learned.lines())
     assert again.apply(words) == learned.apply(words) and list(again.lines()) == list(learned.lines())
     applied = learned.apply(words)
     assert [word.lower() for word in applied] == [word.lower() for word in words]
@@ -88,24 +88,9 @@ def test_models_of_moses_with_tenths_are_read(tmp_path: Path) -> None:
     assert list(found.lines()) == ["Paris (1.1/1.2) paris (0.1)", "the (3/3)"]
 
 
-def test_a_model_of_version_05_changes_the_first_word_only(tmp_path: Path) -> None:
-    path = tmp_path / "source.truecase"
-    path.write_text("#version: 1 truecase\nanna\tAnna\nthe\tthe\n")
-    before = path.read_bytes()
-    old = truecase.load(path)
-    assert isinstance(old, FirstWordTruecaser)
-    assert old.apply(["The", "MAN", ".", "The", "man"]) == ["the", "MAN", ".", "The", "man"]
-    assert old.undo(["the", "man", ".", "the"]) == ["The", "man", ".", "the"]
-    assert old.apply([]) == old.undo([]) == []
-    truecase.save(old, path)
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("#version: 1 truecase\nx\tX\nparis", "model:3: expected a lower-cased word"),
-        ("#version: 1 truecase\nx\tX\nparis\tParis\tx", "model:3: expected a lower-cased word"),
         ("the (3/3)\nParis", "model:2: expected forms of a word"),
         ("the (3/3)\n\n", "model:2: expected forms of a word"),
         ("the (3/3) The", "model:1: expected forms of a word"),
@@ -117,7 +102,6 @@ def test_a_model_of_version_05_changes_the_first_word_only(tmp_path: Path) -> No
         ("the (12/13) The (5)", "model:1: impossible counts"),
         ("the (1/3) the (2)", "model:1: impossible counts"),
         ("", "model: has no words"),
-        ("#version: 1 truecase\n", "model: has no words"),
     ],
 )
 def test_what_is_no_model_is_refused(text: str, message: str, tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from omegaconf import OmegaConf
 
 from nmt.config.settings import HELP
 from nmt.errors import CheckpointError, ConfigError
+from nmt.io import manifest
 from nmt.lm.cslm import CSLMConfig
 from nmt.lm.registry import LANGUAGE_MODELS
 from nmt.models.config import RNNConfig
 from nmt.models.registry import MODELS
-from nmt.runs.migrations import Section
+from nmt.runs.checkpoint import Section
 from nmt.training import config_file
 from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.config_file import ConfigPart, Schema, explained, schema_of
@@ -265,24 +266,10 @@ def test_a_preset_cuts_words_where_nothing_else_is_said(text: str, merges: int, 
     assert config_file.load(str(tmp_path / "c.yaml"), [], "small").data.bpe_merges == merges
 
 
-def test_a_run_of_a_former_default_is_resumed(tmp_path: Path) -> None:
-    """The preset `small` had whole words, and validations another beam."""
-    given = ["data.bpe_merges=0", "data.source.min_count=2", "training.dev_beam=4"]
-    text = f"run: {tmp_path}/run\ndata: {{train_source: a.en, train_target: b.fr}}\n"
-    (tmp_path / "c.yaml").write_text(text)
-    before = config_file.load(str(tmp_path / "c.yaml"), given, "small")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.yaml").write_text(config_file.to_yaml(before))
-    (tmp_path / "run" / "version").write_text("nmt-run 2\n")
-    now = config_file.load(str(tmp_path / "c.yaml"), [], "small")
-    assert config_file.differences(now, tmp_path / "run") == []
-    afresh = config_file.load(str(tmp_path / "c.yaml"), [], "small", overwrite=True)
-    assert (afresh.data.bpe_merges, afresh.training.dev_beam) == (4000, 5)
-
-
 def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
     before = load(tmp_path, "run: r\n")
     (tmp_path / "config.yaml").write_text(config_file.to_yaml(before))
+    manifest.write(tmp_path, ["config.yaml"])
     now = load(tmp_path, "run: q\n", "training.max_steps=9", "model.hidden=3")
     assert config_file.differences(now, tmp_path) == ["model.hidden=3 (was 1000)"]
 
@@ -290,7 +277,6 @@ def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "run: [\n",
         "[]\n",
         "training: {tensorboard: x}\n",
@@ -300,20 +286,9 @@ def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
 )
 def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(text)
+    manifest.write(tmp_path, ["config.yaml"])
     with pytest.raises(CheckpointError, match=r"config\.yaml: damaged configuration \("):
         config_file.differences(RunConfig(run="r"), tmp_path)
-
-
-def test_a_key_of_another_type_of_language_model_is_ignored_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Up to 0.5.0 one section had the keys of all types. In an override it is a mistake of today."""
-    path = tmp_path / "lm.yaml"
-    path.write_text("run: r\nlm: {type: cslm, hidden: 16}\n", encoding="utf-8")
-    assert not hasattr(config_file.load(str(path)).lm, "hidden")
-    assert "lm.yaml:2: lm.hidden is not a key of lm.type cslm" in caplog.text
-    with pytest.raises(ConfigError, match=r"unknown key 'lm\.hidden'"):
-        config_file.load(str(path), ["lm.hidden=3"])
 
 
 # ---- test schema -------------------------------------------------------------------------------------------

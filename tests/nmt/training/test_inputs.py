@@ -8,6 +8,7 @@ import pytest
 from nmt.cli import train
 from nmt.data.corpus import CorpusConfig, DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.io import manifest
 from nmt.runs import directory as run_directory
 from nmt.text.pipeline import SideConfig
 from nmt.training import inputs
@@ -62,11 +63,10 @@ def test_the_corpora_of_a_list_are_noted_too(tmp_path: Path) -> None:
         inputs.check_inputs(config, tmp_path / "run")
 
 
-def test_damage_is_told_and_an_old_run_knows_nothing(config: DataConfig, tmp_path: Path) -> None:
-    inputs.check_inputs(config, tmp_path / "older")
-    (tmp_path / "run" / "manifest.json").unlink()
+def test_damaged_stamps_are_refused(config: DataConfig, tmp_path: Path) -> None:
     for text in ("", "[]", "5", '{"train_source": 5}', "[" * 9000):
         (tmp_path / "run" / "inputs.json").write_text(text)
+        manifest.write(tmp_path / "run", ["inputs.json"])
         if text != "[]":
             with pytest.raises(CheckpointError, match=r"inputs\.json: damaged"):
                 inputs.check_inputs(config, tmp_path / "run")
@@ -129,7 +129,7 @@ def test_nor_do_vocabularies_codes_weights_and_the_configuration(folder: Path) -
     ):
         with pytest.raises(ConfigError, match="lies in the run directory"):
             inputs.check_new_run(RunConfig(run=run, data=data), str(folder / "config.yaml"))
-    (folder / "run" / "version").write_text("nmt-run 1\n", encoding="utf-8")
+    (folder / "run" / "version").write_text("nmt-run 2\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="init_from"):
         inputs.check_new_run(RunConfig(run=run, init_from=run), str(folder / "config.yaml"))
     with pytest.raises(CheckpointError, match="no such run directory"):

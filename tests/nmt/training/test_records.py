@@ -54,12 +54,3 @@ def test_a_log_that_is_shorter_than_it_was_is_not_filled_with_zeros(
     (tmp_path / "train.tsv").unlink()
     records.Table(tmp_path / "train.tsv", ["step"], 99).file.close()
     assert (tmp_path / "train.tsv").read_text() == "step\n"
-
-
-def test_a_log_that_an_earlier_version_began_keeps_its_columns(tmp_path: Path) -> None:
-    text = "step\tbleu\n1\t0.5\n"
-    (tmp_path / "dev.tsv").write_text(text)
-    table = records.Table(tmp_path / "dev.tsv", ["step", "bleu", "signature"], len(text))
-    table.add({"signature": "BLEU", "bleu": "0.6", "step": "2"})
-    table.close()
-    assert (tmp_path / "dev.tsv").read_text() == f"{text}2\t0.6\n"

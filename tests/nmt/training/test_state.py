@@ -9,6 +9,7 @@ import torch
 
 from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.errors import CheckpointError, UserError
+from nmt.io import manifest
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
 from nmt.runs import weights
@@ -84,7 +85,7 @@ def test_nothing_is_restored_before_the_first_save_nor_from_foreign_files(tmp_pa
     with pytest.raises(CheckpointError, match=r"training\.pt: does not fit this configuration"):
         restore(work, state)
     weights.save_tensors({"progress": {}}, tmp_path / "training.pt")
-    (tmp_path / "manifest.json").unlink()
+    manifest.write(tmp_path, ["checkpoints.json", "training.pt"])
     with pytest.raises(CheckpointError, match="not a training state"):
         load_state(tmp_path)
 

@@ -18,12 +18,12 @@ from nmt.errors import ConfigError
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
-from nmt.runs.migrations import TOKENIZED
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
 from nmt.training import validation
+from nmt.training.config import TOKENIZED
 from nmt.training.prepare import make_dev
 from nmt.training.validation import (
     DevScore,
@@ -38,7 +38,7 @@ from nmt.training.validation import (
 )
 from tests.nmt.lm.models import TEXTS, model_of
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "translator"
+RUN = Path(__file__).resolve().parents[2] / "models" / "translator"
 
 SOURCE = [
     "A boy does not follow the man.",
@@ -54,11 +54,11 @@ TARGET = [
 ]
 
 
-def golden(folder: Path, tokenizer: str) -> tuple[Run, DevSet]:
+def run_and_dev_set(folder: Path, tokenizer: str) -> tuple[Run, DevSet]:
     """A trained run, and a development set with an empty line and one that is translated in parts."""
     for name, lines in (("source", SOURCE), ("target", TARGET)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    run = Run.of(GOLDEN)
+    run = Run.of(RUN)
     [member] = run.members
     config = replace(member.data, dev_source=str(folder / "source"), dev_target=str(folder / "target"))
     pipelines, vocabs = (member.source, member.target), (member.source_words, member.target_words)
@@ -68,7 +68,7 @@ def golden(folder: Path, tokenizer: str) -> tuple[Run, DevSet]:
 
 
 def test_the_score_is_that_of_what_translate_writes(tmp_path: Path) -> None:
-    run, dev = golden(tmp_path, "13a")
+    run, dev = run_and_dev_set(tmp_path, "13a")
     written = run.translate(SOURCE, BeamConfig(beam_size=2))
     assert len(dev.sources[2]) > 1 and written[1] == ""
     assert translations(run.members[0].model, dev, 2) == written
@@ -79,9 +79,9 @@ def test_the_score_is_that_of_what_translate_writes(tmp_path: Path) -> None:
     assert " chrF2|nrefs:1|case:mixed|eff:yes|nc:6|" in score.signature
 
 
-def test_a_run_of_an_earlier_version_scores_its_tokens(tmp_path: Path) -> None:
-    """As 0.5 did: lower-cased words on both sides, and the search of whole lines."""
-    run, dev = golden(tmp_path, TOKENIZED)
+def test_the_score_of_tokenized_text(tmp_path: Path) -> None:
+    """The words that the model sees on both sides, and the search of whole lines."""
+    run, dev = run_and_dev_set(tmp_path, TOKENIZED)
     assert dev.references.lines[0] == "un garçon ne suit pas l' homme ."
     lines = translations(run.members[0].model, dev, 2)
     assert lines[0] == " ".join(run.n_best(SOURCE[:1], BeamConfig(beam_size=2))[0][0].words)
@@ -109,7 +109,7 @@ def test_the_tokenizer_follows_the_target(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_tokenizer_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected one of none, zh, 13a"):
-        golden(tmp_path, "13b")
+        run_and_dev_set(tmp_path, "13b")
 
 
 def test_a_score_of_zero_is_below_any_other_and_the_cost_decides_between_them() -> None:

@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 from tests.nmt.compute.restored import torch_as_before
 from tests.smt_bridge.cli.refusals import refusal
 
-GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+MODELS = ROOT / "tests" / "models"
 TEXTS = ["a girl reads", "the boy sleeps ."]
 
 
@@ -30,9 +30,9 @@ as_before = pytest.fixture(autouse=True)(torch_as_before)
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A few rows of a table, its reordering table, word translation probabilities, and a run."""
-    shutil.copytree(GOLDEN / "translator", tmp_path / "run")
+    shutil.copytree(MODELS / "translator", tmp_path / "run")
     for name, old in (("t", "phrase-table.gz"), ("r", "reordering-table.wbe-msd-bidirectional-fe.gz")):
-        lines = gzip.decompress((GOLDEN / "phrase-based" / old).read_bytes()).split(b"\n")[:-1]
+        lines = gzip.decompress((MODELS / "phrase-based" / old).read_bytes()).split(b"\n")[:-1]
         (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines[::40]))
     (tmp_path / "lex.e2f").write_text("fille girl 0.5\nNULL a 0.25\n")
     (tmp_path / "lex.f2e").write_text("girl fille 0.5\nNULL une 0.25\n")

@@ -56,13 +56,6 @@ def test_units(text: str, expected: float, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == ""
 
 
-def test_a_number_that_can_only_be_megabytes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gigabytes("2000") == pytest.approx(2.0)
-    assert capsys.readouterr().err == (
-        "--memory 2000: taken as MB; without a unit it is now in GB, write 2000M\n"
-    )
-
-
 @pytest.mark.parametrize("text", ["", "M", "x", "1T", "nan", "0.3", "300M", "-1"])
 def test_what_is_no_amount(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=r"expected (GB|0\.35 or more)"):

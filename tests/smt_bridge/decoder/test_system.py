@@ -98,7 +98,7 @@ def test_scores_that_the_ini_does_not_count(tmp_path: Path) -> None:
 # The features of a system in words.
 
 
-MODEL = Path(__file__).resolve().parents[2] / "golden" / "0.5.0" / "phrase-based"
+MODEL = Path(__file__).resolve().parents[2] / "models" / "phrase-based"
 
 
 def test_each_printed_score_has_its_weight() -> None:

@@ -71,7 +71,7 @@ def test_an_identity_for_each_direction_and_file(path: str) -> None:
 # phrases.
 
 
-RUN = ROOT / "tests" / "golden" / "0.5.0" / "lm"
+RUN = ROOT / "tests" / "models" / "lm"
 NEURAL_TARGETS = [["la", "fille"], [], ["zzz", "l&apos;", "chien"]]
 
 

@@ -170,6 +170,6 @@ def test_a_part_is_missing(hybrid_system: Path, tmp_path: Path) -> None:
 
 def test_capitals_at_the_start_only(hybrid_system: Path) -> None:
     """The truecase models of the folder are used: `the` in the middle of a sentence."""
-    assert isinstance(folder.read(hybrid_system).source.truecaser, truecase.MosesTruecaser)
+    assert isinstance(folder.read(hybrid_system).source.truecaser, truecase.Truecaser)
     (found,) = smt_bridge.load(str(hybrid_system)).translate(["The man. The house"])
     assert found == "L'homme. La maison"

@@ -98,7 +98,10 @@ BREAK: dict[str, tuple[Callable[[Path], object], str]] = {
     "no system.json": (lambda system: (system / folders.FILE).unlink(), "cannot read"),
     "no JSON": (lambda system: (system / folders.FILE).write_text("{"), "it is no JSON"),
     "a list": (lambda system: (system / folders.FILE).write_text("[]"), "it has no format"),
-    "a later version": (lambda system: broken(system, format="nmt-system 2"), "expected 'nmt-system 1'"),
+    "a later version": (
+        lambda system: broken(system, format="nmt-system 2"),
+        "this version reads 'nmt-system 1': train again",
+    ),
     "no files": (lambda system: broken(system, files=None), "damaged"),
     "no size": (lambda system: broken(system, files={"lm0": {}}), "damaged (KeyError 'size')"),
     "its ini not listed": (lambda system: broken(system, files={}), "moses.ini is not in its list"),

@@ -16,7 +16,7 @@ from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words, units
 from tests.conftest import ROOT
 
-GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+MODELS = ROOT / "tests" / "models"
 
 
 def test_words_are_unescaped_and_cut() -> None:
@@ -38,8 +38,8 @@ def feature(kind: str, path: Path) -> Callable[[], object]:
 
 def mixed(folder: Path) -> Path:
     """A mixture of one language model."""
-    step = checkpoint.load_lm(GOLDEN / "lm").step
-    part = MixtureModel(str(GOLDEN / "lm"), step, fingerprint(GOLDEN / "lm", step))
+    step = checkpoint.load_lm(MODELS / "lm").step
+    part = MixtureModel(str(MODELS / "lm"), step, fingerprint(MODELS / "lm", step))
     language_model.write_mixture(folder / "mixture", MixtureFile([part], [[1.0]]))
     return folder / "mixture"
 
@@ -47,13 +47,13 @@ def mixed(folder: Path) -> Path:
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In tables, lists, proposals and the search."""
-    run, path = checkpoint.load(GOLDEN / "translator"), str(GOLDEN / "translator")
+    run, path = checkpoint.load(MODELS / "translator"), str(MODELS / "translator")
     args = propose.parser().parse_args(
         ["table", path, "--lexical", "lex", "-i", "text", "-o", "out", "--threads", "1"]
     )
     users: list[Callable[[], object]] = [
-        feature("translation", GOLDEN / "translator"),
-        feature("inverse", GOLDEN / "translator"),
+        feature("translation", MODELS / "translator"),
+        feature("inverse", MODELS / "translator"),
         lambda: load_translator("NMT0", path, False),
         lambda: propose.load(args),
     ]
@@ -69,9 +69,9 @@ def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPat
 
 def test_every_feature_of_one_language(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """By itself, in a mixture, and in the search."""
-    run, path = checkpoint.load_lm(GOLDEN / "lm"), str(GOLDEN / "lm")
+    run, path = checkpoint.load_lm(MODELS / "lm"), str(MODELS / "lm")
     users: list[Callable[[], object]] = [
-        feature("neural-lm", GOLDEN / "lm"),
+        feature("neural-lm", MODELS / "lm"),
         feature("neural-lm", mixed(tmp_path)),
         lambda: load_network("CSLM0", path, False),
     ]

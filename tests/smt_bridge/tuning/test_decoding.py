@@ -18,12 +18,12 @@ from smt_bridge.tuning import decoding, pool
 from smt_bridge.tuning.decoding import Block, Redecoder, decoded, decoded_by, whole_weights
 from tests.conftest import ROOT
 
-GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+MODELS = ROOT / "tests" / "models"
 
 
 @pytest.fixture
 def decoder(tmp_path: Path) -> Decoder:
-    shutil.copytree(GOLDEN / "phrase-based", tmp_path / "model")
+    shutil.copytree(MODELS / "phrase-based", tmp_path / "model")
     return Decoder.load(str(tmp_path / "model"), cache=False)
 
 

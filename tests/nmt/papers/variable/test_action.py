@@ -7,7 +7,7 @@ import pytest
 from nmt.cli import analyze
 from tests.conftest import ROOT
 
-LM = ROOT / "tests" / "golden" / "0.5.0" / "lm"
+LM = ROOT / "tests" / "models" / "lm"
 
 
 @pytest.mark.ci

@@ -15,14 +15,14 @@ from tests.conftest import ROOT
 from tests.nmt.lm.models import model_of
 from tests.nmt.models.test_registry import Unigram, UnigramConfig
 
-GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+MODELS = ROOT / "tests" / "models"
 
 
 def test_n_grams_are_those_of_the_texts() -> None:
     """log p of a text, word by word, by the contexts that the words have in it."""
-    run = checkpoint.load_lm(GOLDEN / "lm")
+    run = checkpoint.load_lm(MODELS / "lm")
     assert isinstance(run.model, CSLM)
-    network = load_network("CSLM0", str(GOLDEN / "lm"), normalized=False)
+    network = load_network("CSLM0", str(MODELS / "lm"), normalized=False)
     text = [5, 9, 4, 4, 7]
     line = [BOS] * (network.order - 1) + text
     contexts = np.array([line[place : place + network.order - 1] for place in range(len(text))])
@@ -60,8 +60,8 @@ def test_what_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_a_translator_reads_words_of_the_table() -> None:
     """Unescaped, cut into the run's units, as a line of text is."""
-    run = checkpoint.load(GOLDEN / "translator")
-    network = load_translator("NMT0", str(GOLDEN / "translator"), restricted=False)
+    run = checkpoint.load(MODELS / "translator")
+    network = load_translator("NMT0", str(MODELS / "translator"), restricted=False)
     words = "l' homme n&apos; entend pas la petite fille .".split()
     line = run.target_words.encode(run.target.units(" ".join(words).replace("&apos;", "'"), tokenized=True))
     assert network.target(words) == line and len(line) > len(words)
@@ -70,7 +70,7 @@ def test_a_translator_reads_words_of_the_table() -> None:
 
 
 def test_translators_that_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = checkpoint.load(GOLDEN / "translator")
+    run = checkpoint.load(MODELS / "translator")
     run.model = Unigram(UnigramConfig(), 5, 9)  # it can only step
     monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given: run)
     with pytest.raises(

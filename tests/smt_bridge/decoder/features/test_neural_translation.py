@@ -45,7 +45,7 @@ from tests.smt_bridge.decoder.test_search import exhaustive
 
 pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 
-GOLDEN = ROOT / "tests" / "golden" / "0.5.0"
+MODELS = ROOT / "tests" / "models"
 
 
 class Halves:
@@ -263,14 +263,14 @@ def test_smt_rescore_computes_the_same(tmp_path: Path, command: Command) -> None
     """A real run with BPE in a real system: each value of the n-best list is what smt-rescore makes of its
     line, and the list is in the order of its totals."""
     folder = tmp_path / "model"
-    shutil.copytree(GOLDEN / "phrase-based", folder)
-    run = Path(shutil.copytree(GOLDEN / "translator", tmp_path / "translator"))  # it gets a matmul.tsv
+    shutil.copytree(MODELS / "phrase-based", folder)
+    run = Path(shutil.copytree(MODELS / "translator", tmp_path / "translator"))  # it gets a matmul.tsv
     ini = (folder / "moses.ini").read_text(encoding="utf-8")
     line = f"NeuralTranslation name=NMT0 path={run} neural-beam=50"
     ini = ini.replace("[feature]\n", f"[feature]\n{line}\n").replace("[weight]\n", "[weight]\nNMT0= 0.4\n")
     (folder / "moses.ini").write_text(ini, encoding="utf-8")
     source = tmp_path / "text.en"
-    lines = [line for line in (GOLDEN / "tokenized.en").read_text().splitlines(True) if line.strip()]
+    lines = [line for line in (MODELS / "tokenized.en").read_text().splitlines(True) if line.strip()]
     source.write_text("".join(lines))
     found, again = tmp_path / "list", tmp_path / "again"
     done = command("smt-decode", folder, "-i", source, "-o", tmp_path / "out", "--n-best-list", found, "-q")

@@ -294,7 +294,7 @@ def test_features_make_up_the_total_and_threads_change_nothing(joint: Path, tmp_
 
 def test_runs_that_the_search_cannot_use(joint: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is a model of type rnn, expected a run of model\.type joint"):
-        load_joint(str(ROOT / "tests" / "golden" / "0.5.0" / "translator"), False)
+        load_joint(str(ROOT / "tests" / "models" / "translator"), False)
     plain = joint_run(tmp_path, "model.normalizer=0", "training.max_steps=1")
     with pytest.raises(ConfigError, match=r"was not trained with model\.normalizer"):
         load_joint(str(plain), True)
