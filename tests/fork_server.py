@@ -9,6 +9,7 @@ process's number, and its exit status when it has ended. A forked command is wha
 be: its own process, arguments, environment, folder and streams.
 """
 
+import configparser
 import contextlib
 import gc
 import importlib
@@ -21,6 +22,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 HEAVY = ("torch", "numpy", "omegaconf", "sacrebleu", "sacremoses", "subword_nmt.apply_bpe", "tqdm", "numba")
 Entry = Callable[[], int]
@@ -40,9 +42,21 @@ def import_everything() -> None:
     gc.freeze()
 
 
+def entry_points() -> dict[str, importlib.metadata.EntryPoint]:
+    """The commands of this checkout, which may be another one than that of the installed scripts."""
+    config = configparser.ConfigParser()
+    config.read(Path(__file__).parents[1] / "setup.cfg", encoding="utf-8")
+    rows = config["options.entry_points"]["console_scripts"].strip().splitlines()
+    pairs = [row.partition("=")[::2] for row in rows]
+    return {
+        name.strip(): importlib.metadata.EntryPoint(name.strip(), value.strip(), "console_scripts")
+        for name, value in pairs
+    }
+
+
 def serve(path: str, life: int) -> Entry:
     """Fork for each request until LIFE is closed; returns, in a forked process only, what it has to call."""
-    entries = {entry.name: entry for entry in importlib.metadata.entry_points(group="console_scripts")}
+    entries = entry_points()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()

@@ -3,6 +3,7 @@ into `PARTS` where it makes a registry or a dataclass of settings (`nmt/plugins.
 a paper when one of its parts is first used.
 
     multiscale      the multi-scale LSTM (van Merriënboer 2018, chapter 8)
+    mrf             a Markov random field over words (Jernite 2018, chapter 4)
     variable        cells that compute a part of their state at each step (Jernite 2018, section 2.4)
     learned_tree    an output layer in whose tree words move while it is trained (Jernite 2018, chapter 3)
 """
@@ -12,8 +13,10 @@ from collections.abc import Mapping
 from nmt.lazy import LazyPart
 
 PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
-    "run file": {"dictionary": LazyPart("nmt.lm.multiscale.dictionary:Dictionary")},
-    "language model": {"multiscale": LazyPart("nmt.lm.multiscale.model:MultiscaleLM", before="transformer")},
+    "run file": {"dictionary": LazyPart("nmt.papers.multiscale.dictionary:Dictionary")},
+    "language model": {
+        "multiscale": LazyPart("nmt.papers.multiscale.model:MultiscaleLM", before="transformer")
+    },
     "output layer": {"learned-tree": LazyPart("nmt.papers.learned_tree.layer:LearnedTree", before="nce")},
     "output settings": {
         "learned-tree": LazyPart("nmt.papers.learned_tree.settings:RebuildSettings", before="output_samples")
@@ -26,4 +29,5 @@ PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
     },
     "cell settings": {"variable": LazyPart("nmt.papers.variable.settings:ComputationSettings")},
     "analysis": {"computation": LazyPart("nmt.papers.variable.action:Computation", before="words")},
+    "feature": {"mrf": LazyPart("nmt.papers.mrf.feature_kind:MRF", before="joint")},
 }

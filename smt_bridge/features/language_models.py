@@ -6,15 +6,13 @@ import numpy as np
 
 from nmt.errors import ConfigError
 from nmt.lm.base import scorer_of
-from nmt.lm.mrf.model import ChainMRF
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.backoff import UnknownShares
-from nmt.runs import checkpoint, language_model, mrf
+from nmt.runs import checkpoint, language_model
 from nmt.runs.checkpoint import SavedLM
 from nmt.runs.language_model import mixture_scorer
 from nmt.text.tokenize import unescape
-from nmt.text.vocab import Vocab
 from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words, units
@@ -121,33 +119,3 @@ class NeuralLM:
         texts = [units(words, self.run.text) for words in pairs.targets]
         values = self.scorer.score_sentences(self.run.encode(texts), ends=pairs.whole)
         return values + [share.sum() for share in self.shares.logs(texts)] if self.shares else values
-
-
-# ---- mrf ---------------------------------------------------------------------------------------------------
-# The pseudo-log-likelihood of a Markov random field: Σ log p(word | its neighbors).
-
-
-class MarkovRandomField:
-    """A sentence is scored with the separators around it, a phrase by its words alone. Moses' escapes are
-    undone."""
-
-    def __init__(self, path: Path, model: ChainMRF, vocab: Vocab) -> None:
-        self.path, self.model, self.vocab = path, model, vocab
-
-    @classmethod
-    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "MarkovRandomField":
-        """From a file of nmt-mrf."""
-        return cls(Path(spec.path), *mrf.load(Path(spec.path)))
-
-    def identity(self) -> str:
-        """See Feature."""
-        return digest("mrf", [self.path])
-
-    def readers(self) -> dict[str, Reader]:
-        """The target side alone."""
-        return {"target": Reader(cut=list, known=self.vocab.ids)}
-
-    def score(self, pairs: WordPairs) -> Values:
-        """Natural logarithms."""
-        texts = [self.vocab.encode(list(map(unescape, words))) for words in pairs.targets]
-        return self.model.score_sentences(texts, ends=pairs.whole)

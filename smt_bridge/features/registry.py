@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nmt.config.settings import choice, setting
 from nmt.errors import ConfigError
+from nmt.plugins import Registry
 from nmt.runs import directory as run_directory
 
 if TYPE_CHECKING:
@@ -106,54 +107,52 @@ class Lazy:
         return kind.load(spec, settings)
 
 
-FEATURES: dict[str, Kind] = {
-    "translation": Lazy(
-        column="RNN",
-        help="log p(target | source) by a run directory of nmt-train",
-        place="smt_bridge.features.translation_models:Translation",
-    ),
-    "inverse": Lazy(
-        column="InverseRNN",
-        help="log p(source | target) by a run of the other direction",
-        place="smt_bridge.features.translation_models:Translation",
-    ),
-    "lm": Lazy(
-        column="KenLM",
-        help="log p(target) by an ARPA or KenLM file",
-        place="smt_bridge.features.language_models:CountLM",
-    ),
-    "reverse-lm": Lazy(
-        column="ReverseLM",
-        help="the same by a model of reversed sentences",
-        place="smt_bridge.features.language_models:CountLM",
-    ),
-    "neural-lm": Lazy(
-        column="NeuralLM",
-        help="log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
-        place="smt_bridge.features.language_models:NeuralLM",
-    ),
-    "mrf": Lazy(
-        column="MRF",
-        help="log pseudo-likelihood of the target by a Markov random field of nmt-mrf",
-        place="smt_bridge.features.language_models:MarkovRandomField",
-    ),
-    "joint": Lazy(
-        column="NNJM",
-        help="log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
-        "segmentation and alignment",
-        place="smt_bridge.features.translation_models:Joint",
-    ),
-    "inverse-joint": Lazy(
-        column="InverseNNJM",
-        help="log p(source | target, alignment) by a joint model of the other direction; likewise",
-        place="smt_bridge.features.translation_models:Joint",
-    ),
-    "unknown-words": Lazy(
-        column="UnknownWords",
-        help="number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
-        place="smt_bridge.features.unknown_words:UnknownWords",
-    ),
-}
+FEATURES: Registry[Kind] = Registry(
+    "feature",
+    {
+        "translation": Lazy(
+            column="RNN",
+            help="log p(target | source) by a run directory of nmt-train",
+            place="smt_bridge.features.translation_models:Translation",
+        ),
+        "inverse": Lazy(
+            column="InverseRNN",
+            help="log p(source | target) by a run of the other direction",
+            place="smt_bridge.features.translation_models:Translation",
+        ),
+        "lm": Lazy(
+            column="KenLM",
+            help="log p(target) by an ARPA or KenLM file",
+            place="smt_bridge.features.language_models:CountLM",
+        ),
+        "reverse-lm": Lazy(
+            column="ReverseLM",
+            help="the same by a model of reversed sentences",
+            place="smt_bridge.features.language_models:CountLM",
+        ),
+        "neural-lm": Lazy(
+            column="NeuralLM",
+            help="log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
+            place="smt_bridge.features.language_models:NeuralLM",
+        ),
+        "joint": Lazy(
+            column="NNJM",
+            help="log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
+            "segmentation and alignment",
+            place="smt_bridge.features.translation_models:Joint",
+        ),
+        "inverse-joint": Lazy(
+            column="InverseNNJM",
+            help="log p(source | target, alignment) by a joint model of the other direction; likewise",
+            place="smt_bridge.features.translation_models:Joint",
+        ),
+        "unknown-words": Lazy(
+            column="UnknownWords",
+            help="number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
+            place="smt_bridge.features.unknown_words:UnknownWords",
+        ),
+    },
+)
 
 
 def parse(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:

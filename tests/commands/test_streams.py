@@ -116,7 +116,10 @@ COMMANDS = {
     "learn": ("nmt.cli.subword learn --merges 40 -i train.en train.fr -o out", "400 lines"),
     "merges": ("nmt.cli.subword learn --merges 40 -i train.en -o out", "40 merges"),
     "apply": ("nmt.cli.subword undo -i train.en -o out", "200 lines"),
-    "dictionary": ("nmt.cli.dictionary learn --size 90 --characters -i train.en -o out", "90 tokens"),
+    "dictionary": (
+        "nmt.papers.multiscale.command learn --size 90 --characters -i train.en -o out",
+        "90 tokens",
+    ),
     "translate": ("nmt.cli.translate runs/en-fr -b 1 -i train.en -o out", "200 lines"),
     "score": (f"nmt.cli.score runs/en-fr {PAIR} -o out", "200 pairs"),
     "score text": ("nmt.cli.score runs/lm -i train.fr -o out", "200 lines"),

@@ -10,8 +10,8 @@ from nmt.analysis import curves, statistics, systems
 from nmt.data import binarized
 from nmt.formats import nbest, phrase_table
 from nmt.io import files, manifest
-from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.ngram import count_model as count
+from nmt.papers.multiscale.dictionary import Dictionary
 from nmt.runs import run
 from nmt.text import subwords, truecase
 from nmt.text.lexicon import Lexicon

@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[Make, str]] = {
     "nmt.cli.subword": (text("#version: 0.2", "l o", "lo w</w>"), "apply < -i ok -o >"),
     "nmt.cli.clean": (text(*LINES), "-s < -t ok --output-source > --output-target other"),
     "nmt.cli.ngram": (text(*LINES), "--order 2 --discount-fallback --skip-symbols -i < -o >"),
-    "nmt.cli.dictionary": (text("#version: 1 dictionary size=2", "a\t5", "b\t3"), "table < -o >"),
+    "nmt.papers.multiscale.command": (text("#version: 1 dictionary size=2", "a\t5", "b\t3"), "table < -o >"),
     "nmt.cli.analyze": (text("-1.5", "-2", "-0.25", "-1"), "scores --first < --second numbers"),
     "smt_bridge.cli.ini": (text(*INI), "show <"),
     "smt_bridge.cli.filter_table": (text(*TABLE), "< -i ok -o >"),

@@ -1,4 +1,4 @@
-"""Commands of language models: nmt-ngram, nmt-interpolate, nmt-sample, nmt-mrf, nmt-dictionary."""
+"""Commands of language models: nmt-ngram, nmt-interpolate, nmt-sample."""
 
 import gzip
 import json
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import dictionary, interpolate, mrf, ngram, perplexity, sample
+from nmt.cli import interpolate, ngram, perplexity, sample
 from nmt.ngram import arpa, estimators
 from nmt.ngram.estimators import ESTIMATORS, FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
 from nmt.runs.language_model import line_scorer
@@ -143,56 +143,3 @@ def test_boundaries_need_tokens(tmp_path: Path, capfd: pytest.CaptureFixture[str
     out = tmp_path / "out"
     assert sample.main([str(RUN), "--boundaries", "|", "-o", str(out), "-q", "--threads", "1"]) == 2
     assert "only multiscale models have tokens" in capfd.readouterr().err and not out.exists()
-
-
-# ---- test mrf ----------------------------------------------------------------------------------------------
-# nmt-mrf, in process: train, score, mistakes.
-
-
-MRF_TEXT = "l&apos; eau est froide\n\nle vin est rouge\nl&apos; eau est froide\n"
-
-
-def run(*words: object) -> int:
-    return mrf.main([*map(str, words), "-q", "--threads", "1"])
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("objective", ["pseudo-likelihood", "bound"])
-def test_the_way_of_a_model(tmp_path: Path, objective: str) -> None:
-    text, model, out = tmp_path / "text", tmp_path / "new" / "model", tmp_path / "out"
-    text.write_text(MRF_TEXT)
-    made = ["train", "-i", text, "-o", model, "--objective", objective, "--epochs", 30, "--rounds", 4]
-    assert run(*made, "--learning-rate", 0.1, "--dimension", 4) == 0
-    text.write_text("l' eau est froide\nl&apos; eau est froide\nfroide est eau l&apos;\n\nzzz\n")
-    assert run("score", model, "-i", text, "-o", out) == 0
-    values = [float(line) for line in out.read_text().splitlines()]
-    assert len(values) == 5 and values[0] == values[1] > values[2] + 1 and max(values) < 0
-
-
-def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "text").write_text("\n\n")
-    assert run("train", "-i", tmp_path / "text", "-o", tmp_path / "model") == 2
-    assert "no words, expected a training text" in capsys.readouterr().err
-    assert run("score", tmp_path / "text", "-i", tmp_path / "text") == 2
-    assert "damaged or not a checkpoint" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
-
-
-# ---- test dictionary ---------------------------------------------------------------------------------------
-# nmt-dictionary, in process: learn, show, segment, count arcs.
-
-
-def test_the_way_of_a_dictionary(tmp_path: Path) -> None:
-    text, learned, out = (str(tmp_path / name) for name in ("text", "dictionary", "out"))
-    Path(text).write_text("ab ab\nab c\n")
-    assert dictionary.main(["learn", "--size", "5", "--characters", "-i", text, "-o", learned, "-q"]) == 0
-    assert dictionary.main(["table", learned, "-o", out, "-q"]) == 0
-    rows = Path(out).read_text().split("\n")
-    assert rows[0] == "rank\ttoken\tcount" and any(row.endswith("\tab\t3") for row in rows)
-    assert (
-        dictionary.main(["segment", learned, "--characters", "--mark", "|", "-i", text, "-o", out, "-q"]) == 0
-    )
-    assert Path(out).read_text() == "ab|_|ab\nab|_|c\n"
-    assert dictionary.main(["arcs", learned, "--characters", "-i", text, "-o", out, "-q"]) == 0
-    symbols, arcs, mean = Path(out).read_text().split("\n")[1].split("\t")
-    assert (symbols, arcs) == ("9", "12") and float(mean) == round(12 / 9, 4), "one a symbol, and 3 of ab"

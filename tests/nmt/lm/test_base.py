@@ -17,8 +17,8 @@ from nmt.lm.base import (
     TokenSampler,
     scorer_of,
 )
-from nmt.lm.multiscale.dictionary import Dictionary
 from nmt.lm.registry import LANGUAGE_MODELS
+from nmt.papers.multiscale.dictionary import Dictionary
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.text.vocab import EOS

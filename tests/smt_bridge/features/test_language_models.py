@@ -8,15 +8,12 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.lm.base import scorer_of
-from nmt.lm.mrf.config import MRFConfig
-from nmt.lm.mrf.model import ChainMRF
 from nmt.ngram import count_model
-from nmt.runs import checkpoint, language_model, mrf
+from nmt.runs import checkpoint, language_model
 from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint
-from nmt.text.vocab import UNK, Vocab
 from smt_bridge.features.base import WordPairs
 from smt_bridge.features.language_models import CountLM, MixtureLM, NeuralLM
-from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, parse
+from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from tests.conftest import ROOT
 from tests.smt_bridge.cli.scored_tables import ARPA, arpa_score
 
@@ -158,27 +155,3 @@ def test_two_equal_runs_are_the_run(whole: bool, tmp_path: Path) -> None:
     assert NeuralLM.load(spec(tmp_path / "mix"), FeatureSettings()).identity() != first
     with pytest.raises(ConfigError, match=r"--assume-normalized: .* is a mixture"):
         NeuralLM.load(spec(tmp_path / "mix"), FeatureSettings(assume_normalized=True))
-
-
-# ---- test mrf ----------------------------------------------------------------------------------------------
-# A Markov random field as a feature: the scores of the model, sentences and phrases told apart.
-
-
-MRF_TARGETS = [["l&apos;", "eau"], ["eau", "nouveau", "l&apos;"], []]
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_scores_are_those_of_the_model(tmp_path: Path, whole: bool) -> None:
-    vocab = Vocab({"l'": 2, "eau": 1}, 2)
-    model = ChainMRF(MRFConfig(order=2, dimension=3), len(vocab))
-    mrf.save(tmp_path / "m", model, vocab)
-    (spec,) = parse([f"mrf={tmp_path / 'm'}"])
-    assert spec.name == "MRF0"
-    feature = FEATURES["mrf"].load(spec, FeatureSettings())
-    pairs = WordPairs(sources=[["x"]], targets=MRF_TARGETS, source_of=[0, 0, 0], whole=whole)
-    water, of = vocab.ids["eau"], vocab.ids["l'"]
-    expected = model.score_sentences([[of, water], [water, UNK, of], []], ends=whole)
-    assert feature.score(pairs).tolist() == expected.tolist()
-    before = feature.identity()
-    mrf.save(tmp_path / "m", ChainMRF(MRFConfig(order=2, dimension=3, seed=2), len(vocab)), vocab)
-    assert FEATURES["mrf"].load(spec, FeatureSettings()).identity() != before

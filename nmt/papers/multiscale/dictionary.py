@@ -31,6 +31,7 @@ from nmt.io.progress import Progress
 
 log = logging.getLogger(__name__)
 
+FILE = "dictionary"  # its name in a run directory
 HEADER = "#version: 1 dictionary"
 REMOVALS = ("parts", "all", "none")
 STALL = 1000  # merges without a larger dictionary: tokens are merged and split in circles

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from nmt.config import settings
 from nmt.errors import CheckpointError, ConfigError
-from nmt.lm.mrf.config import MRFConfig
-from nmt.lm.mrf.model import ChainMRF
+from nmt.papers.mrf.config import MRFConfig
+from nmt.papers.mrf.model import ChainMRF
 from nmt.runs.weights import load_tensors, save_tensors
 from nmt.text.vocab import Vocab
 

@@ -13,9 +13,9 @@ from nmt.data.batches import make_batch
 from nmt.data.running import ChunkStream, running, sentences
 from nmt.layers.batch_scores import word_scores
 from nmt.layers.output import Softmax
-from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.multiscale.model import MultiscaleConfig, MultiscaleLM, Tokens, marginal
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
+from nmt.papers.multiscale.dictionary import Dictionary
+from nmt.papers.multiscale.model import MultiscaleConfig, MultiscaleLM, Tokens, marginal
 from nmt.text.vocab import EOS
 from nmt.training.validation import running_cost
 from tests.nmt.gradients import check_gradients

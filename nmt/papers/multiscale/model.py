@@ -30,7 +30,7 @@ from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OUTPUTS, LearnsText
 from nmt.lm.base import NO_FILES, Carried, LMBase, LMConfig, RunFile, output_layer
-from nmt.lm.multiscale.dictionary import REMOVALS, Dictionary
+from nmt.papers.multiscale.dictionary import FILE, REMOVALS, Dictionary
 from nmt.text.vocab import EOS
 
 # ---- lattice -----------------------------------------------------------------------------------------------
@@ -153,7 +153,6 @@ def marginal(scores: Tensor, before: Tensor) -> Tensor:
 # ---- model -------------------------------------------------------------------------------------------------
 
 
-DICTIONARY = "dictionary"  # the file in the run
 NEVER = -1e30  # log α of an unreachable position
 
 
@@ -169,7 +168,7 @@ class MultiscaleConfig(LMConfig):
     bptt: int = number(35, least=1, help="with carry: steps that a gradient is propagated back")
     dictionary: int = number(2048, least=1, help="tokens, single symbols included")
     removals: str = choice(
-        *REMOVALS, help="which rare tokens the dictionary drops, see nmt/lm/multiscale/dictionary.py"
+        *REMOVALS, help="which rare tokens the dictionary drops, see nmt/papers/multiscale/dictionary.py"
     )
 
     def check(self) -> None:
@@ -296,7 +295,7 @@ class MultiscaleLM(LMBase):
     """The LSTM over a lattice of tokens. It computes on the CPU."""
 
     Config: ClassVar[type[LMConfig]] = MultiscaleConfig
-    run_files: ClassVar[Mapping[str, type[RunFile]]] = {DICTIONARY: Dictionary}
+    run_files: ClassVar[Mapping[str, type[RunFile]]] = {FILE: Dictionary}
     cpu_only = True
 
     def __init__(self, config: MultiscaleConfig, tokens: Tokens, fill: bool = True) -> None:
@@ -326,7 +325,7 @@ class MultiscaleLM(LMBase):
         fill: bool = True,
     ) -> "MultiscaleLM":
         """A model over the symbols of a vocabulary and the tokens of a dictionary."""
-        dictionary = files[DICTIONARY]
+        dictionary = files[FILE]
         assert isinstance(dictionary, Dictionary)
         return cls(config, Tokens(symbols, dictionary), fill)
 

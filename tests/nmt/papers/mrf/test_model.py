@@ -8,9 +8,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.lm.mrf import model
-from nmt.lm.mrf.config import MRFConfig
-from nmt.lm.mrf.model import NONE, ChainMRF, Moments, lower_bound, ring, star_marginals, train_field, windows
+from nmt.papers.mrf import model
+from nmt.papers.mrf.config import MRFConfig
+from nmt.papers.mrf.model import (
+    NONE,
+    ChainMRF,
+    Moments,
+    lower_bound,
+    ring,
+    star_marginals,
+    train_field,
+    windows,
+)
 from nmt.text.vocab import EOS
 
 # ---- test model --------------------------------------------------------------------------------------------

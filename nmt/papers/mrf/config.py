@@ -8,7 +8,7 @@ from nmt.config.settings import choice, number
 
 @dataclass
 class MRFConfig:
-    """The model and its training; see nmt/lm/mrf/model.py."""
+    """The model and its training; see nmt/papers/mrf/model.py."""
 
     vocabulary: int = number(5000, least=1, help="most frequent words; the others are one symbol")
     order: int = number(2, least=1, most=20, help="neighbors on each side that a word depends on, K")

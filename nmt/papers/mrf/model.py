@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.lm.mrf.config import MRFConfig
+from nmt.papers.mrf.config import MRFConfig
 from nmt.text.vocab import EOS
 
 # ---- model -------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.lm.multiscale import dictionary
-from nmt.lm.multiscale.dictionary import STALL, Dictionary
+from nmt.papers.multiscale import dictionary
+from nmt.papers.multiscale.dictionary import STALL, Dictionary
 
 Token = tuple[str, ...]
 

@@ -12,7 +12,7 @@ from nmt.cli.arguments import InputPath, OutputPath
 from nmt.config import settings
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.lm.mrf.config import MRFConfig
+from nmt.papers.mrf.config import MRFConfig
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 
@@ -73,8 +73,8 @@ def words_of(path: str) -> list[list[str]]:
 
 def train(args: argparse.Namespace) -> None:
     """Read the text, train, write."""
-    from nmt.lm.mrf.model import train_field
-    from nmt.runs import mrf
+    from nmt.papers.mrf import file
+    from nmt.papers.mrf.model import train_field
 
     config = arguments.parse_settings(MRFConfig, args)
     settings.check(config)
@@ -94,14 +94,14 @@ def train(args: argparse.Namespace) -> None:
 
     model = train_field(config, [vocab.encode(line) for line in lines], len(vocab), report)
     with files.parent_folders(args.output):
-        mrf.save(Path(args.output), model, vocab)
+        file.save(Path(args.output), model, vocab)
 
 
 def score(args: argparse.Namespace) -> None:
     """One number for each line."""
-    from nmt.runs import mrf
+    from nmt.papers.mrf import file
 
-    model, vocab = mrf.load(Path(args.model))
+    model, vocab = file.load(Path(args.model))
     lines = words_of(args.input)
     with files.Writing(args.output) as output:
         for first in range(0, len(lines), LINES):

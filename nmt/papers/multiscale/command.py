@@ -9,9 +9,8 @@ from pathlib import Path
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, positive
 from nmt.io import files
-from nmt.lm.multiscale import dictionary
-from nmt.lm.multiscale.dictionary import Dictionary
-from nmt.lm.multiscale.model import DICTIONARY
+from nmt.papers.multiscale import dictionary
+from nmt.papers.multiscale.dictionary import FILE, Dictionary
 from nmt.runs import directory as run_directory
 
 log = logging.getLogger(__name__)
@@ -105,7 +104,7 @@ def opened(path: str) -> Dictionary:
     if not Path(path).is_dir():
         return Dictionary.load(path)
     run_directory.verify(Path(path))
-    return Dictionary.load(Path(path) / DICTIONARY)
+    return Dictionary.load(Path(path) / FILE)
 
 
 def show(args: argparse.Namespace) -> None:

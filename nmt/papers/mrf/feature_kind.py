@@ -1,0 +1,9 @@
+"""How smt-rescore and smt-score-table name the feature; smt_bridge.features.registry loads it."""
+
+from smt_bridge.features.registry import Lazy
+
+MRF = Lazy(
+    column="MRF",
+    help="log pseudo-likelihood of the target by a Markov random field of nmt-mrf",
+    place="nmt.papers.mrf.feature:MarkovRandomField",
+)
