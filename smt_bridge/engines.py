@@ -9,7 +9,15 @@ from pathlib import Path
 from nmt.errors import DataError
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import EngineInfo, FeatureInfo, Hypothesis, Options, Segment, Translated, nothing
+from nmt.serve.engine import (
+    EngineInfo,
+    FeatureInfo,
+    LineHypothesis,
+    Segment,
+    TranslatedLine,
+    TranslateOptions,
+    empty_translation,
+)
 from smt_bridge.decoder import system, translation
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.decoder import Decoder
@@ -31,7 +39,7 @@ class PhraseEngine:
         self.decoder, self.info, self.workers = decoder, info, workers
         self.tokenized: Lines = TokenizedLines()
 
-    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         decoder = self.decoder
         lines = self.tokenized if options.tokenized else self.lines(options)
         try:
@@ -39,33 +47,33 @@ class PhraseEngine:
         except ValueError as error:
             raise DataError(f"markup: {error}") from error
         if not marked.words:
-            return nothing()
+            return empty_translation()
         if len(marked.words) > decoder.config.max_line_words:
             return self.told(decoder.translate_line(marked, stop), lines, 1)
         listing = decoder.listing_of(options.n_best if options.n_best > 1 else 0, options.distinct)
         return self.told(decoder.translate_part(marked, stop, listing), lines, options.n_best)
 
-    def lines(self, options: Options) -> Lines:
+    def lines(self, options: TranslateOptions) -> Lines:
         """How the lines of a request become words, and its translations text."""
         return self.decoder.lines
 
-    def told(self, found: PhraseTranslation, lines: Lines, count: int) -> Translated:
+    def told(self, found: PhraseTranslation, lines: Lines, count: int) -> TranslatedLine:
         """A translation as it is told, with `count` derivations at most."""
         unknown, at = list[int](), 0
         for sentence, derivation in found.searched:
             unknown += [at + place for place in unknown_words(sentence, derivation)]
             at += len(sentence.words)
-        return Translated(
+        return TranslatedLine(
             words=found.source,
             hypotheses=[self.hypothesis(found, one, lines) for one in found.derivations[:count]],
             unknown=unknown,
             parts=max(1, len(found.parts)),
         )
 
-    def hypothesis(self, found: PhraseTranslation, one: Derivation, lines: Lines) -> Hypothesis:
+    def hypothesis(self, found: PhraseTranslation, one: Derivation, lines: Lines) -> LineHypothesis:
         values = iter(one.features.tolist())
         alone = PhraseTranslation(found.sentence, [one], found.parts)
-        return Hypothesis(
+        return LineHypothesis(
             text=lines.text(alone),
             words=one.text,
             score=one.total,
@@ -92,7 +100,7 @@ class HybridEngine(PhraseEngine):
         super().__init__(decoder, info, workers)
         self.raw = raw
 
-    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         """Translate a line. Phrases to avoid are kept out of the search phrase by phrase; where two phrases
         together make one, the best hypothesis without it is taken."""
         if options.tokenized and (options.terms or options.avoid):
@@ -113,13 +121,13 @@ class HybridEngine(PhraseEngine):
                 return replace(found, hypotheses=allowed[: options.n_best])
         raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
 
-    def prepare(self, options: Options) -> RawLines:
+    def prepare(self, options: TranslateOptions) -> RawLines:
         """How the lines of a request become words, and its translations text."""
         if not (options.terms or options.avoid):
             return self.raw
         return self.raw.extended(options.terms, options.avoid)
 
-    def lines(self, options: Options) -> RawLines:
+    def lines(self, options: TranslateOptions) -> RawLines:
         lines = options.prepared
         if isinstance(lines, RawLines) and lines.source is self.raw.source:
             return lines

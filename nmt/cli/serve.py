@@ -32,7 +32,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-serve", args, times=True)
     config = parse_settings(ServeConfig, args)
     check_names(args)
-    token = access.read(config.token) if config.token else None
+    token = access.read_token(config.token) if config.token else None
     try:
         from nmt.serve import server
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Waiting for an engine on behalf of a client, within the limits of the server."""
+"""Access to engines within the limits of the server: waits for answers on behalf of a client."""
 
 import asyncio
 import threading
@@ -9,61 +9,66 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from nmt.serve.config import ServeConfig
-from nmt.serve.engine import Options, Translated
+from nmt.serve.engine import TranslatedLine, TranslateOptions
 from nmt.serve.fields import BadRequest
 from nmt.serve.queue import LineQueue, QueueClosed, QueueFull, Sender, WaitingLine
 from nmt.serve.served import ServedEngine
 
 Answer = TypeVar("Answer")
 
-SHORT = 5000  # characters that are cut into sentences at once: some milliseconds
+SHORT = 5000  # characters that are split into sentences in the event loop: some milliseconds
 RETRY = {"Retry-After": "1"}  # seconds
-LEFT = 499  # the status that logs and metrics have for a client that did not wait
+LEFT = 499  # status in logs and metrics for a client that did not wait
 
 
 class EngineAccess:
-    """How the interfaces get from the lines of a request to what engines make of them."""
+    """Passes the lines of requests to engines, and returns their answers to the interfaces."""
 
     def __init__(self, config: ServeConfig) -> None:
         self.config = config
         self.texts = LineQueue(config.queue)
-        threading.Thread(target=self.cut, name="texts", daemon=True).start()
+        threading.Thread(target=self.run_text_thread, name="texts", daemon=True).start()
 
-    def cut(self) -> None:
-        """Work on texts that are long, one after the other."""
+    def run_text_thread(self) -> None:
+        """Process long texts one after the other, in a thread of its own."""
         while line := self.texts.take():
             line.work()
 
-    async def beside(self, request: Request, size: int, work: Callable[[], Answer]) -> Answer:
-        """What work on text of so many characters gives. What takes long is done beside the thread that
-        answers all clients, who take turns."""
+    async def run_text_work(self, request: Request, size: int, work: Callable[[], Answer]) -> Answer:
+        """Run `work` on a text of `size` characters.
+
+        Work on a long text is done outside the thread that answers all clients; clients take turns.
+        """
         if size <= SHORT:
             return work()
         line = WaitingLine[Answer](request.state.sender, compute=work)
-        return await self.answer(request, waited(self.texts, line))
+        return await self.answer(request, wait_for_line(self.texts, line))
 
     async def translate(
-        self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options
-    ) -> list[Translated]:
-        """The translations of lines. BadRequest for lines that are too many or too long; otherwise an
-        HTTPException: 429 where the queue is full, 503 on the way to the end, 504 when it takes too long, 499
-        when the client has left."""
-        self.check(lines)
+        self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
+    ) -> list[TranslatedLine]:
+        """Translate lines. BadRequest for too many or too long ones.
+
+        HTTPException: 429 for a full queue, 503 while the server stops, 504 after the time limit, 499 if the
+        client has left.
+        """
+        self.check_lines(lines)
         return await self.translate_checked(request, served, lines, options)
 
     async def translate_checked(
-        self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options
-    ) -> list[Translated]:
-        """As `translate`, of lines that are not too many nor too long, or of their sentences, of which there
-        may be more: they wait in turn."""
+        self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
+    ) -> list[TranslatedLine]:
+        """Translate lines that `check_lines` has passed, or their sentences, of which there may be more."""
         request.state.lines += len(lines)
         request.state.engine = served.name
-        return await self.answer(request, self.in_turn(request.state.sender, served, lines, options))
+        return await self.answer(
+            request, self.translate_in_chunks(request.state.sender, served, lines, options)
+        )
 
-    async def in_turn(
-        self, sender: Sender, served: ServedEngine, lines: Sequence[str], options: Options
-    ) -> list[Translated]:
-        """The translations of lines, of which at most `max_lines` wait at a time."""
+    async def translate_in_chunks(
+        self, sender: Sender, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
+    ) -> list[TranslatedLine]:
+        """Translate lines, of which at most `max_lines` wait at a time."""
         size = self.config.max_lines
         return [
             translation
@@ -74,14 +79,14 @@ class EngineAccess:
     async def score(
         self, request: Request, served: ServedEngine, pairs: Sequence[tuple[str, str]], tokenized: bool
     ) -> list[list[float]]:
-        """Scores of pairs; errors as from `translate`."""
-        self.check([one for pair in pairs for one in pair], sides=2)
+        """Score pairs of lines; raises the same errors as `translate`."""
+        self.check_lines([line for pair in pairs for line in pair], sides=2)
         request.state.lines = len(pairs)
         request.state.engine = served.name
         return await self.answer(request, served.score(request.state.sender, pairs, tokenized))
 
-    def check(self, lines: Sequence[str], sides: int = 1) -> None:
-        """BadRequest for lines that are too many or too long, or no lines."""
+    def check_lines(self, lines: Sequence[str], sides: int = 1) -> None:
+        """BadRequest for lines that are too many or too long, or that contain a line break."""
         config = self.config
         if len(lines) > config.max_lines * sides:
             raise BadRequest(f"{len(lines) // sides} lines, expected at most {config.max_lines}")
@@ -94,10 +99,10 @@ class EngineAccess:
                 raise BadRequest(f"line {number}: is more than one line")
 
     async def answer(self, request: Request, work: Coroutine[object, object, Answer]) -> Answer:
-        """What `work` gives, unless time is up, the queue is full, or the client leaves."""
+        """Await `work`. HTTPException if time is up, the queue is full, or the client leaves."""
         try:
             async with asyncio.timeout(self.config.timeout):
-                return await unless_left(work, lambda: request.is_disconnected())
+                return await cancel_on_disconnect(work, lambda: request.is_disconnected())
         except TimeoutError as error:
             raise HTTPException(504, f"took longer than {self.config.timeout:g} seconds") from error
         except QueueFull as error:
@@ -106,8 +111,8 @@ class EngineAccess:
             raise HTTPException(503, "the server is about to stop", RETRY) from error
 
 
-async def waited(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
-    """The answer of a line that waits in a queue, and leaves it when the caller is cancelled."""
+async def wait_for_line(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
+    """Put a line into a queue and await its answer; it leaves the queue if the caller is cancelled."""
     queue.put([line])  # type: ignore[list-item]
     try:
         return await asyncio.wrap_future(line.answer)
@@ -115,14 +120,17 @@ async def waited(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
         queue.give_up([line])  # type: ignore[list-item]
 
 
-async def unless_left(
-    work: Coroutine[object, object, Answer], left: Callable[[], Awaitable[bool]], every: float = 0.25
+async def cancel_on_disconnect(
+    work: Coroutine[object, object, Answer], has_left: Callable[[], Awaitable[bool]], every: float = 0.25
 ) -> Answer:
-    """The result of `work`, which is cancelled when the client has left, and when the caller is cancelled."""
+    """Await `work`, and cancel it if the caller is cancelled or the client has left.
+
+    `every`: seconds between two checks of the client.
+    """
     task = asyncio.ensure_future(work)
     try:
         while not (await asyncio.wait({task}, timeout=every))[0]:
-            if await left():
+            if await has_left():
                 raise HTTPException(LEFT, "the client has left")
         return task.result()
     finally:

@@ -1,4 +1,4 @@
-"""The settings of the server. Options are made from them before torch loads, so it is not imported."""
+"""The settings of the server. Its options are made from them, so importing this does not import torch."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from nmt.search.config import BEAM_SIZE
 
 @dataclass
 class EngineConfig:
-    """How engines compute."""
+    """How the engines of the server compute."""
 
     device: str = setting(
         "cpu", help="device of networks: cpu, cuda, cuda:1 ..., auto (a GPU if there is one)"
@@ -27,7 +27,7 @@ class EngineConfig:
 
 @dataclass
 class ServeConfig:
-    """Where the server listens, and what it accepts."""
+    """Where the server listens, and the limits of requests."""
 
     host: str = setting("127.0.0.1", help="address to listen on; any but one of the loopback needs --token")
     token: str = setting(

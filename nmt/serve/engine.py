@@ -1,8 +1,8 @@
-"""What the server asks of an engine, and what an engine may offer beyond that.
+"""The Protocol of an engine, which the server requires, and those of what an engine may offer beyond it.
 
-An engine translates lines, each on its own. A kind of engine is a class with `reads` and `load`; it is found
-in `ENGINES` of nmt/serve/served.py, or through the entry points `nmt.engines` of an installed package.
-Words are counted from 0; a span has its first word and its last one. Logarithms are natural.
+An engine translates lines, each on its own. A kind of engine is a class with `reads` and `load`, registered
+in `ENGINES` of nmt/serve/served.py or by the entry points `nmt.engines` of an installed package.
+Words are counted from 0; a span is its first and its last word. Logarithms are natural.
 """
 
 import re
@@ -18,7 +18,7 @@ from nmt.text.scripts import LANGUAGE_CODES
 # ---- engines -----------------------------------------------------------------------------------------------
 
 
-# What an engine may be able to do; a request that asks for anything else gets the answer without it.
+# Optional abilities; a request for others gets its answer without them.
 N_BEST = "n_best"  # several hypotheses
 BEAM_SIZE = "beam_size"  # the beam size of a request
 TOKENIZED = "tokenized"  # words between blanks, in and out
@@ -29,14 +29,14 @@ FEATURES = "features"  # the features of a total
 PARSE = "parse"  # the soft parse of a gated recursive convolution
 SCORE = "score"  # log p of given translations
 
-# What an engine has to be able to do for a request that asks for it.
+# Abilities without which a request that needs them is refused.
 TERMS = "terms"  # terms and the translations that they must have
 AVOID = "avoid"  # phrases that a translation may not contain
 
 
 @dataclass(frozen=True)
-class Options:
-    """What is asked for a line."""
+class TranslateOptions:
+    """How a line is to be translated, and what the answer contains."""
 
     n_best: int = 1  # hypotheses, at most
     beam_size: int = 0  # 0: the engine's
@@ -46,7 +46,7 @@ class Options:
     parse: bool = False
     terms: tuple[tuple[str, str], ...] = ()  # source terms, and the translations that they must have
     avoid: tuple[str, ...] = ()  # phrases that the translation may not contain
-    prepared: object = field(default=None, compare=False)  # what the engine has made of it, see Preparing
+    prepared: object = field(default=None, compare=False)  # by the engine, see Preparing
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Segment:
 
 
 @dataclass
-class Hypothesis:
+class LineHypothesis:
     """One translation of a line."""
 
     text: str
@@ -72,9 +72,8 @@ class Hypothesis:
 
 
 @dataclass
-class ParseNode:
-    """A node above the words of a soft parse: the words it covers, and the weights of its three candidates,
-    which sum to 1."""
+class SoftParseNode:
+    """A node of a soft parse: the words that it covers, and the weights of its candidates, which sum to 1."""
 
     first: int
     last: int
@@ -84,28 +83,31 @@ class ParseNode:
 
 
 @dataclass
-class Parse:
+class SoftParse:
     """The soft parse of a line, level by level from the words up."""
 
     units: list[str]
-    nodes: list[ParseNode]
+    nodes: list[SoftParseNode]
 
 
 @dataclass
-class Translated:
-    """What became of a line. A line that was too long was translated in `parts`; it has one hypothesis,
-    without alignment, attention and parse."""
+class TranslatedLine:
+    """The translation of a line.
+
+    A line that was too long was translated in `parts`; it has a single hypothesis, without alignment,
+    attention and parse.
+    """
 
     words: list[str]  # of the source
-    hypotheses: list[Hypothesis]  # best first, at least one
+    hypotheses: list[LineHypothesis]  # best first, at least one
     unknown: list[int] = field(default_factory=list)  # source words that the engine does not know
     parts: int = 1
-    parse: Parse | None = None
+    parse: SoftParse | None = None
 
 
-def nothing() -> Translated:
-    """The translation of a line without words: a hypothesis without words, of probability 1."""
-    return Translated([], [Hypothesis("", [], 0.0, 0.0)])
+def empty_translation() -> TranslatedLine:
+    """The translation of a line without words: an empty hypothesis of probability 1."""
+    return TranslatedLine([], [LineHypothesis("", [], 0.0, 0.0)])
 
 
 @dataclass(frozen=True)
@@ -114,91 +116,93 @@ class FeatureInfo:
 
     name: str
     what: str = ""  # count language model
-    scores: tuple[str, ...] = ()  # a name of each score; empty where nobody says it
+    scores: tuple[str, ...] = ()  # a name of each score, if known
     weights: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class EngineInfo:
-    """What an engine says of itself."""
+    """Description and abilities of an engine."""
 
     kind: str
     description: str
-    source: str = ""  # language codes; empty: not known
+    source: str = ""  # language code, if known
     target: str = ""
     capabilities: tuple[str, ...] = ()
     beam_size: int = 0  # 0: it has none
-    tokenized_only: bool = False  # reads and writes words between blanks only
-    tags: tuple[str, ...] = ()  # that a line may begin with
+    tokenized_only: bool = False  # reads and writes tokenized text only
+    tags: tuple[str, ...] = ()  # with which a line may begin
     features: tuple[FeatureInfo, ...] = ()
 
 
 class Engine(Protocol):
-    """Translates lines. Several threads may call it, at most `workers` of them at a time."""
+    """Translates lines. At most `workers` threads call it at a time."""
 
     info: EngineInfo
     workers: int
 
-    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
-        """The translation of a line. UserError for a line that cannot be translated; any exception once
-        `stop` is set."""
+    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
+        """Translate a line. UserError for one that cannot be translated; any exception once `stop` is set."""
         ...
 
     def fit(self, line: str) -> float:
-        """How well a line fits the source language, from 0 to 1: the share of it that is known words."""
+        """Rate how well a line fits the source language, from 0 to 1: its share of known words."""
         ...
 
 
 class Session(Protocol):
-    """Lines in search, each known by the key that it was added with. One thread works with a session."""
+    """A search for many lines, which are identified by the keys they were added with. Used by one thread."""
 
     @property
     def busy(self) -> bool:
-        """Is any line not finished?"""
+        """Whether any line is still being translated."""
         ...
 
     def wants(self) -> bool:
-        """Would a line that is added now be started at the next step?"""
+        """Would the next step start a line that is added now?"""
         ...
 
-    def add(self, key: Hashable, line: str, options: Options) -> None:
-        """One more line. UserError for one that cannot be translated."""
+    def add(self, key: Hashable, line: str, options: TranslateOptions) -> None:
+        """Add a line. UserError for one that cannot be translated."""
         ...
 
-    def step(self) -> Sequence[tuple[Hashable, Translated | UserError]]:
-        """Work for a moment; the lines that are finished, each with its translation, or with the reason why
-        it has none."""
+    def step(self) -> Sequence[tuple[Hashable, TranslatedLine | UserError]]:
+        """Search for a moment; returns the finished lines, each with its translation or the error."""
         ...
 
     def cancel(self, key: Hashable) -> None:
-        """Drop a line that is not finished."""
+        """Stop translating a line."""
         ...
 
 
 @runtime_checkable
 class Continuous(Protocol):
-    """Translates many lines together, which may begin at different times; `workers` are sessions then."""
+    """Translates many lines together, which may start at different times; `workers` counts its sessions."""
 
     def session(self) -> Session: ...
 
 
 @runtime_checkable
 class Preparing(Protocol):
-    """Makes what all lines of a request share, beside the search for other lines."""
+    """Computes what all lines of a request share, while other lines are searched."""
 
-    def prepare(self, options: Options) -> object:
-        """Make the value that the engine will read from `Options.prepared`. UserError for what cannot be met.
-        After the engine has been loaded anew, it may be that of the old one."""
+    def prepare(self, options: TranslateOptions) -> object:
+        """Compute the value that the engine reads from `TranslateOptions.prepared`.
+
+        UserError for options that cannot be met. After a reload it may come from the old engine.
+        """
         ...
 
 
 @runtime_checkable
 class Scoring(Protocol):
-    """Knows the probability of a given translation."""
+    """Computes the probability of existing translations."""
 
     def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
-        """Natural log p of each unit of the second text of a pair, and of its end symbol. UserError for a
-        pair that is too long."""
+        """Compute natural log p of each unit of each pair's target, and of its end symbol.
+
+        UserError for a pair that is too long.
+        """
         ...
 
 
@@ -206,30 +210,27 @@ class EngineKind(Protocol):
     """How engines of a kind are recognized and loaded."""
 
     def reads(self, path: str) -> bool:
-        """Is this path an engine of this kind? UserError for one that is, but cannot be used."""
+        """Is this path an engine of this kind? UserError for one that cannot be used."""
         ...
 
     def load(self, path: str, config: EngineConfig) -> Engine:
-        """UserError in one line for what cannot be loaded."""
+        """Load an engine. UserError for one that cannot be loaded."""
         ...
 
 
 # ---- names of engines --------------------------------------------------------------------------------------
-# The names of engines.
-
-
 ENGINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})(?![a-z])")
 
 
 def languages_in_name(name: str) -> tuple[str, str]:
-    """The languages that a name such as en-fr or de-en.small says; empty without any."""
-    found = LANGUAGE_PAIR.match(name)
-    return (found[1], found[2]) if found and {found[1], found[2]} <= LANGUAGE_CODES else ("", "")
+    """The languages in a name such as en-fr or de-en.small; empty without any."""
+    match = LANGUAGE_PAIR.match(name)
+    return (match[1], match[2]) if match and {match[1], match[2]} <= LANGUAGE_CODES else ("", "")
 
 
 def parse_engine_name(text: str) -> tuple[str, str]:
-    """NAME=PATH -> name, path. ValueError for anything else."""
+    """Split NAME=PATH into name and path. ValueError for anything else."""
     name, equals, path = text.partition("=")
     if not equals or not path:
         raise ValueError(f"{text!r}: expected NAME=PATH")

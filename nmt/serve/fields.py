@@ -1,4 +1,4 @@
-"""The fields of a request's JSON object, or of its form: each is checked where it is read."""
+"""The fields of a request, from a JSON object or a form; each is checked when it is read."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,31 +7,31 @@ from urllib.parse import parse_qsl
 from nmt.errors import UserError
 from nmt.io.numbers import shown
 
-MOST_FIELDS = 100  # of a form
+MAX_FIELDS = 100  # of a form
 
 
 class BadRequest(UserError):
-    """What is wrong with a request, for whoever sent it."""
+    """A mistake in a request; the client gets the message."""
 
 
 class Fields:
-    """The fields of a request; `text` ... read one of them, and BadRequest says what is wrong with it."""
+    """The fields of a request. Each method reads one of them; BadRequest for a wrong value."""
 
     def __init__(self, values: Mapping[str, object], lenient: bool = False) -> None:
-        """`lenient`: a number may be a text, as in a form."""
+        """`lenient`: a number may be a string, as in a form."""
         self.values, self.lenient = values, lenient
 
     def __contains__(self, name: str) -> bool:
         return self.values.get(name) is not None
 
-    def only(self, names: Sequence[str]) -> None:
-        """BadRequest for a field that is none of these."""
+    def check_names(self, names: Sequence[str]) -> None:
+        """BadRequest for a field that is not among `names`."""
         for name in self.values:
             if name not in names:
                 raise BadRequest(f"unknown field {shown(name)}, expected {', '.join(names)}")
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text. Without a default it has to be there."""
+        """Read a string. BadRequest if it is missing and there is no default."""
         value = self.values.get(name)
         if value is None:
             if default is None:
@@ -39,26 +39,26 @@ class Fields:
             return default
         if not isinstance(value, str):
             raise BadRequest(f"{name}: expected a string")
-        return encodable(value, name)
+        return check_unicode(value, name)
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts."""
+        """Read a list of strings, which must not be missing."""
         value = self.values.get(name)
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise BadRequest(f"{name}: expected a list of strings")
-        return [encodable(one, name) for one in value]
+        return [check_unicode(item, name) for item in value]
 
     def pairs(self, name: str) -> list[tuple[str, str]]:
-        """The names and texts of an object; none where it is not there."""
+        """Read an object of strings as (key, value) pairs; empty if it is missing."""
         value = self.values.get(name)
         if value is None:
             return []
-        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
             raise BadRequest(f"{name}: expected an object of strings")
-        return [(encodable(one, name), encodable(other, name)) for one, other in value.items()]
+        return [(check_unicode(key, name), check_unicode(item, name)) for key, item in value.items()]
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A whole number within bounds."""
+        """Read a whole number within bounds."""
         value = self.values.get(name)
         if value is None or (value == "" and self.lenient):
             return default
@@ -75,7 +75,7 @@ class Fields:
         return value
 
     def flag(self, name: str) -> bool:
-        """True or false; false by default."""
+        """Read a boolean, false by default."""
         value = self.values.get(name)
         if value is None:
             return False
@@ -84,8 +84,8 @@ class Fields:
         return value
 
 
-def encodable(text: str, name: str) -> str:
-    """A text that is valid Unicode: JSON may name half a character. BadRequest otherwise."""
+def check_unicode(text: str, name: str) -> str:
+    """BadRequest unless a string is valid Unicode: JSON may contain half a surrogate pair."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -93,42 +93,43 @@ def encodable(text: str, name: str) -> str:
     return text
 
 
-def decoded(body: bytes) -> str:
-    """The text of a form. BadRequest for one in another encoding."""
+def decode_form(body: bytes) -> str:
+    """Decode a form. BadRequest unless it is in UTF-8."""
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadRequest("the form is not in UTF-8") from error
 
 
-def of_form(body: bytes) -> dict[str, str]:
-    """The fields of an urlencoded form, or of a query string. BadRequest for anything but UTF-8, escaped or
-    not."""
+def parse_form(body: bytes) -> dict[str, str]:
+    """Parse an urlencoded form or a query string. BadRequest unless it is in UTF-8, escaped or not."""
     try:
-        pairs = parse_qsl(decoded(body), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+        pairs = parse_qsl(
+            decode_form(body), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS
+        )
     except UnicodeDecodeError as error:
         raise BadRequest("the form is not in UTF-8") from error
     except ValueError as error:
-        raise BadRequest(f"expected at most {MOST_FIELDS} fields") from error
+        raise BadRequest(f"expected at most {MAX_FIELDS} fields") from error
     return dict(pairs)
 
 
-def of_json(body: bytes) -> Fields:
-    """The fields of a JSON object."""
+def parse_json(body: bytes) -> Fields:
+    """Parse a JSON object. BadRequest for anything else."""
     try:
-        found = json.loads(body.decode("utf-8"))
+        values = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadRequest("the body is no JSON in UTF-8") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise BadRequest("the body is no JSON object")
-    return Fields(found)
+    return Fields(values)
 
 
-def lines_of(text: str) -> list[str]:
-    r"""The lines of a text: only \n ends one, a \r before it is dropped, and the last one needs none."""
-    return split(text.removesuffix("\n"))
+def split_lines(text: str) -> list[str]:
+    r"""Split a text into lines: only \n ends one, a \r before it is dropped, and the last one needs none."""
+    return split_all_lines(text.removesuffix("\n"))
 
 
-def split(text: str) -> list[str]:
-    r"""As `lines_of`; a \n at the end is followed by an empty line."""
+def split_all_lines(text: str) -> list[str]:
+    r"""Split a text like `split_lines`, but a \n at the end is followed by an empty line."""
     return [line.removesuffix("\r") for line in text.split("\n")]

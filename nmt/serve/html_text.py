@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from nmt.serve.engine import Translated
+from nmt.serve.engine import TranslatedLine
 from nmt.serve.fields import BadRequest
 from nmt.text.tokenize import unescape
 
@@ -68,7 +68,7 @@ class TaggedText:
     root: TagPair
 
     @staticmethod
-    def of(items: Sequence[InlineItem]) -> "TaggedText | None":
+    def from_items(items: Sequence[InlineItem]) -> "TaggedText | None":
         """None where there is no word to translate. Tags are balanced."""
         text, root = "", TagPair("", 0)
         opened, points = [root], list[TagPair]()  # points: since the last word
@@ -92,7 +92,7 @@ class TaggedText:
         root.last = len(text)
         return TaggedText(items, text.rstrip(" "), root) if any(map(str.isalnum, text)) else None
 
-    def translated(self, translation: Translated) -> str:
+    def translated(self, translation: TranslatedLine) -> str:
         """The sentence with its translation, which is text, whatever it holds; as it was without one."""
         best = translation.hypotheses[0]
         raw = "".join(item.raw for item in self.items)
@@ -105,7 +105,7 @@ class TaggedText:
             best.alignment,
             self.root.last,
         )
-        body = "".join(written_tags(self.root, placement.place(self.root), target))
+        body = "".join(render_tags(self.root, placement.place(self.root), target))
         return leading_blanks(raw) + body + leading_blanks(raw[::-1])[::-1]
 
 
@@ -170,15 +170,16 @@ class TagPlacement:
         """The children of an element that has the target words from `low` on, before `high`."""
         taken, rows = [(low, low), (high, high)], list[tuple[int, int, int, TagPair]]()
         for number, child in enumerate(parent.children):
-            first, last = self.words_of(child, parent, taken)
+            first, last = self.target_words(child, parent, taken)
             if first < last:
                 taken = sorted([*taken, (first, last)])
             rows.append((first, last, number, child))
         return [
-            self.placed(child, first, last) for first, last, _, child in sorted(rows, key=lambda row: row[:3])
+            self.place_element(child, first, last)
+            for first, last, _, child in sorted(rows, key=lambda row: row[:3])
         ]
 
-    def placed(self, element: TagPair, first: int, last: int) -> PlacedTags:
+    def place_element(self, element: TagPair, first: int, last: int) -> PlacedTags:
         blank = ""
         if first < last:
             start, end = self.targets[first][0], self.targets[last - 1][1]
@@ -189,7 +190,7 @@ class TagPlacement:
             start = end = self.targets[first][0] if first < len(self.targets) else 0
         return PlacedTags(element, start, end, self.children(element, first, last), blank)
 
-    def words_of(self, element: TagPair, parent: TagPair, taken: Sequence[Span]) -> Span:
+    def target_words(self, element: TagPair, parent: TagPair, taken: Sequence[Span]) -> Span:
         """The target words of an element, beside those that are taken."""
         inside = self.inside(element)
         gaps = [(left[1], right[0]) for left, right in pairwise(taken)]
@@ -254,19 +255,19 @@ def nearest_gap(first: int, last: int, gaps: Sequence[Span]) -> Span:
     return first, min(high, first + size)
 
 
-def written_tags(parent: TagPair, children: Sequence[PlacedTags], target: str) -> Iterator[str]:
+def render_tags(parent: TagPair, children: Sequence[PlacedTags], target: str) -> Iterator[str]:
     """The text of the whole sentence with its tags."""
-    yield from stretch(children, target, 0, len(target))
+    yield from render_stretch(children, target, 0, len(target))
 
 
-def stretch(children: Sequence[PlacedTags], target: str, at: int, end: int) -> Iterator[str]:
+def render_stretch(children: Sequence[PlacedTags], target: str, at: int, end: int) -> Iterator[str]:
     """The text from `at` to `end` with the tags in it."""
     for child in children:
         first = max(at, child.first)
         last = max(first, child.last)
         yield html.escape(target[at:first], quote=False)
         yield child.blank + child.element.start
-        yield from stretch(child.children, target, first, last)
+        yield from render_stretch(child.children, target, first, last)
         yield child.element.end
         at = last
     yield html.escape(target[at:end], quote=False)
@@ -321,7 +322,7 @@ class HtmlToken:
 
 
 @dataclass
-class Document:
+class HtmlDocument:
     """A document with its sentences: `segments` by the number of their first token."""
 
     tokens: list[HtmlToken]
@@ -332,20 +333,20 @@ class Document:
         """The texts to be translated."""
         return [segment.text for segment in self.segments.values()]
 
-    def translated(self, translations: Sequence[Translated]) -> str:
+    def translated(self, translations: Sequence[TranslatedLine]) -> str:
         """The document with a translation for each line; as it was, where the markup would mean something
         else."""
-        source, elements = self.joined({}), None
+        source, elements = self.join_tokens({}), None
         rows = dict(zip(self.segments, translations, strict=True))
         plain = {number: row for number, row in rows.items() if len(self.segments[number].items) == 1}
         for choice in (rows, plain):
-            target = self.joined(choice)
+            target = self.join_tokens(choice)
             elements = elements or skeleton(source)
             if skeleton(target) == elements:
                 return target
         return source
 
-    def joined(self, translations: dict[int, Translated]) -> str:
+    def join_tokens(self, translations: dict[int, TranslatedLine]) -> str:
         """The document with these segments translated."""
         parts, skip = list[str](), 0
         for number, token in enumerate(self.tokens):
@@ -358,14 +359,16 @@ class Document:
         return "".join(parts)
 
 
-def parse(document: str) -> Document:
+def parse_html(document: str) -> HtmlDocument:
     """A document with its sentences. BadRequest for one that is nested too deeply."""
-    tokens = list(with_whole(list(checked(tokenize(document)))))
-    made = Document(tokens)
+    tokens = list(merge_opaque(list(check_depth(tokenize(document)))))
+    made = HtmlDocument(tokens)
     text = translatable(tokens)
     for run in text_runs(tokens, text):
-        for part in map(partial(trimmed, tokens), balanced(tokens, run)):
-            if (segment := TaggedText.of([inline_item(tokens[number]) for number in part])) is not None:
+        for part in map(partial(trim_part, tokens), split_balanced(tokens, run)):
+            if (
+                segment := TaggedText.from_items([inline_item(tokens[number]) for number in part])
+            ) is not None:
                 made.segments[part.start] = segment
     return made
 
@@ -407,7 +410,7 @@ def end_of_raw(document: str, name: str, at: int) -> int:
     return end.start() if end else len(document)
 
 
-def with_whole(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
+def merge_opaque(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
     """Inline elements that are not translated as one token each, if there is only text in them."""
     number = 0
     while number < len(tokens):
@@ -418,7 +421,7 @@ def with_whole(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
         number += 3 if whole else 1
 
 
-def checked(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
+def check_depth(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
     """Pass the tokens on. BadRequest for elements that are nested too deeply."""
     opened, depth = Counter[str](), 0
     for token in tokens:
@@ -448,7 +451,7 @@ def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
     texts = [
         {
             int(match[1])
-            for node, verbatim in nodes(reading)
+            for node, verbatim in parsed_nodes(reading)
             if node.is_text_node and not verbatim
             for match in mark.finditer(node.text_content or "")
         }
@@ -473,7 +476,7 @@ def readings(document: str) -> list[str]:
     return [document] if other == document else [document, other]
 
 
-def nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
+def parsed_nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
     """The nodes of a document in order, each with whether it is in an element that is not translated."""
     top = LexborHTMLParser(document).root
     states = dict[int, bool]()
@@ -500,7 +503,7 @@ def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], 
             else "",
         )
         for reading in readings(document)
-        for node, verbatim in nodes(reading)
+        for node, verbatim in parsed_nodes(reading)
         if (text := node.is_text_node and verbatim) or not node.is_text_node
     )
 
@@ -530,7 +533,7 @@ def has_words(raw: str) -> bool:
     return any(map(str.isalnum, html.unescape(raw)))
 
 
-def balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
+def split_balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
     """A run in parts within which every tag has its partner; cut at every tag where these are too many."""
     opened, pairs, borders = list[int](), list[tuple[int, int]](), list[int]()
     tags = [number for number in run if tokens[number].name in INLINE_ELEMENTS]
@@ -551,7 +554,7 @@ def balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
         start = border + 1
 
 
-def trimmed(tokens: Sequence[HtmlToken], part: range) -> range:
+def trim_part(tokens: Sequence[HtmlToken], part: range) -> range:
     """A part of a run without what stands before its first word or tag, and after the last."""
     start, stop = part.start, part.stop
     while start < stop and is_outer(tokens[start]):

@@ -1,4 +1,4 @@
-"""Our own interface: POST /api/translate, POST /api/score, GET /api/engines, GET /api/openapi.json."""
+"""The server's own interface: /api/translate, /api/score, /api/engines, /api/openapi.json."""
 
 import asyncio
 import math
@@ -16,26 +16,26 @@ from nmt import __version__
 from nmt.serve import fields, openapi, request_text
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
-from nmt.serve.engine import AVOID, SCORE, TERMS, Hypothesis, Options, Translated
+from nmt.serve.engine import AVOID, SCORE, TERMS, LineHypothesis, TranslatedLine, TranslateOptions
 from nmt.serve.fields import BadRequest, Fields
 from nmt.serve.request_text import PlainText
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
-TRANSLATE = (
+TRANSLATE_FIELDS = (
     "engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse",
     "terms", "avoid", "plain", "split_sentences",
 )  # fmt: skip
-MOST_CELLS = 2_000_000  # of the automaton that looks for phrases: its states times its characters
-SCORED = ("engine", "source", "target", "tokenized", "word_scores")
+MAX_CELLS = 2_000_000  # states times characters of the automaton that finds phrases to avoid
+SCORE_FIELDS = ("engine", "source", "target", "tokenized", "word_scores")
 
 
 class JsonApi:
-    """The handlers of our own interface."""
+    """The handlers of the server's own interface."""
 
     def __init__(self, engines: ServedEngines, config: ServeConfig) -> None:
         self.engines, self.config, self.access = engines, config, EngineAccess(config)
-        self.plain_texts = dict[str, PlainText]()  # of engines that read words between blanks
+        self.plain_texts = dict[str, PlainText]()  # by the name of an engine that reads tokenized text
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -46,47 +46,55 @@ class JsonApi:
         ]
 
     async def translate(self, request: Request) -> Response:
-        begin = time.perf_counter()
-        given = fields.of_json(await request.body())
-        given.only(TRANSLATE)
-        served = self.engine(given)
-        lines = lines_of(given)
-        options = self.options(given)
+        start = time.perf_counter()
+        values = fields.parse_json(await request.body())
+        values.check_names(TRANSLATE_FIELDS)
+        served = self.find_engine(values)
+        lines = requested_lines(values)
+        options = self.read_options(values)
         for name in (TERMS, AVOID):
             if getattr(options, name) and name not in served.info.capabilities:
                 raise BadRequest(
                     f"engine {served.name} does not take the field {name}; see capabilities in /api/engines"
                 )
-        plain, split = given.flag("plain"), given.flag("split_sentences")
+        plain, split = values.flag("plain"), values.flag("split_sentences")
         if split and (options.tokenized or (served.info.tokenized_only and not plain)):
             raise BadRequest(
                 "split_sentences: words between blanks have no sentences to split; send plain text"
             )
-        self.access.check(lines)
+        self.access.check_lines(lines)
         size = sum(map(len, lines))
         cut = partial(request_text.cut_sentences, lines, served.languages, served.info.tags)
-        text = await self.access.beside(request, size, cut) if split else whole_lines(lines)
-        results = await self.translated(request, served, text.sentences, options, plain)
+        text = await self.access.run_text_work(request, size, cut) if split else whole_lines(lines)
+        results = await self.translate_lines(request, served, text.sentences, options, plain)
 
         def answer() -> Response:
-            joined = request_text.join_sentences(text, results, options.n_best)
+            translations = request_text.join_sentences(text, results, options.n_best)
             return JSONResponse(
                 {
                     "engine": served.name,
                     "translations": [
-                        translation(line, whole) for line, whole in zip(lines, joined, strict=True)
+                        translation_json(line, translation)
+                        for line, translation in zip(lines, translations, strict=True)
                     ],
-                    "seconds": round(time.perf_counter() - begin, 6),
+                    "seconds": round(time.perf_counter() - start, 6),
                 }
             )
 
-        return await self.access.beside(request, size * options.n_best, answer)
+        return await self.access.run_text_work(request, size * options.n_best, answer)
 
-    async def translated(
-        self, request: Request, served: ServedEngine, lines: Sequence[str], options: Options, plain: bool
-    ) -> list[Translated]:
-        """The translations of lines that were checked, or of their sentences. `plain`: of text, also by an
-        engine that reads words between blanks."""
+    async def translate_lines(
+        self,
+        request: Request,
+        served: ServedEngine,
+        lines: Sequence[str],
+        options: TranslateOptions,
+        plain: bool,
+    ) -> list[TranslatedLine]:
+        """Translate lines that `check_lines` has passed, or their sentences.
+
+        `plain`: the lines are raw text, even if the engine reads tokenized text.
+        """
         if not (plain and served.info.tokenized_only):
             return await self.access.translate_checked(request, served, lines, options)
         if not served.plain:
@@ -94,13 +102,16 @@ class JsonApi:
                 f"plain: engine {served.name} does not say its languages; give it a name like en-fr, or send "
                 "words between blanks"
             )
-        rules = await asyncio.to_thread(self.rules, served)
+        rules = await asyncio.to_thread(self.text_rules, served)
         words = await asyncio.to_thread(rules.lines, lines)
-        found = await self.access.translate_checked(request, served, words, options)
-        return [rules.translation(line, whole) for line, whole in zip(lines, found, strict=True)]
+        translations = await self.access.translate_checked(request, served, words, options)
+        return [
+            rules.translation(line, translation)
+            for line, translation in zip(lines, translations, strict=True)
+        ]
 
-    def rules(self, served: ServedEngine) -> PlainText:
-        """The text rules of an engine, which take a moment to make."""
+    def text_rules(self, served: ServedEngine) -> PlainText:
+        """Load the text rules of an engine's languages, once."""
         if served.name not in self.plain_texts:
             self.plain_texts[served.name] = PlainText(
                 *served.languages, lambda word: served.engine.fit(word) > 0
@@ -108,21 +119,21 @@ class JsonApi:
         return self.plain_texts[served.name]
 
     async def score(self, request: Request) -> Response:
-        given = fields.of_json(await request.body())
-        given.only(SCORED)
-        served = self.engine(given)
-        sources, targets = given.texts("source"), given.texts("target")
+        values = fields.parse_json(await request.body())
+        values.check_names(SCORE_FIELDS)
+        served = self.find_engine(values)
+        sources, targets = values.texts("source"), values.texts("target")
         if len(sources) != len(targets):
             raise BadRequest(f"{len(sources)} sources, but {len(targets)} targets")
         if SCORE not in served.info.capabilities:
             raise BadRequest(f"engine {served.name} gives no scores; see capabilities in /api/engines")
-        words = given.flag("word_scores")
+        words = values.flag("word_scores")
         pairs = list(zip(sources, targets, strict=True))
-        found = await self.access.score(request, served, pairs, given.flag("tokenized"))
-        rows: list[dict[str, object]] = [{"log_prob": finite(math.fsum(one))} for one in found]
+        scores = await self.access.score(request, served, pairs, values.flag("tokenized"))
+        rows: list[dict[str, object]] = [{"log_prob": finite_or_none(math.fsum(row))} for row in scores]
         if words:
-            for row, one in zip(rows, found, strict=True):
-                row["word_scores"] = [finite(value) for value in one]
+            for row, word_scores in zip(rows, scores, strict=True):
+                row["word_scores"] = [finite_or_none(score) for score in word_scores]
         return JSONResponse({"engine": served.name, "scores": rows})
 
     async def list_engines(self, request: Request) -> Response:
@@ -138,7 +149,7 @@ class JsonApi:
         return JSONResponse(
             {
                 "version": __version__,
-                "engines": [described(one) for one in self.engines.values()],
+                "engines": [engine_json(served) for served in self.engines.values()],
                 "limits": limits,
             }
         )
@@ -146,44 +157,44 @@ class JsonApi:
     async def describe(self, request: Request) -> Response:
         return JSONResponse(openapi.description(self.config, list(self.engines), self.engines.languages))
 
-    def engine(self, given: Fields) -> ServedEngine:
-        """The engine that is asked for, the first one by default."""
-        name = given.text("engine", "")
+    def find_engine(self, values: Fields) -> ServedEngine:
+        """The engine that a request names, the first one by default."""
+        name = values.text("engine", "")
         if name and name not in self.engines:
             raise BadRequest(f"engine: unknown name, expected one of {', '.join(self.engines)}")
         return self.engines[name] if name else self.engines.first
 
-    def options(self, given: Fields) -> Options:
-        """What is asked for each line. BadRequest for terms and phrases that are too long together."""
-        terms = given.pairs("terms")
-        avoid = given.texts("avoid") if "avoid" in given else []
+    def read_options(self, values: Fields) -> TranslateOptions:
+        """Read the options of a request. BadRequest for terms and phrases that are too long together."""
+        terms = values.pairs("terms")
+        avoid = values.texts("avoid") if "avoid" in values else []
         size = sum(map(len, (*avoid, *(text for pair in terms for text in pair))))
         if size > self.config.max_terms:
             raise BadRequest(f"terms, avoid: {size} characters, expected at most {self.config.max_terms}")
         letters = "".join(avoid)
-        if len(letters) * len({*letters}) > MOST_CELLS:
+        if len(letters) * len({*letters}) > MAX_CELLS:
             raise BadRequest("avoid: too many different characters; give fewer phrases")
-        return Options(
-            n_best=given.number("n_best", 1, 1, self.config.max_n_best),
-            beam_size=given.number("beam_size", 0, 1, self.config.max_beam_size),
-            tokenized=given.flag("tokenized"),
-            distinct=given.flag("distinct"),
-            attention=given.flag("attention"),
-            parse=given.flag("parse"),
+        return TranslateOptions(
+            n_best=values.number("n_best", 1, 1, self.config.max_n_best),
+            beam_size=values.number("beam_size", 0, 1, self.config.max_beam_size),
+            tokenized=values.flag("tokenized"),
+            distinct=values.flag("distinct"),
+            attention=values.flag("attention"),
+            parse=values.flag("parse"),
             terms=tuple(terms),
             avoid=tuple(avoid),
         )
 
 
-def lines_of(given: Fields) -> list[str]:
-    """The lines of `text`, or `lines`."""
-    if ("text" in given) == ("lines" in given):
+def requested_lines(values: Fields) -> list[str]:
+    """Read the lines of a request from `text` or `lines`."""
+    if ("text" in values) == ("lines" in values):
         raise BadRequest("expected one of the fields text and lines")
-    return fields.lines_of(given.text("text")) if "text" in given else given.texts("lines")
+    return fields.split_lines(values.text("text")) if "text" in values else values.texts("lines")
 
 
-def described(served: ServedEngine) -> dict[str, object]:
-    """An engine in the list."""
+def engine_json(served: ServedEngine) -> dict[str, object]:
+    """The entry of an engine in the list of engines."""
     info = served.info
     source, target = served.languages
     return {
@@ -200,42 +211,48 @@ def described(served: ServedEngine) -> dict[str, object]:
     }
 
 
-def translation(line: str, found: Translated) -> dict[str, object]:
-    """A line and its translations."""
-    made: dict[str, object] = {
+def translation_json(line: str, translation: TranslatedLine) -> dict[str, object]:
+    """Encode a line and its translations."""
+    answer: dict[str, object] = {
         "source": line,
-        "words": found.words,
-        "unknown": found.unknown,
-        "parts": found.parts,
-        "hypotheses": [hypothesis(one) for one in found.hypotheses],
+        "words": translation.words,
+        "unknown": translation.unknown,
+        "parts": translation.parts,
+        "hypotheses": [hypothesis_json(hypothesis) for hypothesis in translation.hypotheses],
     }
-    if found.parse is not None:
-        made["parse"] = asdict(found.parse)
-    return made
+    if translation.parse is not None:
+        answer["parse"] = asdict(translation.parse)
+    return answer
 
 
-def hypothesis(found: Hypothesis) -> dict[str, object]:
-    """A hypothesis; what the engine does not have is left out."""
-    made: dict[str, object] = {"text": found.text, "words": found.words, "score": finite(found.score)}
-    if found.log_prob is not None:
-        made["log_prob"] = finite(found.log_prob)
-    if found.features:
-        made["features"] = {
-            name: [finite(value) for value in values] for name, values in found.features.items()
+def hypothesis_json(hypothesis: LineHypothesis) -> dict[str, object]:
+    """Encode a hypothesis without the fields that the engine left empty."""
+    answer: dict[str, object] = {
+        "text": hypothesis.text,
+        "words": hypothesis.words,
+        "score": finite_or_none(hypothesis.score),
+    }
+    if hypothesis.log_prob is not None:
+        answer["log_prob"] = finite_or_none(hypothesis.log_prob)
+    if hypothesis.features:
+        answer["features"] = {
+            name: [finite_or_none(value) for value in values] for name, values in hypothesis.features.items()
         }
-    if found.segments:
-        made["segments"] = [{"source": one.source, "target": one.target} for one in found.segments]
-    if found.attention:
-        made["attention"] = [[round(weight, 6) for weight in row] for row in found.attention]
-    made["alignment"] = found.alignment
-    return made
+    if hypothesis.segments:
+        answer["segments"] = [
+            {"source": segment.source, "target": segment.target} for segment in hypothesis.segments
+        ]
+    if hypothesis.attention:
+        answer["attention"] = [[round(weight, 6) for weight in row] for row in hypothesis.attention]
+    answer["alignment"] = hypothesis.alignment
+    return answer
 
 
-def finite(value: float) -> float | None:
-    """A number that JSON has; null for an infinite one."""
+def finite_or_none(value: float) -> float | None:
+    """Replace infinities and nan, which JSON lacks, by null."""
     return value if math.isfinite(value) else None
 
 
-def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """An error, as all interfaces but XML-RPC give it."""
+def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    """The error response of all interfaces but XML-RPC."""
     return JSONResponse({"error": message or HTTPStatus(status).phrase}, status, headers)

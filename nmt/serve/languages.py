@@ -1,4 +1,4 @@
-"""The languages that are served: which of them a text is in, and their English names."""
+"""Languages: which of those of the engines a text is in, and their English names."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -7,22 +7,23 @@ from nmt.serve.fields import BadRequest
 from nmt.serve.served import ServedEngines
 
 # ---- which language a text is in ---------------------------------------------------------------------------
-# Which of the languages that are served a text is in.
-
-
 DETECTED_CHARACTERS = 1000  # characters of a text that are looked at
 
 
 class LanguageDetector:
-    """Compares how well a text fits the engines. One thread does it for all requests, a text of each in turn,
-    so that translations go on beside it."""
+    """Rates how well a text fits the source languages of the engines.
+
+    One thread does it for all requests in turn, so that translations go on meanwhile.
+    """
 
     def __init__(self, engines: ServedEngines) -> None:
         self.engines, self.thread = engines, ThreadPoolExecutor(1, "detect")
 
     async def candidates(self, text: str) -> list[tuple[str, float]]:
-        """The languages that a text may be in, the likeliest first, each with the share of it that is known
-        words, in percent. BadRequest where no engine says its languages."""
+        """List the languages that a text may be in, likeliest first, with the percentage of known words.
+
+        BadRequest if no engine has known languages.
+        """
         fits = await asyncio.get_running_loop().run_in_executor(self.thread, self.fits, text)
         if not fits:
             raise BadRequest("no engine of this server says its languages")
@@ -31,7 +32,7 @@ class LanguageDetector:
         return [(language, round(100 * fits[language], 1)) for language in likely]
 
     def fits(self, text: str) -> dict[str, float]:
-        """How well a text fits each source language: as the engine says that it fits best."""
+        """Rate how well a text fits each source language, by the best of the engines of that language."""
         line, fits = text[:DETECTED_CHARACTERS].replace("\n", " "), dict[str, float]()
         for served in self.engines.values():
             source, target = served.languages
@@ -41,9 +42,6 @@ class LanguageDetector:
 
 
 # ---- names of languages ------------------------------------------------------------------------------------
-# English names of languages, for menus.
-
-
 ENGLISH_NAMES = dict(
     row.split(" ", 1)
     for row in """
@@ -147,5 +145,5 @@ zu Zulu
 
 
 def english_name(code: str) -> str:
-    """The name of a language; of a rare one its code."""
+    """The name of a language; its code for a rare one."""
     return ENGLISH_NAMES.get(code, code)

@@ -1,4 +1,4 @@
-"""What every connection and every request passes through: limits, the token, headers of safety, a record."""
+"""The gate that every request passes, and the limits of connections."""
 
 import asyncio
 import logging
@@ -20,22 +20,21 @@ from nmt.serve import access, json_api
 from nmt.serve.access import Token
 from nmt.serve.answers import LEFT
 from nmt.serve.config import ServeConfig
-from nmt.serve.monitoring import Life, Record
+from nmt.serve.monitoring import Lifecycle, RequestRecord
 from nmt.serve.queue import Sender
 
 # ---- requests ----------------------------------------------------------------------------------------------
-# What every request passes through: limits of its size and time, the token, headers of safety, and a record
-# of how it went.
+# The gate checks size, time and token, adds security headers, and records each request.
 
 
 log = logging.getLogger(__name__)
 
-# Nothing but our own files; no script or style inside the page.
+# Only the server's own files; no inline scripts or styles.
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-SAFETY_HEADERS = {
+SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -43,54 +42,54 @@ SAFETY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-OPEN_PATHS = ("/health", "/metrics")  # are answered until the end
+OPEN_PATHS = ("/health", "/metrics")  # answered even while the server stops
 GUARDED_PATHS = (
     "/api/",
     "/RPC2",
     "/metrics",
-)  # need the token in a header; LibreTranslate's forms have it inside
+)  # need the token in a header; LibreTranslate's forms contain it
 
 
 class Gate:
-    """An ASGI middleware."""
+    """The ASGI middleware that all requests pass."""
 
     def __init__(
         self,
         app: ASGIApp,
         config: ServeConfig,
         token: Token | None,
-        life: Life,
-        done: Sequence[Callable[[Record], None]],
+        life: Lifecycle,
+        done: Sequence[Callable[[RequestRecord], None]],
     ) -> None:
-        """`done` are called with the record of each request."""
+        """`done`: called with the record of each request."""
         self.app, self.config, self.token, self.life, self.done = app, config, token, life, done
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        passage = Passage(self, scope, receive, send)
-        begin = time.perf_counter()
+        gated = GatedRequest(self, scope, receive, send)
+        start = time.perf_counter()
         self.life.active += 1
         try:
-            await passage.run()
+            await gated.run()
         finally:
             self.life.active -= 1
-            passage.record.seconds = time.perf_counter() - begin
+            gated.record.seconds = time.perf_counter() - start
             for done in self.done:
-                done(passage.record)
+                done(gated.record)
 
 
-class Passage:
-    """One request on its way."""
+class GatedRequest:
+    """A request on its way through the gate."""
 
     def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
         self.gate, self.scope, self.receive, self.send = gate, scope, receive, send
         self.headers = Headers(scope=scope)
-        self.size, self.whole = 0, False  # bytes of the body that have come; has all of it?
+        self.size, self.whole = 0, False  # bytes of the body received; is it complete?
         self.end = asyncio.get_running_loop().time() + gate.config.read_timeout
-        self.begun = False  # has the answer?
+        self.started = False  # has the answer been started?
         client = scope.get("client")
-        self.record = Record(
+        self.record = RequestRecord(
             uuid.uuid4().hex[:16], client[0] if client else "", scope["method"], scope["path"]
         )
         scope.setdefault("state", {})
@@ -99,9 +98,9 @@ class Passage:
         state = self.scope["state"]
         state["authorized"] = self.authorized()
         state["engine"], state["lines"] = "", 0
-        state["sender"] = Sender(access.client_of(self.record.client), self.record.id)
+        state["sender"] = Sender(access.client_key(self.record.client), self.record.id)
         try:
-            if refused := self.refused():
+            if refused := self.refusal():
                 await self.error(*refused)
             else:
                 await self.gate.app(self.scope, self.receive_within_limits, self.send_with_headers)
@@ -110,7 +109,7 @@ class Passage:
         except Exception as error:
             log.exception("request %s: %s", self.record.id, type(error).__name__)
             self.record.error = f"{type(error).__name__}: {error}"
-            if not self.begun:
+            if not self.started:
                 await self.error(500, f"internal error; the log has it as request {self.record.id}")
         self.record.engine, self.record.lines = state["engine"], state["lines"]
         self.record.route = getattr(self.scope.get("route"), "path", "")
@@ -119,13 +118,13 @@ class Passage:
         token = self.gate.token
         return token is None or token.allows(self.headers.get("authorization", ""))
 
-    def refused(self) -> tuple[int, str, dict[str, str]] | None:
-        """Why the request goes no further: status, message and headers."""
+    def refusal(self) -> tuple[int, str, dict[str, str]] | None:
+        """The status, message and headers of a refusal, if the request is refused."""
         token, config = self.gate.token, self.gate.config
         if self.gate.life.stopping and self.scope["path"] not in OPEN_PATHS:
             return 503, "the server is about to stop", {"Retry-After": "1"}
-        if token is None and not access.is_loopback(access.host_of(self.headers.get("host", ""))):
-            # A page of another site whose name has been made to stand for this machine.
+        if token is None and not access.is_loopback(access.header_host(self.headers.get("host", ""))):
+            # DNS rebinding: a page of another site whose name resolves to this machine.
             return 421, "this server answers to localhost only, unless it has a token", {}
         if self.from_another_site():
             return 403, "pages of other sites may not use this server; see --allow-origin", {}
@@ -137,13 +136,12 @@ class Passage:
         return None
 
     def from_another_site(self) -> bool:
-        """Has a page of a site that is not allowed made the browser send this? A link to our page may stand
-        anywhere."""
+        """Does the request come from a page of a site that is not allowed? Links to our page are."""
         headers, allowed = self.headers, self.gate.config.allow_origin
         origin, site = headers.get("origin", ""), headers.get("sec-fetch-site", "same-origin")
         if "*" in allowed or origin in allowed:
             return False
-        if origin and access.site_of(origin) != headers.get("host", "").lower():
+        if origin and access.origin_site(origin) != headers.get("host", "").lower():
             return True
         link = headers.get("sec-fetch-mode") == "navigate" and self.scope["method"] in ("GET", "HEAD")
         return site not in ("same-origin", "none") and not link
@@ -152,11 +150,11 @@ class Passage:
         return f"the request is larger than {self.gate.config.max_request} bytes"
 
     async def error(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
-        answer = json_api.error(status, message, headers)
+        answer = json_api.error_response(status, message, headers)
         await answer(self.scope, self.receive, self.send_with_headers)
 
     async def receive_within_limits(self) -> Message:
-        """The next part of the body. HTTPException for one that is too large or too slow."""
+        """Receive a part of the body. HTTPException if the body is too large or too slow."""
         if self.whole:
             return await self.receive()
         try:
@@ -173,30 +171,33 @@ class Passage:
 
     async def send_with_headers(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
+            self.started = True
             self.record.status = message["status"]
             headers = MutableHeaders(scope=message)
-            for name, value in SAFETY_HEADERS.items():
+            for name, value in SECURITY_HEADERS.items():
                 headers[name] = value
             headers["X-Request-ID"] = self.record.id
             headers.setdefault("Cache-Control", "no-store")
             if message["status"] in (408, 413) or self.gate.life.stopping:
-                headers["Connection"] = "close"  # what is left of the body is not read
+                headers["Connection"] = "close"  # the rest of the body is not read
         await self.send(message)
 
 
 # ---- connections -------------------------------------------------------------------------------------------
-# Connections: how many a client may have, and how long they may do nothing.
+# How many connections a client may have, and how long they may be idle.
 
 
-MOST_CONNECTIONS = 1000  # connections in all
-KEPT_ALIVE = 5  # seconds that a connection is open after an answer
+MAX_CONNECTIONS = 1000  # of all clients together
+KEEP_ALIVE = 5  # seconds that a connection stays open after an answer
 
 
 class Connection(H11Protocol):
-    """A connection of HTTP/1.1. It has to bring the head of a request within `read_timeout` of being opened
-    and of each answer, and to read its answers within `timeout`. Where a client, or all of them, have too
-    many connections, the one that has been without a request for longest is closed."""
+    """A connection of HTTP/1.1.
+
+    It must send the head of a request within `read_timeout` of being opened and of each answer, and read
+    answers within `timeout`. If a client, or all of them, have too many connections, the one that has been
+    idle for longest is closed.
+    """
 
     def __init__(
         self,
@@ -208,22 +209,22 @@ class Connection(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.limits = limits
-        self.owner = ""  # the client; empty for a proxy, which has many
-        self.since = 0.0  # it is without a request, by the clock of the loop
-        self.head: asyncio.TimerHandle | None = None  # what ends the waiting for a head
-        self.reading: asyncio.TimerHandle | None = None  # what ends the waiting for the client to read
+        self.owner = ""  # the client; empty for a proxy, which serves many
+        self.since = 0.0  # idle since this time of the loop's clock
+        self.head: asyncio.TimerHandle | None = None  # ends the wait for the head of a request
+        self.reading: asyncio.TimerHandle | None = None  # ends the wait for the client to read
 
     @property
     def idle(self) -> bool:
-        """Has it no request in hand?"""
+        """Whether no request is being received or answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
-        if not access.is_in(address, access.networks(self.limits.proxy)):
-            self.owner = access.client_of(address)
-        self.await_head()
+        if not access.in_networks(address, access.parse_networks(self.limits.proxy)):
+            self.owner = access.client_key(address)
+        self.start_head_timer()
         self.make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -234,15 +235,15 @@ class Connection(H11Protocol):
 
     # ---- time ----------------------------------------------------------------------------------------------
 
-    def await_head(self) -> None:
-        """From now on the next head must come in time."""
+    def start_head_timer(self) -> None:
+        """Start the time limit for the next head."""
         self.since = self.loop.time()
         if self.head:
             self.head.cancel()
-        self.head = self.loop.call_later(self.limits.read_timeout, self.end)
+        self.head = self.loop.call_later(self.limits.read_timeout, self.close_unread)
 
-    def end(self) -> None:
-        """Close it, and let the client read what it still has to read."""
+    def close_unread(self) -> None:
+        """Close an idle connection; the client may still read what has been sent."""
         if self.idle and not self.transport.is_closing():
             self.transport.close()
             self.pause_writing()
@@ -256,7 +257,7 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.idle and not self.transport.is_closing():
-            self.await_head()
+            self.start_head_timer()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -272,7 +273,7 @@ class Connection(H11Protocol):
     # ---- number --------------------------------------------------------------------------------------------
 
     def make_room(self) -> None:
-        """Close an idle connection where there are too many, or refuse the request of this one."""
+        """If there are too many connections, close an idle one, or refuse the request of this one."""
         alive = [
             connection
             for connection in cast(Collection[Connection], self.connections)
@@ -280,15 +281,15 @@ class Connection(H11Protocol):
         ]
         mine = [connection for connection in alive if connection.owner == self.owner]
         if self.owner and len(mine) > self.limits.max_connections:
-            self.replace(mine)
-        elif len(alive) >= MOST_CONNECTIONS:
+            self.close_idle(mine)
+        elif len(alive) >= MAX_CONNECTIONS:
             (owner, _), *_ = Counter(connection.owner for connection in alive if connection.idle).most_common(
                 1
             )
-            self.replace([connection for connection in alive if connection.owner == owner])
+            self.close_idle([connection for connection in alive if connection.owner == owner])
 
-    def replace(self, connections: Sequence["Connection"]) -> None:
-        """Close the one that has been idle for longest, but not this one."""
+    def close_idle(self, connections: Sequence["Connection"]) -> None:
+        """Close the other connection that has been idle for longest, or else refuse this one."""
         idle = [connection for connection in connections if connection.idle and connection is not self]
         if idle:
             min(idle, key=lambda connection: connection.since).transport.abort()
@@ -299,4 +300,4 @@ class Connection(H11Protocol):
 async def refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
     """The answer to a client that has too many connections."""
     headers = {"Retry-After": "1", "Connection": "close"}
-    await json_api.error(429, "too many connections of this client", headers)(scope, receive, send)
+    await json_api.error_response(429, "too many connections of this client", headers)(scope, receive, send)

@@ -1,4 +1,4 @@
-"""What can be seen of a server that runs: how requests went, metrics, and whether it is about to stop."""
+"""Monitoring of a running server: records of requests, metrics, and whether it is about to stop."""
 
 import json
 import sys
@@ -18,54 +18,54 @@ from starlette.routing import BaseRoute, Route
 
 from nmt.serve.served import ServedEngines
 
+
 # ---- requests in hand --------------------------------------------------------------------------------------
-# Whether the server is about to stop, and how many requests it has in hand.
-
-
 @dataclass
-class Life:
-    """Shared by the gate, which counts requests and lets none in once the server stops, and by the server,
-    which ends when the last one has been answered."""
+class Lifecycle:
+    """The number of active requests, and whether the server is stopping.
+
+    The gate counts requests and refuses them once the server is stopping; the server ends with the last one.
+    """
 
     active: int = 0
-    stopping: float = 0.0  # since when, by the monotonic clock; 0: it is not
+    stopping: float = 0.0  # time of the monotonic clock when it began; 0: not stopping
 
     def stop(self) -> None:
-        """Let no more requests in."""
+        """Refuse requests from now on."""
         self.stopping = self.stopping or time.monotonic()
 
     def is_over(self, grace: float) -> bool:
-        """Is all done, or have so many seconds passed since `stop`?"""
+        """Has the last request been answered since `stop`, or have `grace` seconds passed?"""
         return self.stopping > 0 and (not self.active or time.monotonic() - self.stopping > grace)
 
 
 # ---- records of requests -----------------------------------------------------------------------------------
-# How requests went, as lines of JSON. They never have the text of a request.
+# Lines of JSON, which never contain the text of a request.
 
 
 @dataclass
-class Record:
-    """How a request went."""
+class RequestRecord:
+    """The log entry of a request."""
 
     id: str
     client: str
     method: str
     path: str
-    route: str = ""  # what handled it; empty: nothing
+    route: str = ""  # that handled it, if any
     status: int = 0
     seconds: float = 0.0
     engine: str = ""
     lines: int = 0
-    error: str = ""  # of ours; the log has its traceback
+    error: str = ""  # internal error; the log has its traceback
 
 
 class RequestLog:
-    """Writes a line for each request, to stdout unless given another stream."""
+    """Writes a line for each request, to stdout by default."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream
 
-    def write(self, record: Record) -> None:
+    def write(self, record: RequestRecord) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         level = "error" if record.error else "warning" if record.status >= 500 else "info"
         content = {"time": now, "level": level, "event": "request", **asdict(record)}
@@ -76,35 +76,35 @@ class RequestLog:
 
 
 # ---- metrics -----------------------------------------------------------------------------------------------
-# Metrics in Prometheus' text format, at /metrics.
+# In Prometheus' text format, at /metrics.
 
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
-OTHER_LABEL = "other"  # whatever a client thinks of: labels are ours
+OTHER_LABEL = "other"  # for values from clients, who must not invent labels
 
 
 class EngineCollector(Collector):
-    """What engines and requests are doing at the moment."""
+    """Counts the lines and requests that are waiting or active at the moment."""
 
-    def __init__(self, engines: ServedEngines, life: Life) -> None:
+    def __init__(self, engines: ServedEngines, life: Lifecycle) -> None:
         self.engines, self.life = engines, life
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         waiting = GaugeMetricFamily("nmt_waiting_lines", "lines in the queue of an engine", labels=["engine"])
         live = GaugeMetricFamily("nmt_live_lines", "lines that an engine has in hand", labels=["engine"])
-        for name, one in self.engines.items():
-            waiting.add_metric([name], one.waiting)
-            live.add_metric([name], one.live)
+        for name, served in self.engines.items():
+            waiting.add_metric([name], served.waiting)
+            live.add_metric([name], served.live)
         yield waiting
         yield live
         yield GaugeMetricFamily("nmt_active_requests", "requests in hand", value=self.life.active)
 
 
 class Metrics:
-    """Counts the records of requests."""
+    """Counts requests and lines by their records."""
 
-    def __init__(self, engines: ServedEngines, life: Life) -> None:
+    def __init__(self, engines: ServedEngines, life: Lifecycle) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "nmt_requests", "requests answered", ["route", "method", "status"], registry=self.registry
@@ -116,8 +116,7 @@ class Metrics:
         self.registry.register(EngineCollector(engines, life))
         ProcessCollector(registry=self.registry)
 
-    def count(self, record: Record) -> None:
-        """One more request."""
+    def count(self, record: RequestRecord) -> None:
         route = record.route or OTHER_LABEL
         method = record.method if record.method in METHODS else OTHER_LABEL
         self.requests.labels(route, method, str(record.status)).inc()

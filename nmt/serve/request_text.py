@@ -1,37 +1,37 @@
-"""The text of a request as an engine reads it, cut into sentences or words; and what comes back, joined."""
+"""Split the text of a request into sentences or words for an engine, and join the translations."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from nmt.serve.engine import Hypothesis, Segment, Translated
+from nmt.serve.engine import LineHypothesis, Segment, TranslatedLine
 from nmt.text.pipeline import tag_of
 from nmt.text.sentences import SplitLine, SplitText, split_text
 from nmt.text.tokenize import Tokenizer, escape_raw, unescape
 from nmt.text.truecase import sentence_starts
 
+
 # ---- sentences ---------------------------------------------------------------------------------------------
-# Sentences of the lines of a request, and translations of sentences joined to those of lines.
-
-
 def cut_sentences(lines: Sequence[str], languages: tuple[str, str], tags: Sequence[str] = ()) -> SplitText:
-    """The sentences of raw lines, each with the tag of its line. `languages`: source and target."""
+    """Split raw lines into sentences, each with the tag of its line. `languages`: source and target."""
     return split_text(lines, *languages, tagged=lambda line: tag_of(line, tags))
 
 
-def join_sentences(text: SplitText, translations: Sequence[Translated], n_best: int) -> list[Translated]:
-    """The translation of each line, from those of its sentences. `n_best`: hypotheses of a line, at most."""
+def join_sentences(
+    text: SplitText, translations: Sequence[TranslatedLine], n_best: int
+) -> list[TranslatedLine]:
+    """Join the translations of each line's sentences. `n_best`: maximum number of hypotheses of a line."""
     groups = zip(text.lines, text.group(translations), strict=True)
     return [join_line(line, group, text.blank, n_best) for line, group in groups]
 
 
-def join_line(line: SplitLine, parts: Sequence[Translated], blank: str, n_best: int) -> Translated:
-    """The translations of the sentences of a line as one. It has no parse, which is that of a sentence."""
+def join_line(line: SplitLine, parts: Sequence[TranslatedLine], blank: str, n_best: int) -> TranslatedLine:
+    """Join the translations of a line's sentences. A parse is of one sentence and is left out."""
     if len(parts) == 1:
         return parts[0]
     offsets = [0, *accumulate(len(part.words) for part in parts)]
-    return Translated(
+    return TranslatedLine(
         words=[word for part in parts for word in part.words],
         hypotheses=[
             join_hypothesis(line, hypotheses, blank, offsets)
@@ -44,38 +44,40 @@ def join_line(line: SplitLine, parts: Sequence[Translated], blank: str, n_best: 
     )
 
 
-def best_combinations(parts: Sequence[Translated], n_best: int) -> list[tuple[Hypothesis, ...]]:
-    """The combinations of a hypothesis of each sentence that have the greatest sums of scores, best first."""
-    combinations: list[tuple[float, tuple[Hypothesis, ...]]] = [(0.0, ())]
+def best_combinations(parts: Sequence[TranslatedLine], n_best: int) -> list[tuple[LineHypothesis, ...]]:
+    """Combine hypotheses, one of each sentence, into those with the greatest sums of scores, best first."""
+    combinations: list[tuple[float, tuple[LineHypothesis, ...]]] = [(0.0, ())]
     for part in parts:
         # Both are ordered: a pair (i, j) has (i + 1) (j + 1) - 1 pairs before it.
         sums = (
-            (score + other.score, (*rest, other))
-            for number, (score, rest) in enumerate(combinations, 1)
-            for other in part.hypotheses[: n_best // number]
+            (score + hypothesis.score, (*hypotheses, hypothesis))
+            for number, (score, hypotheses) in enumerate(combinations, 1)
+            for hypothesis in part.hypotheses[: n_best // number]
         )
         combinations = heapq.nlargest(n_best, sums, key=lambda combination: combination[0])
     return [hypotheses for _, hypotheses in combinations]
 
 
 def join_hypothesis(
-    line: SplitLine, parts: Sequence[Hypothesis], blank: str, sources: Sequence[int]
-) -> Hypothesis:
-    """The hypotheses of the sentences of a line as one. `sources`: the first source word of each, and
-    the number of all."""
+    line: SplitLine, parts: Sequence[LineHypothesis], blank: str, sources: Sequence[int]
+) -> LineHypothesis:
+    """Join a hypothesis of each sentence of a line.
+
+    `sources`: the index of each sentence's first source word, and the number of all words.
+    """
     targets = [0, *accumulate(len(part.words) for part in parts)]
-    placed = list(zip(parts, sources, targets, strict=False))
+    shifted = list(zip(parts, sources, targets, strict=False))
     log_probs = [part.log_prob for part in parts if part.log_prob is not None]
-    return Hypothesis(
+    return LineHypothesis(
         text=line.join([part.text for part in parts], blank),
         words=[word for part in parts for word in part.words],
         score=sum(part.score for part in parts),
         log_prob=sum(log_probs) if len(log_probs) == len(parts) else None,
-        alignment=[(source + a, target + b) for part, source, target in placed for a, b in part.alignment],
+        alignment=[(source + a, target + b) for part, source, target in shifted for a, b in part.alignment],
         attention=list(join_attention(parts, sources)),
         segments=[
             shift_segment(segment, source, target)
-            for part, source, target in placed
+            for part, source, target in shifted
             for segment in part.segments
         ],
         features={
@@ -86,15 +88,15 @@ def join_hypothesis(
     )
 
 
-def join_attention(parts: Sequence[Hypothesis], sources: Sequence[int]) -> Iterator[list[float]]:
-    """A row over all source words for each target word; none unless each sentence has them."""
+def join_attention(parts: Sequence[LineHypothesis], sources: Sequence[int]) -> Iterator[list[float]]:
+    """The attention over all source words for each target word; empty unless each sentence has it."""
     if all(part.attention or not part.words for part in parts):
-        for part, begin, end in zip(parts, sources, sources[1:], strict=False):
-            yield from ([0.0] * begin + row + [0.0] * (sources[-1] - end) for row in part.attention)
+        for part, start, end in zip(parts, sources, sources[1:], strict=False):
+            yield from ([0.0] * start + row + [0.0] * (sources[-1] - end) for row in part.attention)
 
 
 def shift_segment(segment: Segment, source: int, target: int) -> Segment:
-    """A phrase so many words further on."""
+    """Move a phrase by so many words."""
     return Segment(
         (segment.source[0] + source, segment.source[1] + source),
         (segment.target[0] + target, segment.target[1] + target),
@@ -102,20 +104,22 @@ def shift_segment(segment: Segment, source: int, target: int) -> Segment:
 
 
 # ---- words -------------------------------------------------------------------------------------------------
-# Text in and out for an engine that reads and writes words between blanks: Moses' rules cut the text into
-# words before, and join the words of its translations after.
+# Raw text for an engine of tokenized text: Moses' rules tokenize the source and detokenize the translations.
 
 
 class PlainText:
     """The text rules of an engine's two languages. Several threads may share one."""
 
     def __init__(self, source: str, target: str, knows: Callable[[str], bool]) -> None:
-        """Codes of the languages; `knows`: whether the engine knows a word, which decides on its case."""
+        """`source`, `target`: language codes; `knows`: does the engine know a word? Decides on its case."""
         self.source, self.target, self.knows = Tokenizer(source).rules, Tokenizer(target).rules, knows
 
     def line(self, text: str) -> str:
-        """A line as the engine reads it. Nobody says in which case that is, so a word keeps its case where
-        the engine knows it so; the first word of a sentence is in lower case where that is known."""
+        """Tokenize a line, and choose the case of its words, since engines do not tell theirs.
+
+        A word keeps its case if the engine knows it so. The first word of a sentence is in lower case if the
+        engine knows that form.
+        """
         words = self.source.words(text)
         starts = sentence_starts(words)
         return " ".join(
@@ -128,8 +132,8 @@ class PlainText:
             return word
         return lower if self.knows(lower) else word
 
-    def translation(self, text: str, translated: Translated) -> Translated:
-        """The translation of `line(text)` as people read it."""
+    def translation(self, text: str, translated: TranslatedLine) -> TranslatedLine:
+        """Detokenize the translation of `line(text)`."""
         capital = next((char for char in text if char.isalpha()), "").isupper()
         return replace(
             translated,
@@ -137,7 +141,7 @@ class PlainText:
             hypotheses=[self.hypothesis(hypothesis, capital) for hypothesis in translated.hypotheses],
         )
 
-    def hypothesis(self, hypothesis: Hypothesis, capital: bool) -> Hypothesis:
+    def hypothesis(self, hypothesis: LineHypothesis, capital: bool) -> LineHypothesis:
         words = list(map(unescape, hypothesis.words))
         text = self.target.text(words)
         return replace(hypothesis, words=words, text=text[:1].upper() + text[1:] if capital else text)

@@ -1,4 +1,4 @@
-"""The engines of a server, by name."""
+"""The engines of a server: their kinds, their names, and loading them anew."""
 
 import asyncio
 import logging
@@ -17,48 +17,53 @@ from nmt.serve.engine import (
     Engine,
     EngineInfo,
     EngineKind,
-    Options,
     Preparing,
     Scoring,
-    Translated,
+    TranslatedLine,
+    TranslateOptions,
     languages_in_name,
 )
-from nmt.serve.queue import Answer, LineQueue, QueueClosed, Scores, Sender, WaitingLine, Work, Workers
-from nmt.serve.runs import Runs
+from nmt.serve.queue import (
+    Answer,
+    AnyLine,
+    EngineWorkers,
+    LineQueue,
+    QueueClosed,
+    Scores,
+    Sender,
+    WaitingLine,
+)
+from nmt.serve.runs import RunKind
 
 # ---- kinds of engines --------------------------------------------------------------------------------------
-# The kinds of engines: those of this package, and those that installed packages name in their entry points
-# `nmt.engines`.
-
-
 ENTRY_POINT_GROUP = "nmt.engines"
-ENGINES: dict[str, EngineKind] = {"run": Runs()}
+ENGINES: dict[str, EngineKind] = {"run": RunKind()}
 
 
 def engine_kinds() -> Mapping[str, EngineKind]:
-    """All kinds by name. ConfigError for an entry point that cannot be imported."""
-    found = dict(ENGINES)
+    """All kinds by name, with those of the entry points. ConfigError for one that cannot be imported."""
+    kinds = dict(ENGINES)
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
-            found.setdefault(entry.name, entry.load()())
+            kinds.setdefault(entry.name, entry.load()())
         except (ImportError, AttributeError) as error:
             raise ConfigError(
                 f"entry point {entry.name} of {ENTRY_POINT_GROUP}: {error}; install its package again"
             ) from error
-    return found
+    return kinds
 
 
 def load_engine(path: str, config: EngineConfig) -> Engine:
-    """The engine of a path. UserError, in one line, for what is no engine or cannot be loaded."""
-    known = engine_kinds()
-    for kind in known.values():
+    """Load the engine at a path. UserError for a path that is no engine or cannot be loaded."""
+    kinds = engine_kinds()
+    for kind in kinds.values():
         if kind.reads(path):
             return kind.load(path, config)
     first = path.split(",")[0]
     what = "is no engine" if Path(first).exists() else "not there"
     raise ConfigError(
         f"{path}: {what}; expected a run directory, several with commas between them, a moses.ini, its "
-        f"folder, or the folder of a hybrid system (kinds: {', '.join(known)})"
+        f"folder, or the folder of a hybrid system (kinds: {', '.join(kinds)})"
     )
 
 
@@ -67,15 +72,15 @@ def load_engine(path: str, config: EngineConfig) -> Engine:
 
 log = logging.getLogger(__name__)
 
-SCORED_CHARACTERS = 250  # characters that are scored together: a search goes on between two parts
-MOST_SCORED_PAIRS = 4  # pairs that are scored together
+SCORED_CHARACTERS = 250  # scored together; between two groups the search goes on
+MAX_SCORED_PAIRS = 4  # scored together
 FIRST_LINE = "a b c ."  # the line that an engine translates before any other
 
-Load = Callable[[str, EngineConfig], Engine]
+EngineLoader = Callable[[str, EngineConfig], Engine]
 
 
 class ServedEngine:
-    """An engine under its name. It can be loaded anew: what it has in hand is finished by the old one."""
+    """An engine with its name. It can be reloaded: the old one finishes the lines that it has begun."""
 
     def __init__(self, name: str, load: Callable[[], Engine], config: ServeConfig) -> None:
         self.name, self.load, self.config = name, load, config
@@ -83,8 +88,8 @@ class ServedEngine:
         self.preparing = ThreadPoolExecutor(1, "prepare")
         self.reloading = threading.Lock()
 
-    def start(self, engine: Engine) -> Workers:
-        return Workers(engine, self.config.queue, self.config.gather)
+    def start(self, engine: Engine) -> EngineWorkers:
+        return EngineWorkers(engine, self.config.queue, self.config.gather)
 
     @property
     def engine(self) -> Engine:
@@ -96,7 +101,7 @@ class ServedEngine:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Source and target: what the engine says, else what its name does; empty where neither does."""
+        """Source and target language, of the engine or else in its name; empty if unknown."""
         info = self.info
         source, target = languages_in_name(self.name)
         return info.source or source, info.target or target
@@ -113,59 +118,65 @@ class ServedEngine:
 
     @property
     def waiting(self) -> int:
-        """Lines in the queue."""
+        """The number of lines in the queue."""
         return self.workers.queue.size
 
     @property
     def live(self) -> int:
-        """Lines in hand."""
+        """The number of lines being translated."""
         return self.workers.queue.live
 
-    async def translate(self, sender: Sender, lines: Sequence[str], options: Options) -> list[Translated]:
-        """The translations of lines. QueueFull where too many wait; UserError for a line that cannot be
-        translated. When the caller is cancelled, the lines are given up."""
+    async def translate(
+        self, sender: Sender, lines: Sequence[str], options: TranslateOptions
+    ) -> list[TranslatedLine]:
+        """Translate lines, which are given up if the caller is cancelled.
+
+        QueueFull if too many lines wait, UserError for a line that cannot be translated.
+        """
         engine = self.engine
         if isinstance(engine, Preparing) and (options.terms or options.avoid):
             work = partial(engine.prepare, options)
             prepared = await asyncio.get_running_loop().run_in_executor(self.preparing, work)
             options = replace(options, prepared=prepared)
-        return await self.answers([WaitingLine[Translated](sender, line, options) for line in lines])
+        return await self.answers([WaitingLine[TranslatedLine](sender, line, options) for line in lines])
 
     async def score(
         self, sender: Sender, pairs: Sequence[tuple[str, str]], tokenized: bool
     ) -> list[list[float]]:
-        """Natural log p of the units of each translation. Errors as from `translate`; ConfigError for an
-        engine that does not score."""
+        """Compute natural log p of the units of each pair's target.
+
+        Errors are those of `translate`; ConfigError for an engine that does not score.
+        """
         engine = self.engine
         if not isinstance(engine, Scoring):
             raise ConfigError(f"{self.name}: an engine of the kind {self.info.kind} gives no scores")
         lines = [
             WaitingLine[Scores](sender, compute=partial(engine.score, part, tokenized))
-            for part in scored_parts(pairs)
+            for part in group_pairs(pairs)
         ]
         return [row for rows in await self.answers(lines) for row in rows]
 
     async def answers(self, lines: Sequence[WaitingLine[Answer]]) -> list[Answer]:
-        """The answers of the lines of a request, in order."""
+        """Await the answers of a request's lines, in order."""
         queue = self.put(lines)  # type: ignore[arg-type]
         try:
             return [await asyncio.wrap_future(line.answer) for line in lines]
         finally:
             queue.give_up(lines)  # type: ignore[arg-type]
 
-    def put(self, lines: Sequence[Work]) -> LineQueue:
-        """Let lines wait; returns the queue that they are in."""
+    def put(self, lines: Sequence[AnyLine]) -> LineQueue:
+        """Put lines into the queue, which is returned."""
         while True:
             queue = self.workers.queue
             try:
                 queue.put(lines)
                 return queue
-            except QueueClosed:  # it has just been replaced
+            except QueueClosed:  # the engine has just been reloaded
                 if self.closed:
                     raise
 
     def reload(self) -> None:
-        """Load it anew. UserError when that fails; the old one goes on then."""
+        """Load the engine again. UserError if that fails; the old one goes on then."""
         with self.reloading:
             new = self.start(self.load())
             old, self.workers = self.workers, new
@@ -173,16 +184,16 @@ class ServedEngine:
         log.info("%s: loaded anew: %s", self.name, self.info.description)
 
     def close(self) -> None:
-        """No more lines; those in hand are finished."""
+        """Take no more lines; those in the queue are finished."""
         self.workers.queue.close()
 
     def join(self, seconds: float) -> None:
-        """After `close`: wait until its threads have ended, at most so many seconds."""
+        """Wait after `close` until the threads have ended, at most so many seconds."""
         self.workers.join(seconds)
 
 
 class ServedEngines(Mapping[str, ServedEngine]):
-    """In the order of the command line; the first is the default."""
+    """Engines by name, in the order of the command line; the first is the default."""
 
     def __init__(self, engines: Sequence[ServedEngine]) -> None:
         self.engines = {engine.name: engine for engine in engines}
@@ -202,40 +213,45 @@ class ServedEngines(Mapping[str, ServedEngine]):
 
     @property
     def languages(self) -> list[str]:
-        """The languages of engines that say both of theirs, source languages first."""
-        pairs = [one.languages for one in self.engines.values() if all(one.languages)]
+        """The languages of engines whose languages are known, source languages first."""
+        pairs = [served.languages for served in self.engines.values() if all(served.languages)]
         return list(dict.fromkeys([source for source, _ in pairs] + [target for _, target in pairs]))
 
-    def of_languages(self, source: str, target: str) -> ServedEngine | None:
-        """The first engine of two languages."""
-        return next((one for one in self.engines.values() if one.languages == (source, target)), None)
+    def for_languages(self, source: str, target: str) -> ServedEngine | None:
+        """The first engine of a language pair."""
+        return next(
+            (served for served in self.engines.values() if served.languages == (source, target)), None
+        )
 
 
 def warm_up(engine: Engine) -> Engine:
-    """An engine that has translated a line: what is compiled or made at first need is there."""
+    """Translate a line, so that the engine has compiled and loaded everything before the first request."""
     with suppress(UserError):
-        engine.translate(FIRST_LINE, Options(n_best=2), threading.Event())
+        engine.translate(FIRST_LINE, TranslateOptions(n_best=2), threading.Event())
     return engine
 
 
 def load_engines(
-    named: Sequence[tuple[str, str]], engines: EngineConfig, config: ServeConfig, load: Load = load_engine
+    named: Sequence[tuple[str, str]],
+    engines: EngineConfig,
+    config: ServeConfig,
+    load: EngineLoader = load_engine,
 ) -> ServedEngines:
-    """The engines of (name, path). UserError, in one line, for one that cannot be loaded."""
-    found = []
+    """Load engines from (name, path). UserError for one that cannot be loaded."""
+    served = []
     for name, path in named:
-        found.append(ServedEngine(name, lambda path=path: warm_up(load(path, engines)), config))  # type: ignore[misc]
-        source, target = found[-1].languages
+        served.append(ServedEngine(name, lambda path=path: warm_up(load(path, engines)), config))  # type: ignore[misc]
+        source, target = served[-1].languages
         pair = f" from {source} to {target}" if source and target else ""
-        log.info("%s%s: %s", name, pair, found[-1].info.description)
-    return ServedEngines(found)
+        log.info("%s%s: %s", name, pair, served[-1].info.description)
+    return ServedEngines(served)
 
 
-def scored_parts(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """Pairs that are scored together: a few, and fewer of long ones, because translations wait meanwhile."""
+def group_pairs(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """Group pairs for scoring: few together, and fewer long ones, since translations wait meanwhile."""
     groups, room = list[list[tuple[str, str]]](), 0
     for pair in pairs:
-        size = sum(map(len, pair)) + SCORED_CHARACTERS // MOST_SCORED_PAIRS
+        size = sum(map(len, pair)) + SCORED_CHARACTERS // MAX_SCORED_PAIRS
         if size > room:
             groups.append([])
             room = SCORED_CHARACTERS

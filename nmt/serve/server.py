@@ -1,4 +1,4 @@
-"""The server: its ASGI application, and the process, which is uvicorn with our reaction to signals."""
+"""The server: its ASGI application, and its process, which is uvicorn with handlers for signals."""
 
 import asyncio
 import logging
@@ -29,20 +29,20 @@ from nmt.serve.fields import BadRequest
 from nmt.serve.json_api import JsonApi
 from nmt.serve.libretranslate import LibreTranslate
 from nmt.serve.limits import Connection, Gate
-from nmt.serve.monitoring import Life, Metrics, Record, RequestLog
+from nmt.serve.monitoring import Lifecycle, Metrics, RequestLog, RequestRecord
 from nmt.serve.moses_rpc import MosesServer
 from nmt.serve.served import ServedEngine, ServedEngines
 
-# ---- loading anew ------------------------------------------------------------------------------------------
-# Loading engines anew while the server runs: POST /api/reload, and SIGHUP. What is in hand is finished by
-# the old engine; both are in memory for that time.
+# ---- reload ------------------------------------------------------------------------------------------------
+# POST /api/reload and SIGHUP load engines again while the server runs. The old engine finishes the lines that
+# it has begun; both are in memory meanwhile.
 
 
 log = logging.getLogger(__name__)
 
 
-class Reloading:
-    """The handler: {"engine": NAME} for one engine, {} for all."""
+class ReloadApi:
+    """The handler of /api/reload: {"engine": NAME} reloads one engine, {} all."""
 
     def __init__(self, engines: ServedEngines, token: Token | None) -> None:
         self.engines, self.token = engines, token
@@ -53,27 +53,27 @@ class Reloading:
     async def reload(self, request: Request) -> Response:
         if self.token is None:
             raise HTTPException(403, "a server without --token loads engines anew by SIGHUP only")
-        given = fields.of_json(await request.body() or b"{}")
-        given.only(["engine"])
-        name = given.text("engine", "")
+        values = fields.parse_json(await request.body() or b"{}")
+        values.check_names(["engine"])
+        name = values.text("engine", "")
         if name and name not in self.engines:
             raise BadRequest(f"engine: unknown name, expected one of {', '.join(self.engines)}")
         wanted = [self.engines[name]] if name else list(self.engines.values())
         failed = await reload_engines(wanted)
         if failed:
             raise HTTPException(500, "; ".join(failed))
-        return JSONResponse({"reloaded": [one.name for one in wanted]})
+        return JSONResponse({"reloaded": [served.name for served in wanted]})
 
 
 async def reload_engines(engines: Sequence[ServedEngine]) -> list[str]:
-    """Load engines anew, one after the other. Returns what failed; the old engine goes on there."""
+    """Reload engines one after the other; returns errors. Where that fails the old engine goes on."""
     failed = []
-    for one in engines:
+    for served in engines:
         try:
-            await asyncio.to_thread(one.reload)
+            await asyncio.to_thread(served.reload)
         except (UserError, OSError, RuntimeError, MemoryError) as error:
-            log.error("%s: not loaded anew, the old one goes on: %s", one.name, error)
-            failed.append(f"{one.name}: {error}")
+            log.error("%s: not loaded anew, the old one goes on: %s", served.name, error)
+            failed.append(f"{served.name}: {error}")
     return failed
 
 
@@ -89,15 +89,15 @@ def application(
     engines: ServedEngines,
     config: ServeConfig,
     token: Token | None = None,
-    life: Life | None = None,
-    done: Callable[[Record], None] = lambda record: None,
+    life: Lifecycle | None = None,
+    done: Callable[[RequestRecord], None] = lambda record: None,
 ) -> Starlette:
-    """All interfaces, and the page. `done` is called with the record of each request."""
-    life = life or Life()
+    """The ASGI application: all interfaces, and the page. `done`: called with the record of each request."""
+    life = life or Lifecycle()
     metrics = Metrics(engines, life)
     routes = [
         *JsonApi(engines, config).routes(),
-        *Reloading(engines, token).routes(),
+        *ReloadApi(engines, token).routes(),
         *LibreTranslate(engines, config, token, life).routes(),
         *MosesServer(engines, config).routes(),
         *metrics.routes(),
@@ -121,24 +121,24 @@ def application(
 
 
 def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute]:
-    """The files of the page, as they are in its folders now: no path of a request reaches the file system."""
+    """Routes of the files that the page's folders have now: no path of a request reaches the file system."""
 
-    def route(place: Path) -> BaseRoute:
+    def route(path: Path) -> BaseRoute:
         async def send(request: Request) -> Response:
-            return FileResponse(place, headers={"Cache-Control": "no-cache"})
+            return FileResponse(path, headers={"Cache-Control": "no-cache"})
 
-        return Route("/" if place.name == "index.html" else f"/{place.name}", send)
+        return Route("/" if path.name == "index.html" else f"/{path.name}", send)
 
-    return [route(place) for folder in folders for place in sorted(folder.iterdir()) if place.is_file()]
+    return [route(path) for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
 
 
 async def http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return json_api.error(error.status_code, error.detail, dict(error.headers or {}))
+    return json_api.error_response(error.status_code, error.detail, dict(error.headers or {}))
 
 
 async def user_error(request: Request, error: Exception) -> Response:
-    return json_api.error(400, str(error))
+    return json_api.error_response(400, str(error))
 
 
 # ---- the process -------------------------------------------------------------------------------------------
@@ -146,17 +146,19 @@ async def user_error(request: Request, error: Exception) -> Response:
 
 BACKLOG = 1024  # connections that wait to be accepted
 SWITCH_INTERVAL = 0.00005  # seconds after which a thread lets others run; Python's default is 100 times that
-SLACK = 5.0  # seconds beyond all time limits, after which requests are given up
+SLACK = 5.0  # seconds beyond all time limits after which requests are given up
 
 
 def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
-    """The socket to listen on: who connects before the engines are loaded waits. ConfigError for an address
-    that cannot be had, and for one that needs a token."""
+    """Open the socket, on which clients may wait until the engines are loaded.
+
+    ConfigError for an address that is not available, and for one that needs a token.
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        access.networks(config.proxy)
+        access.parse_networks(config.proxy)
         access.check_address(config.host, str(address[0]), token)
         # asyncio sends small answers at once (TCP_NODELAY) only where the socket names its protocol.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -177,21 +179,24 @@ def address_error(config: ServeConfig, error: OSError | UnicodeError) -> ConfigE
     return ConfigError(f"--host {config.host} --port {config.port}: {reason}")
 
 
-def url_of(listening: socket.socket) -> str:
-    """Where a browser finds the server."""
+def server_url(listening: socket.socket) -> str:
+    """The address of the server for a browser."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 class Server(uvicorn.Server):
-    """The first SIGTERM or Ctrl-C lets no more requests in, and the server ends with the last one in hand;
-    the second ends it at once. SIGHUP loads all engines anew."""
+    """uvicorn with handlers for signals.
 
-    def __init__(self, config: uvicorn.Config, engines: ServedEngines, life: Life, grace: float) -> None:
-        """`grace`: seconds that requests in hand are given at the end."""
+    After the first SIGTERM or Ctrl-C requests are refused, and the server ends with the last active one; the
+    second ends it at once. SIGHUP reloads all engines.
+    """
+
+    def __init__(self, config: uvicorn.Config, engines: ServedEngines, life: Lifecycle, grace: float) -> None:
+        """`grace`: seconds in which active requests may finish at the end."""
         super().__init__(config)
         self.engines, self.life, self.grace = engines, life, grace
-        self.wanted = False  # loading anew
+        self.reload_wanted = False
         self.loading: asyncio.Task[list[str]] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -202,13 +207,13 @@ class Server(uvicorn.Server):
         log.info("stopping: %d requests are in hand", self.life.active)
 
     def want_reload(self, sig: int, frame: FrameType | None) -> None:
-        """The reaction to SIGHUP."""
-        self.wanted = True
+        """Handle SIGHUP: reload at the next tick."""
+        self.reload_wanted = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second."""
-        if self.wanted and (self.loading is None or self.loading.done()) and not self.life.stopping:
-            self.wanted = False
+        """Start a reload, or end the server, if it is time; uvicorn calls this ten times a second."""
+        if self.reload_wanted and (self.loading is None or self.loading.done()) and not self.life.stopping:
+            self.reload_wanted = False
             self.loading = asyncio.create_task(reload_engines(list(self.engines.values())))
         if self.life.is_over(self.grace):
             self.should_exit = True
@@ -216,7 +221,7 @@ class Server(uvicorn.Server):
 
 
 def uvicorn_settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
-    """How uvicorn serves an application."""
+    """The settings with which uvicorn serves an application."""
     return uvicorn.Config(
         app,
         http=cast(type[Connection], partial(Connection, config)),
@@ -227,16 +232,16 @@ def uvicorn_settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
         ws="none",
         proxy_headers=bool(config.proxy),
         forwarded_allow_ips=config.proxy,
-        timeout_keep_alive=limits.KEPT_ALIVE,
+        timeout_keep_alive=limits.KEEP_ALIVE,
         timeout_graceful_shutdown=int(SLACK),
         backlog=BACKLOG,
-        limit_concurrency=limits.MOST_CONNECTIONS,
+        limit_concurrency=limits.MAX_CONNECTIONS,
     )
 
 
 def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, token: Token | None) -> None:
     """Serve until a signal comes."""
-    life = Life()
+    life = Lifecycle()
     app = application(engines, config, token, life, RequestLog().write)
     server = Server(
         uvicorn_settings(app, config), engines, life, config.read_timeout + config.timeout + SLACK
@@ -245,10 +250,10 @@ def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, t
         signal.signal(signal.SIGHUP, server.want_reload)
     # A thread that works on text in Python would hold up each of the many small operations of a search.
     sys.setswitchinterval(SWITCH_INTERVAL)
-    log.info("listening on %s", url_of(listening))
+    log.info("listening on %s", server_url(listening))
     server.run(sockets=[listening])
-    for one in engines.values():
-        one.close()
-    for one in engines.values():
-        one.join(SLACK)  # a thread inside torch while Python ends would abort the process
+    for served in engines.values():
+        served.close()
+    for served in engines.values():
+        served.join(SLACK)  # a thread inside torch while Python ends would abort the process
     log.info("stopped")

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from nmt.serve import served
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import Options
+from nmt.serve.engine import TranslateOptions
 
 CLOSE = 1e-4  # batch shapes change sums
 
@@ -162,7 +162,7 @@ class Load:
         engine, never = served.load_engine(args.engine, config), threading.Event()
         self.expected: dict[str, tuple[str, float]] = {}
         for line in self.lines:
-            best = engine.translate(line, Options(), never).hypotheses[0]
+            best = engine.translate(line, TranslateOptions(), never).hypotheses[0]
             self.expected[line] = best.text, best.score
 
     def clients(self, running: Running, clients: int, requests: int, size: int = 1) -> tuple[Answers, float]:

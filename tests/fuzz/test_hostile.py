@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.serve.config import ServeConfig
-from nmt.serve.monitoring import Record
+from nmt.serve.monitoring import RequestRecord
 from nmt.serve.server import application
 from tests.fuzz import hostile
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
@@ -12,7 +12,7 @@ from tests.nmt.serve.engines import Batch, Upper, listening, serving
 @pytest.mark.ci
 @pytest.mark.parametrize("engine", [Upper, Batch])
 def test_other_clients_get_their_texts(engine: type[Upper], caplog: pytest.LogCaptureFixture) -> None:
-    config, records = ServeConfig(gather=0.0, read_timeout=5.0), list[Record]()
+    config, records = ServeConfig(gather=0.0, read_timeout=5.0), list[RequestRecord]()
     app = application(serving(engine(), config=config), config, done=records.append)
     with listening(app, config) as url:
         host, port = url.removeprefix("http://").split(":")

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from nmt.serve import openapi
 from nmt.serve.config import ServeConfig
-from nmt.serve.json_api import SCORED, TRANSLATE
+from nmt.serve.json_api import SCORE_FIELDS, TRANSLATE_FIELDS
 from nmt.serve.moses_rpc import REFUSED
 from nmt.serve.server import application
 from tests.fuzz.cases import options
@@ -52,7 +52,9 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=8,
 )
-NAMES = st.sampled_from([*TRANSLATE, *SCORED, "q", "format", "alternatives", "api_key", "nbest", "text"])
+NAMES = st.sampled_from(
+    [*TRANSLATE_FIELDS, *SCORE_FIELDS, "q", "format", "alternatives", "api_key", "nbest", "text"]
+)
 TYPES = st.sampled_from(
     [
         "application/json",

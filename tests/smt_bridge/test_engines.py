@@ -9,7 +9,7 @@ from nmt.errors import DataError
 from nmt.formats import nbest
 from nmt.serve import served
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import Options
+from nmt.serve.engine import TranslateOptions
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.engines import HybridSystem, PhraseBased, PhraseEngine
@@ -45,19 +45,19 @@ def test_they_are_found_by_their_entry_points(hybrid_system: Path) -> None:
 
 
 def test_a_line_is_translated_as_the_decoder_does(engine: PhraseEngine) -> None:
-    found = engine.translate(LINE, Options(n_best=5), GO)
+    found = engine.translate(LINE, TranslateOptions(n_best=5), GO)
     expected = Decoder.load(str(MODEL)).nbest([LINE], 5)[0]
     assert [one.words for one in found.hypotheses] == [one.text for one in expected]
     assert [one.score for one in found.hypotheses] == pytest.approx([one.total for one in expected])
     assert found.words == LINE.split() and found.parts == 1
-    assert engine.translate(LINE, Options(), GO).hypotheses[0].text == found.hypotheses[0].text
-    assert len(engine.translate(LINE, Options(), GO).hypotheses) == 1
+    assert engine.translate(LINE, TranslateOptions(), GO).hypotheses[0].text == found.hypotheses[0].text
+    assert len(engine.translate(LINE, TranslateOptions(), GO).hypotheses) == 1
 
 
 def test_the_parts_of_a_hypothesis_are_those_of_an_n_best_list(engine: PhraseEngine) -> None:
     marked = engine.decoder.marked(LINE)
     listed = engine.decoder.translate_part(marked, listing=engine.decoder.listing_of(3, True))
-    found = engine.translate(LINE, Options(n_best=3, distinct=True), GO).hypotheses
+    found = engine.translate(LINE, TranslateOptions(n_best=3, distinct=True), GO).hypotheses
     for one, derivation in zip(found, listed.derivations, strict=True):
         entry = nbest.parse(engine.decoder.entry(0, listed, derivation), "entry")
         assert one.features == {
@@ -74,7 +74,7 @@ def span(first: int, last: int) -> str:
 
 
 def test_features_times_weights_are_the_score(engine: PhraseEngine) -> None:
-    (one,) = engine.translate(LINE, Options(), GO).hypotheses
+    (one,) = engine.translate(LINE, TranslateOptions(), GO).hypotheses
     weights = engine.decoder.weights
     total = sum(
         value * weight
@@ -85,14 +85,14 @@ def test_features_times_weights_are_the_score(engine: PhraseEngine) -> None:
 
 
 def test_unknown_words_and_empty_lines(engine: PhraseEngine) -> None:
-    found = engine.translate("the xyzzy hear zyx .", Options(), GO)
+    found = engine.translate("the xyzzy hear zyx .", TranslateOptions(), GO)
     assert found.unknown == [1, 3]
-    assert engine.translate("  ", Options(), GO).hypotheses[0].text == ""
+    assert engine.translate("  ", TranslateOptions(), GO).hypotheses[0].text == ""
 
 
 def test_a_long_line_has_one_hypothesis_in_parts(engine: PhraseEngine) -> None:
     line = " ".join([LINE] * 60)
-    found = engine.translate(line, Options(n_best=5), GO)
+    found = engine.translate(line, TranslateOptions(n_best=5), GO)
     assert found.parts == 6 and len(found.hypotheses) == 1 and found.words == line.split()
     assert found.hypotheses[0].segments[-1].source[1] == len(found.words) - 1
     assert found.hypotheses[0].text == engine.decoder.translate([line])[0]
@@ -101,7 +101,9 @@ def test_a_long_line_has_one_hypothesis_in_parts(engine: PhraseEngine) -> None:
 def test_a_mistake_in_the_markup(engine: PhraseEngine) -> None:
     exclusive = Decoder(engine.decoder.system, DecoderConfig(xml_input="exclusive"))
     with pytest.raises(DataError, match="markup: "):
-        PhraseEngine(exclusive, engine.info, 1).translate('the <n translation="x">man', Options(), GO)
+        PhraseEngine(exclusive, engine.info, 1).translate(
+            'the <n translation="x">man', TranslateOptions(), GO
+        )
 
 
 def test_known_words_fit(engine: PhraseEngine) -> None:
@@ -110,41 +112,45 @@ def test_known_words_fit(engine: PhraseEngine) -> None:
 
 def test_a_hybrid_system_reads_raw_text(hybrid: PhraseEngine, hybrid_system: Path) -> None:
     line = "The house isn't small."
-    found = hybrid.translate(line, Options(n_best=2), GO)
+    found = hybrid.translate(line, TranslateOptions(n_best=2), GO)
     assert found.hypotheses[0].text == hybrids.load(str(hybrid_system)).translate([line])[0]
     assert found.words[0] == "the" and hybrid.info.source == "en" and not hybrid.info.tokenized_only
 
 
 def test_a_hybrid_system_takes_terms(hybrid: PhraseEngine) -> None:
     """Exactly as they are written; other lines of the engine are as before."""
-    asked = Options(n_best=3, terms=(("house", "CHÂTEAU n° 1"), ("Paris", "Lutèce")))
+    asked = TranslateOptions(n_best=3, terms=(("house", "CHÂTEAU n° 1"), ("Paris", "Lutèce")))
     (first, *_) = found = hybrid.translate("I see the house in Paris!", asked, GO).hypotheses
     assert all("CHÂTEAU n° 1" in one.text and "Lutèce" in one.text for one in found)
     assert first.text.startswith("Je vois") and first.alignment
-    plain = hybrid.translate("I see the house.", Options(), GO).hypotheses[0].text
+    plain = hybrid.translate("I see the house.", TranslateOptions(), GO).hypotheses[0].text
     assert plain == "Je vois la maison."
 
 
 def test_a_hybrid_system_avoids_phrases(hybrid: PhraseEngine) -> None:
     line = "The house is big."
-    assert hybrid.translate(line, Options(), GO).hypotheses[0].text == "La maison est grande."
+    assert hybrid.translate(line, TranslateOptions(), GO).hypotheses[0].text == "La maison est grande."
     for phrase in ("maison", "est grande", "La maison"):  # the last is "la maison" to the system
-        found = hybrid.translate(line, Options(n_best=3, avoid=(phrase,)), GO).hypotheses
+        found = hybrid.translate(line, TranslateOptions(n_best=3, avoid=(phrase,)), GO).hypotheses
         assert found and all(phrase not in one.text for one in found), phrase
-    other = hybrid.translate(line, Options(avoid=("mai", "masion")), GO).hypotheses  # whole words only
+    other = hybrid.translate(
+        line, TranslateOptions(avoid=("mai", "masion")), GO
+    ).hypotheses  # whole words only
     assert other[0].text == "La maison est grande."
 
 
 @pytest.mark.parametrize(
     ("problem", "asked"),
     [
-        ("these phrases", Options(terms=(("house", "château"),), avoid=("château",))),
-        ("one side has no words", Options(terms=(("house", " "),))),
-        ("40 words", Options(terms=(("a " * 40, "b"),))),
-        ("leave out tokenized", Options(terms=(("house", "b"),), tokenized=True)),
+        ("these phrases", TranslateOptions(terms=(("house", "château"),), avoid=("château",))),
+        ("one side has no words", TranslateOptions(terms=(("house", " "),))),
+        ("40 words", TranslateOptions(terms=(("a " * 40, "b"),))),
+        ("leave out tokenized", TranslateOptions(terms=(("house", "b"),), tokenized=True)),
     ],
 )
-def test_what_a_hybrid_system_cannot_do_is_said(problem: str, asked: Options, hybrid: PhraseEngine) -> None:
+def test_what_a_hybrid_system_cannot_do_is_said(
+    problem: str, asked: TranslateOptions, hybrid: PhraseEngine
+) -> None:
     with pytest.raises(DataError, match=problem):
         hybrid.translate("The house is big.", asked, GO)
 
@@ -152,7 +158,7 @@ def test_what_a_hybrid_system_cannot_do_is_said(problem: str, asked: Options, hy
 def test_features_have_names_and_weights(engine: PhraseEngine, hybrid: PhraseEngine) -> None:
     for one, line in ((engine, LINE), (hybrid, "I see the house.")):
         about = {feature.name: feature for feature in one.info.features}
-        (best,) = one.translate(line, Options(), GO).hypotheses
+        (best,) = one.translate(line, TranslateOptions(), GO).hypotheses
         assert list(about) == list(best.features)
         total = sum(
             value * weight
@@ -165,5 +171,5 @@ def test_features_have_names_and_weights(engine: PhraseEngine, hybrid: PhraseEng
 
 
 def test_and_the_words_of_its_model(hybrid: PhraseEngine) -> None:
-    (one,) = hybrid.translate("the house is &quot; small .", Options(tokenized=True), GO).hypotheses
+    (one,) = hybrid.translate("the house is &quot; small .", TranslateOptions(tokenized=True), GO).hypotheses
     assert one.text == " ".join(one.words) and "&quot;" in one.words

@@ -19,13 +19,13 @@ from nmt.serve.engine import (
     SCORE,
     Engine,
     EngineInfo,
-    Hypothesis,
-    Options,
+    LineHypothesis,
     Segment,
-    Translated,
-    nothing,
+    TranslatedLine,
+    TranslateOptions,
+    empty_translation,
 )
-from nmt.serve.runs import Runs
+from nmt.serve.runs import RunKind
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.serve.server import application, uvicorn_settings
 
@@ -42,7 +42,7 @@ class Upper:
     def __init__(self, info: EngineInfo = INFO) -> None:
         self.info, self.go, self.seen = info, threading.Event(), list[str]()
 
-    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         self.seen.append(line)
         if line == "fail":
             raise DataError("line 1: cannot be translated")
@@ -53,11 +53,11 @@ class Upper:
                 raise InterruptedError
         words = line.split()
         if not words:
-            return nothing()
+            return empty_translation()
         upper = [word.upper() for word in words]
         places = [(place, place) for place in range(len(words))]
         found = [
-            Hypothesis(
+            LineHypothesis(
                 text=" ".join([*upper, *["!"] * number]),
                 words=[*upper, *["!"] * number],
                 score=-float(number),
@@ -68,7 +68,7 @@ class Upper:
             for number in range(options.n_best)
         ]
         unknown = [place for place, word in enumerate(words) if not word.isalpha()]
-        return Translated(words, found, unknown)
+        return TranslatedLine(words, found, unknown)
 
     def fit(self, line: str) -> float:
         return 1.0 if line.isascii() else 0.0
@@ -98,7 +98,7 @@ class Batch(Upper):
 class BatchSession:
     def __init__(self, engine: Batch) -> None:
         self.engine = engine
-        self.lines: dict[Hashable, tuple[str, Options, int]] = {}
+        self.lines: dict[Hashable, tuple[str, TranslateOptions, int]] = {}
 
     @property
     def busy(self) -> bool:
@@ -107,14 +107,14 @@ class BatchSession:
     def wants(self) -> bool:
         return len(self.lines) < self.engine.room
 
-    def add(self, key: Hashable, line: str, options: Options) -> None:
+    def add(self, key: Hashable, line: str, options: TranslateOptions) -> None:
         if line == "fail":
             raise DataError("line 1: cannot be translated")
         self.lines[key] = line, options, len(line.split())
         self.engine.most = max(self.engine.most, len(self.lines))
 
-    def step(self) -> list[tuple[Hashable, Translated | UserError]]:
-        done = list[tuple[Hashable, Translated | UserError]]()
+    def step(self) -> list[tuple[Hashable, TranslatedLine | UserError]]:
+        done = list[tuple[Hashable, TranslatedLine | UserError]]()
         for key, (line, options, left) in list(self.lines.items()):
             if line == "crash":
                 raise RuntimeError("secret")
@@ -172,4 +172,4 @@ def listening(app: ASGIApp, config: ServeConfig | None = None) -> Iterator[str]:
 
 def trained_engine(**settings: object) -> Engine:
     """The saved translator as an engine."""
-    return Runs().load(str(TRANSLATOR), replace(EngineConfig(), **settings))  # type: ignore[arg-type]
+    return RunKind().load(str(TRANSLATOR), replace(EngineConfig(), **settings))  # type: ignore[arg-type]

@@ -41,13 +41,13 @@ def test_the_file_of_a_token(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text(f"{SECRET}\n")
     path.chmod(0o600)
-    assert access.read(str(path)).matches(SECRET)
+    assert access.read_token(str(path)).matches(SECRET)
     for text in ("", "short\n", f"{SECRET}\n{SECRET}\n"):
         path.write_text(text)
         with pytest.raises(ConfigError, match="expected one line of 16 characters or more"):
-            access.read(str(path))
+            access.read_token(str(path))
     with pytest.raises(DataError):
-        access.read(str(tmp_path / "none"))
+        access.read_token(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_token_that_others_can_read(
     path.chmod(mode)
     if refused:
         with pytest.raises(ConfigError, match=r"token: other users can read this token; chmod 600 .*token"):
-            access.read(str(path))
+            access.read_token(str(path))
         path.chmod(0o600)
-    assert access.read(str(path)).matches(SECRET)
+    assert access.read_token(str(path)).matches(SECRET)
     assert ("other users can read" in caplog.text) == warned
 
 
@@ -83,7 +83,7 @@ def test_the_token_of_another_user(
     path.write_text(SECRET)
     path.chmod(0o444)
     monkeypatch.setattr("os.geteuid", lambda: path.stat().st_uid + 1)
-    assert access.read(str(path)).matches(SECRET) and "other users can read" in caplog.text
+    assert access.read_token(str(path)).matches(SECRET) and "other users can read" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_others_need_a_token() -> None:
 
 
 def test_the_name_in_the_host_header() -> None:
-    assert [access.host_of(one) for one in ("a:80", "a", "[::1]:80", "[::1]", "")] == [
+    assert [access.header_host(one) for one in ("a:80", "a", "[::1]:80", "[::1]", "")] == [
         "a",
         "a",
         "[::1]",
@@ -125,15 +125,15 @@ def test_the_name_in_the_host_header() -> None:
 
 
 def test_networks_of_proxies() -> None:
-    within = access.networks(["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"])
-    assert all(access.is_in(address, within) for address in ("127.0.0.1", "10.9.9.9", "2001:db8::1"))
-    assert not any(access.is_in(address, within) for address in ("127.0.0.2", "::1", "", "testclient"))
+    within = access.parse_networks(["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"])
+    assert all(access.in_networks(address, within) for address in ("127.0.0.1", "10.9.9.9", "2001:db8::1"))
+    assert not any(access.in_networks(address, within) for address in ("127.0.0.2", "::1", "", "testclient"))
     with pytest.raises(ConfigError, match="--proxy"):
-        access.networks(["proxy.example.org"])
+        access.parse_networks(["proxy.example.org"])
 
 
 def test_a_client_is_its_address_or_its_network_of_ipv6() -> None:
-    assert access.client_of("192.0.2.1") == access.client_of("::ffff:192.0.2.1") == "192.0.2.1"
-    assert access.client_of("2001:db8:1:2::1") == access.client_of("2001:db8:1:2:ffff::2%eth0")
-    assert access.client_of("2001:db8:1:2::1") != access.client_of("2001:db8:1:3::1")
-    assert access.client_of("testclient") == "testclient"
+    assert access.client_key("192.0.2.1") == access.client_key("::ffff:192.0.2.1") == "192.0.2.1"
+    assert access.client_key("2001:db8:1:2::1") == access.client_key("2001:db8:1:2:ffff::2%eth0")
+    assert access.client_key("2001:db8:1:2::1") != access.client_key("2001:db8:1:3::1")
+    assert access.client_key("testclient") == "testclient"

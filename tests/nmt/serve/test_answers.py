@@ -45,7 +45,7 @@ def test_work_is_cancelled_when_the_client_has_left() -> None:
 
     async def both() -> None:
         with pytest.raises(HTTPException) as error:
-            await answers.unless_left(work(), left, every=0.01)
+            await answers.cancel_on_disconnect(work(), left, every=0.01)
         assert error.value.status_code == answers.LEFT
         await asyncio.sleep(0)
         assert cancelled == [True]
@@ -61,7 +61,7 @@ def test_a_client_that_stays_gets_the_result() -> None:
     async def left() -> bool:
         return False
 
-    assert asyncio.run(answers.unless_left(work(), left, every=0.01)) == 7
+    assert asyncio.run(answers.cancel_on_disconnect(work(), left, every=0.01)) == 7
 
 
 def test_work_on_long_texts_does_not_hold_up_the_other_clients() -> None:
@@ -80,10 +80,10 @@ def test_work_on_long_texts_does_not_hold_up_the_other_clients() -> None:
         def work() -> None:
             order.append((client, threading.current_thread().name))
 
-        await access.beside(request(client, number), size, work)
+        await access.run_text_work(request(client, number), size, work)
 
     async def all_of_them() -> None:
-        first = access.beside(request("other", 0), 10**6, lambda: go.wait(60))
+        first = access.run_text_work(request("other", 0), 10**6, lambda: go.wait(60))
         long = [ask("other", number, 10**6) for number in range(1, 4)]
         asking = [asyncio.ensure_future(one) for one in (first, *long, ask("me", 1, 10**6), ask("me", 2, 10))]
         while access.texts.size < 4 or not order:

@@ -16,7 +16,7 @@ from libretranslatepy import LibreTranslateAPI
 from nmt.serve.access import Token
 from nmt.serve.answers import LEFT
 from nmt.serve.config import ServeConfig
-from nmt.serve.monitoring import Record
+from nmt.serve.monitoring import RequestRecord
 from nmt.serve.server import application
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
 
@@ -96,7 +96,7 @@ def test_a_client_that_leaves_frees_the_engine(engine: type[Upper]) -> None:
 @pytest.mark.parametrize("path", ["/api/translate", "/translate", "/RPC2"])
 def test_a_client_that_leaves_while_it_sends(path: str, caplog: pytest.LogCaptureFixture) -> None:
     """It is recorded as such, and is no error of ours."""
-    records = list[Record]()
+    records = list[RequestRecord]()
     with listening(application(serving(Upper()), ServeConfig(), done=records.append)) as url:
         connection = raw(url)
         connection.sendall(

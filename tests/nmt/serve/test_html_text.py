@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from justhtml import JustHTML
 
 from nmt.serve import html_text
-from nmt.serve.engine import Hypothesis, Translated
+from nmt.serve.engine import LineHypothesis, TranslatedLine
 from nmt.serve.fields import BadRequest
 from nmt.serve.html_text import locate_words
 
@@ -153,18 +153,18 @@ NO_TEXT = ("script", "style", "textarea", "iframe", "xmp", "noembed", "noframes"
 
 
 def texts(document: str) -> list[str]:
-    return html_text.parse(document).lines
+    return html_text.parse_html(document).lines
 
 
-def upper(line: str) -> Translated:
+def upper(line: str) -> TranslatedLine:
     words = re.findall(r"\w+|[^\w\s]", line)
-    best = Hypothesis(line.upper(), [word.upper() for word in words], 0.0)
+    best = LineHypothesis(line.upper(), [word.upper() for word in words], 0.0)
     best.alignment = [(number, number) for number in range(len(words))]
-    return Translated(words, [best])
+    return TranslatedLine(words, [best])
 
 
 def as_upper(document: str) -> str:
-    parsed = html_text.parse(document)
+    parsed = html_text.parse_html(document)
     return parsed.translated(list(map(upper, parsed.lines)))
 
 
@@ -190,8 +190,10 @@ def parts_of(document: str, fragment: bool, scripting: bool) -> Counter[str]:
     return Counter(walk())
 
 
-def assert_nothing_but_text_changes(document: str, translations: Sequence[Translated] | None = None) -> None:
-    parsed = html_text.parse(document)
+def assert_nothing_but_text_changes(
+    document: str, translations: Sequence[TranslatedLine] | None = None
+) -> None:
+    parsed = html_text.parse_html(document)
     target = parsed.translated(translations or list(map(upper, parsed.lines)))
     for fragment in (False, True):
         for scripting in (False, True):
@@ -230,9 +232,9 @@ def test_tags_without_their_partners_end_a_sentence() -> None:
 
 
 def test_a_translation_cannot_become_markup() -> None:
-    parsed = html_text.parse("<p> x </p>")
+    parsed = html_text.parse_html("<p> x </p>")
     assert (
-        parsed.translated([Translated(["x"], [Hypothesis("<script>&", [], 0.0)])])
+        parsed.translated([TranslatedLine(["x"], [LineHypothesis("<script>&", [], 0.0)])])
         == "<p> &lt;script&gt;&amp; </p>"
     )
 
@@ -240,7 +242,7 @@ def test_a_translation_cannot_become_markup() -> None:
 def test_what_nests_too_deeply_is_refused() -> None:
     for part in ("<div>", "<b>x", "<svg>"):
         with pytest.raises(BadRequest, match="HTML"):
-            html_text.parse(part * 100_000)
+            html_text.parse_html(part * 100_000)
     assert len(texts("<p>x<li>y" * 2000)) == 4000
 
 
@@ -252,7 +254,7 @@ def test_nothing_but_text_changes_in_documents_that_deceive(document: str) -> No
     assert_nothing_but_text_changes(document)
     lines = texts(document)
     for text in HOSTILE:
-        row = Translated(["text"], [Hypothesis(text, text.split(), 0.0, alignment=[(0, 0)])])
+        row = TranslatedLine(["text"], [LineHypothesis(text, text.split(), 0.0, alignment=[(0, 0)])])
         assert_nothing_but_text_changes(document, [row] * len(lines))
 
 
@@ -265,25 +267,28 @@ def test_without_words_a_document_stays_as_it_is(document: str) -> None:
 
 
 @st.composite
-def documents(draw: st.DrawFn) -> tuple[str, list[Translated]]:
+def documents(draw: st.DrawFn) -> tuple[str, list[TranslatedLine]]:
     """A document, and translations of its lines by an engine that is not to be trusted."""
     document = draw(DOCUMENTS)
     rows = []
-    for line in html_text.parse(document).lines:
+    for line in html_text.parse_html(document).lines:
         words = draw(st.lists(st.sampled_from(HOSTILE), max_size=6))
         links = st.tuples(st.integers(0, 6), st.integers(0, 6))
         alignment = draw(st.lists(links, max_size=8))
         text = draw(st.sampled_from(["", " "])).join(words)
-        rows.append(Translated(line.split(), [Hypothesis(text, words, 0.0, alignment=alignment)]))
+        rows.append(TranslatedLine(line.split(), [LineHypothesis(text, words, 0.0, alignment=alignment)]))
     return document, rows
 
 
 @settings(deadline=None, max_examples=150)
 @given(documents())
 @example(
-    ("<b>dog</b> <i>cat</i>", [Translated(["dog", "cat"], [Hypothesis("<b> </i>", ["<b>", "</i>"], 0.0)])])
+    (
+        "<b>dog</b> <i>cat</i>",
+        [TranslatedLine(["dog", "cat"], [LineHypothesis("<b> </i>", ["<b>", "</i>"], 0.0)])],
+    )
 )
-def test_nothing_but_text_changes_in_any_document(case: tuple[str, list[Translated]]) -> None:
+def test_nothing_but_text_changes_in_any_document(case: tuple[str, list[TranslatedLine]]) -> None:
     assert_nothing_but_text_changes(*case)
 
 
@@ -310,8 +315,8 @@ Points = list[tuple[int, int]]
 
 def placed(document: str, source: str, target: str, alignment: Points, text: str = "") -> str:
     """The translation of a document of one sentence, given its words."""
-    best = Hypothesis(text or target, target.split(), 0.0, alignment=alignment)
-    return html_text.parse(document).translated([Translated(source.split(), [best])])
+    best = LineHypothesis(text or target, target.split(), 0.0, alignment=alignment)
+    return html_text.parse_html(document).translated([TranslatedLine(source.split(), [best])])
 
 
 def diagonal(words: int) -> Points:
@@ -375,7 +380,7 @@ def test_without_a_translation_the_sentence_stays() -> None:
 
 
 @st.composite
-def tagged_sentences(draw: st.DrawFn) -> tuple[str, Translated]:
+def tagged_sentences(draw: st.DrawFn) -> tuple[str, TranslatedLine]:
     """A sentence with balanced tags, and any translation."""
     words = draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=8))
     parts: list[str] = []
@@ -395,15 +400,15 @@ def tagged_sentences(draw: st.DrawFn) -> tuple[str, Translated]:
     parts += [f"</{name}>" for name in reversed(opened)]
     target = draw(st.lists(st.sampled_from(["A", "B.", "<b>", "&"]), max_size=8))
     points = draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12))
-    best = Hypothesis(" ".join(target), target, 0.0, alignment=points)
-    return "".join(parts), Translated(words, [best])
+    best = LineHypothesis(" ".join(target), target, 0.0, alignment=points)
+    return "".join(parts), TranslatedLine(words, [best])
 
 
 @settings(deadline=None, max_examples=200)
 @given(tagged_sentences())
-def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str, Translated]) -> None:
+def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str, TranslatedLine]) -> None:
     document, translation = case
-    found = html_text.parse(document).translated([translation])
+    found = html_text.parse_html(document).translated([translation])
     tags, text = list[str](), ""
     for token in html_text.tokenize(found):
         if token.is_text:
@@ -426,7 +431,7 @@ def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str
 @pytest.mark.parametrize("text", ["a " * 2000, "<b>a</b> " * 120, "<b>" * 240 + "a" + "</b>" * 240])
 def test_long_sentences(text: str) -> None:
     words = ["a"] * text.count("a")
-    best = Hypothesis(" ".join(words), words, 0.0, alignment=diagonal(len(words)))
-    assert html_text.parse(text).translated(
-        [Translated(words, [best])]
+    best = LineHypothesis(" ".join(words), words, 0.0, alignment=diagonal(len(words)))
+    assert html_text.parse_html(text).translated(
+        [TranslatedLine(words, [best])]
     ) == text.rstrip() + " " * text.endswith(" ")

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from nmt.serve import json_api
-from nmt.serve.engine import EngineInfo, Hypothesis
+from nmt.serve.engine import EngineInfo, LineHypothesis
 from tests.nmt.serve.engines import INFO, Batch, Upper, client
 
 Json = dict[str, object]
@@ -151,4 +151,4 @@ def test_the_engines() -> None:
 
 
 def test_json_has_no_infinity() -> None:
-    assert json_api.hypothesis(Hypothesis("", [], -float("inf"), float("nan")))["score"] is None
+    assert json_api.hypothesis_json(LineHypothesis("", [], -float("inf"), float("nan")))["score"] is None

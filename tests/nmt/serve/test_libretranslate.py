@@ -8,9 +8,9 @@ from starlette.testclient import TestClient
 
 from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
-from nmt.serve.engine import ALIGNMENT, EngineInfo, Hypothesis, Translated
+from nmt.serve.engine import ALIGNMENT, EngineInfo, LineHypothesis, TranslatedLine
 from nmt.serve.libretranslate import MULTIPART, URLENCODED, versions
-from nmt.serve.monitoring import Life
+from nmt.serve.monitoring import Lifecycle
 from nmt.serve.server import application
 from tests.nmt.serve.engines import Batch, Upper, client, serving
 
@@ -123,8 +123,8 @@ def test_alternatives_differ() -> None:
 
 
 def test_versions_of_lines_with_unequal_lists() -> None:
-    def line(*texts: str) -> Translated:
-        return Translated([], [Hypothesis(text, [], 0.0) for text in texts])
+    def line(*texts: str) -> TranslatedLine:
+        return TranslatedLine([], [LineHypothesis(text, [], 0.0) for text in texts])
 
     found = versions([line("a", "b", "b"), line("x")], 5)
     assert [[one.hypotheses[0].text for one in row] for row in found] == [["a", "x"], ["b", "x"]]
@@ -201,7 +201,7 @@ def test_languages() -> None:
 
 
 def test_settings_and_health() -> None:
-    life = Life()
+    life = Lifecycle()
     api = TestClient(application(serving(Upper()), ServeConfig(), life=life), "http://localhost")
     settings = api.get("/frontend/settings").json()
     assert settings["language"]["target"] == {"code": "fr", "name": "French"} and not settings["keyRequired"]

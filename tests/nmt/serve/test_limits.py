@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
-from nmt.serve.monitoring import Life, Record
+from nmt.serve.monitoring import Lifecycle, RequestRecord
 from nmt.serve.server import application
 from tests.nmt.serve.engines import Upper, client, listening, serving
 
@@ -30,7 +30,7 @@ BEARER = {"Authorization": f"Bearer {SECRET}"}
 GIVEN = {"text": "a"}
 
 
-def gate_app(records: list[Record], token: Token | None = None, **settings: object) -> Starlette:
+def gate_app(records: list[RequestRecord], token: Token | None = None, **settings: object) -> Starlette:
     config = ServeConfig(gather=0.0, **settings)  # type: ignore[arg-type]
     return application(serving(Upper(), config=config), config, token, done=records.append)
 
@@ -116,7 +116,7 @@ def test_pages_of_other_sites_may_read_answers_only_where_that_is_allowed() -> N
 
 
 def test_records_say_what_came_of_requests(caplog: pytest.LogCaptureFixture) -> None:
-    records = list[Record]()
+    records = list[RequestRecord]()
     api = TestClient(gate_app(records), "http://localhost", raise_server_exceptions=False)
     for text in ("a\nb", "crash", "fail"):
         answer = api.post("/api/translate", json={"text": text})
@@ -134,7 +134,7 @@ def test_records_say_what_came_of_requests(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_on_the_way_to_the_end_no_request_is_let_in() -> None:
-    life = Life()
+    life = Lifecycle()
     api = TestClient(application(serving(Upper()), ServeConfig(), life=life), "http://localhost")
     assert api.post("/api/translate", json=GIVEN).status_code == 200 and life.active == 0
     life.stop()
@@ -238,7 +238,7 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
-def app_of(engine: Upper, config: ServeConfig, records: list[Record] | None = None) -> ASGIApp:
+def app_of(engine: Upper, config: ServeConfig, records: list[RequestRecord] | None = None) -> ASGIApp:
     return application(serving(engine), config, done=(records if records is not None else []).append)
 
 
@@ -326,7 +326,7 @@ def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_proxy_says_who_the_client_is_and_may_have_many_connections() -> None:
-    records = list[Record]()
+    records = list[RequestRecord]()
     config = ServeConfig(read_timeout=SLOW, max_connections=1, proxy=["10.0.0.0/8", "127.0.0.1"])
     with clients(app_of(Upper(), config, records), config) as client:
         connections = [client.connect() for _ in range(3)]
@@ -336,7 +336,7 @@ def test_a_proxy_says_who_the_client_is_and_may_have_many_connections() -> None:
 
 
 def test_anybody_else_may_not_say_who_the_client_is() -> None:
-    records = list[Record]()
+    records = list[RequestRecord]()
     config = ServeConfig(read_timeout=SLOW)
     with clients(app_of(Upper(), config, records), config) as client:
         assert client.ask(client.connect(), "a", X_Forwarded_For="192.0.2.1")[0] == 200

@@ -5,7 +5,7 @@ import json
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from nmt.serve.monitoring import Life, Record, RequestLog
+from nmt.serve.monitoring import Lifecycle, RequestLog, RequestRecord
 from tests.nmt.serve.engines import Upper, client
 
 # ---- test life ---------------------------------------------------------------------------------------------
@@ -13,7 +13,7 @@ from tests.nmt.serve.engines import Upper, client
 
 
 def test_it_ends_when_the_last_request_has_been_answered() -> None:
-    life = Life(active=1)
+    life = Lifecycle(active=1)
     assert not life.is_over(60)
     life.stop()
     assert not life.is_over(60)
@@ -22,7 +22,7 @@ def test_it_ends_when_the_last_request_has_been_answered() -> None:
 
 
 def test_it_ends_when_time_is_up() -> None:
-    life = Life(active=1)
+    life = Lifecycle(active=1)
     life.stop()
     since = life.stopping
     life.stop()
@@ -36,8 +36,8 @@ def test_it_ends_when_time_is_up() -> None:
 def test_a_request_is_a_line() -> None:
     stream = io.StringIO()
     log = RequestLog(stream)
-    log.write(Record("1", "127.0.0.1", "GET", "/a\n\u2028b", status=200, seconds=0.12345678))
-    log.write(Record("2", "", "POST", "/", status=500, error="RuntimeError: x\ny"))
+    log.write(RequestRecord("1", "127.0.0.1", "GET", "/a\n\u2028b", status=200, seconds=0.12345678))
+    log.write(RequestRecord("2", "", "POST", "/", status=500, error="RuntimeError: x\ny"))
     first, second = map(json.loads, stream.getvalue().splitlines())
     assert first["event"] == "request" and first["level"] == "info" and first["seconds"] == 0.123457
     assert first["path"] == "/a\n\u2028b" and first["time"].endswith("Z")
@@ -47,7 +47,7 @@ def test_a_request_is_a_line() -> None:
 def test_a_closed_stream_does_not_hurt() -> None:
     stream = io.StringIO()
     stream.close()
-    RequestLog(stream).write(Record("1", "", "GET", "/"))
+    RequestLog(stream).write(RequestRecord("1", "", "GET", "/"))
 
 
 # ---- test metrics ------------------------------------------------------------------------------------------

@@ -139,4 +139,4 @@ def test_the_methods() -> None:
 
 
 def test_characters_that_xml_lacks_are_replaced() -> None:
-    assert moses_rpc.clean("a\x00b\x1b\ufffec\td") == "a\ufffdb\ufffd\ufffdc\td"
+    assert moses_rpc.clean_xml("a\x00b\x1b\ufffec\td") == "a\ufffdb\ufffd\ufffdc\td"

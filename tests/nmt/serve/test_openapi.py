@@ -31,8 +31,8 @@ def test_the_fields_of_requests_are_those_that_are_read() -> None:
     line: Schema = {"type": "string"}
     translate = openapi.translate_request(config, line, line)
     score = openapi.score_request(line, line)
-    assert tuple(cast(Json, translate["properties"])) == json_api.TRANSLATE
-    assert tuple(cast(Json, score["properties"])) == json_api.SCORED
+    assert tuple(cast(Json, translate["properties"])) == json_api.TRANSLATE_FIELDS
+    assert tuple(cast(Json, score["properties"])) == json_api.SCORE_FIELDS
 
 
 def test_it_has_the_limits_and_engines_of_this_server() -> None:

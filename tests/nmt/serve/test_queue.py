@@ -8,18 +8,18 @@ from collections.abc import Callable, Hashable
 import pytest
 
 from nmt.errors import DataError, UserError
-from nmt.serve.engine import Options, Translated, nothing
+from nmt.serve.engine import TranslatedLine, TranslateOptions, empty_translation
 from nmt.serve.queue import (
     FEW_LINES,
     SPARE_LINES,
+    ContinuousWorker,
+    EngineWorkers,
     LineQueue,
     QueueClosed,
     QueueFull,
     Scores,
     Sender,
-    Together,
     WaitingLine,
-    Workers,
 )
 from tests.nmt.serve.engines import Batch, BatchSession, Threads, Upper
 
@@ -27,7 +27,7 @@ from tests.nmt.serve.engines import Batch, BatchSession, Threads, Upper
 # The queue between requests and engines.
 
 
-Line = WaitingLine[Translated]
+Line = WaitingLine[TranslatedLine]
 
 
 def waiting_lines(count: int, client: str = "me", request: str = "1") -> list[Line]:
@@ -62,7 +62,7 @@ def test_turns_go_on_when_each_line_is_done_before_the_next() -> None:
         queue.put(waiting_lines(3, client))
     while line := queue.take(0):
         order.append(line.sender.client)
-        line.finish(nothing())  # type: ignore[arg-type]
+        line.finish(empty_translation())  # type: ignore[arg-type]
     assert order == ["a", "b", "c"] * 3 and queue.live == 0 and not queue.waiting and not queue.clients
 
 
@@ -92,16 +92,18 @@ def test_without_room_only_those_who_have_nothing_in_hand_get_a_line() -> None:
 @pytest.mark.parametrize(
     ("line", "options", "is_short"),
     [
-        ("a" * 300, Options(), True),
-        ("a" * 301, Options(), False),
-        ("a", Options(n_best=10, beam_size=10, attention=True), True),
-        ("a", Options(n_best=11), False),
-        ("a", Options(beam_size=11), False),
-        ("a", Options(terms=(("a", "b"),)), False),
-        ("a", Options(avoid=("a",)), False),
+        ("a" * 300, TranslateOptions(), True),
+        ("a" * 301, TranslateOptions(), False),
+        ("a", TranslateOptions(n_best=10, beam_size=10, attention=True), True),
+        ("a", TranslateOptions(n_best=11), False),
+        ("a", TranslateOptions(beam_size=11), False),
+        ("a", TranslateOptions(terms=(("a", "b"),)), False),
+        ("a", TranslateOptions(avoid=("a",)), False),
     ],
 )
-def test_only_short_lines_are_taken_without_room(line: str, options: Options, is_short: bool) -> None:
+def test_only_short_lines_are_taken_without_room(
+    line: str, options: TranslateOptions, is_short: bool
+) -> None:
     """Where lines are searched together, and the steps of long ones would hold up the others."""
     for short, expected in ((True, is_short), (False, True)):
         queue = LineQueue(10, spare=5, short=short)
@@ -130,7 +132,7 @@ def test_a_spare_thread_leaves_the_line_to_one_that_is_idle() -> None:
     def work(room: bool) -> None:
         while line := queue.take(room=room):
             order.append(room)
-            line.finish(nothing())  # type: ignore[arg-type]
+            line.finish(empty_translation())  # type: ignore[arg-type]
 
     threads = [threading.Thread(target=work, args=(room,)) for room in (False, True)]
     for thread in threads:
@@ -222,16 +224,16 @@ WAIT_SECONDS = 30
 NUMBERS = itertools.count()
 
 
-def submit(workers: Workers, *lines: str, client: str = "me") -> list[WaitingLine[Translated]]:
+def submit(workers: EngineWorkers, *lines: str, client: str = "me") -> list[WaitingLine[TranslatedLine]]:
     """The lines of a request."""
     sender = Sender(client, f"request {next(NUMBERS)}")
-    waiting = [WaitingLine[Translated](sender, line) for line in lines]
+    waiting = [WaitingLine[TranslatedLine](sender, line) for line in lines]
     workers.queue.put(waiting)
     return waiting
 
 
-def at_work(engine: Upper, gather: float = 0.0) -> Workers:
-    return Workers(engine, 100, gather)
+def at_work(engine: Upper, gather: float = 0.0) -> EngineWorkers:
+    return EngineWorkers(engine, 100, gather)
 
 
 @pytest.mark.parametrize("engine", [Upper, Batch])
@@ -384,26 +386,26 @@ class Slow(Batch):
 
 
 class SlowSession(BatchSession):
-    def step(self) -> list[tuple[Hashable, Translated | UserError]]:
+    def step(self) -> list[tuple[Hashable, TranslatedLine | UserError]]:
         assert isinstance(self.engine, Slow)
         self.engine.clock += sum(len(line.split()) > 2 for line, _, _ in self.lines.values()) or 0.01
         return super().step()
 
 
-def together(engine: Slow) -> tuple[Together, Callable[..., list[WaitingLine[Translated]]]]:
+def together(engine: Slow) -> tuple[ContinuousWorker, Callable[..., list[WaitingLine[TranslatedLine]]]]:
     """A search without a thread of its own, and a way to hand it the lines of a client."""
     queue = LineQueue(100, SPARE_LINES, short=True)
 
-    def put(client: str, *lines: str) -> list[WaitingLine[Translated]]:
+    def put(client: str, *lines: str) -> list[WaitingLine[TranslatedLine]]:
         sender = Sender(client, f"request {next(NUMBERS)}")
-        waiting = [WaitingLine[Translated](sender, line) for line in lines]
+        waiting = [WaitingLine[TranslatedLine](sender, line) for line in lines]
         queue.put(waiting)
         return waiting
 
-    return Together(engine, queue, 0.0), put
+    return ContinuousWorker(engine, queue, 0.0), put
 
 
-def finish(work: Together, *lines: WaitingLine[Translated]) -> None:
+def finish(work: ContinuousWorker, *lines: WaitingLine[TranslatedLine]) -> None:
     """Search until these lines are done."""
     for _ in range(10_000):
         if all(line.answer.done() for line in lines):
@@ -429,7 +431,7 @@ def test_a_short_line_waits_for_one_step_of_long_ones(monkeypatch: pytest.Monkey
 def test_time_that_one_search_had_alone_is_not_owed(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Slow(monkeypatch)
     work, put = together(engine)
-    lines = list[WaitingLine[Translated]]()
+    lines = list[WaitingLine[TranslatedLine]]()
     for _ in range(500):  # the next begins before the last one ends
         lines += put("me", "a b")
         work.fill()

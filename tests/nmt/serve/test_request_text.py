@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nmt.serve import request_text
-from nmt.serve.engine import Hypothesis, Translated
+from nmt.serve.engine import LineHypothesis, TranslatedLine
 from nmt.serve.request_text import PlainText
 from nmt.text.sentences import whole_lines
 from tests.nmt.serve.engines import INFO, Batch, Upper, client
@@ -38,8 +38,9 @@ def test_each_sentence_is_translated_by_itself(engine: type[Upper]) -> None:
 def test_the_best_hypotheses_of_a_line_are_those_of_the_greatest_sums() -> None:
     scores = [[0.0, -1.0, -5.0], [0.0, -3.0], [-2.0, -2.5, -9.0]]
     parts = [
-        Translated(
-            [f"s{at}"], [Hypothesis(f"{at}{rank}", [f"{at}{rank}"], score) for rank, score in enumerate(row)]
+        TranslatedLine(
+            [f"s{at}"],
+            [LineHypothesis(f"{at}{rank}", [f"{at}{rank}"], score) for rank, score in enumerate(row)],
         )
         for at, row in enumerate(scores)
     ]
@@ -52,13 +53,17 @@ def test_the_best_hypotheses_of_a_line_are_those_of_the_greatest_sums() -> None:
 
 def test_attention_and_features_are_those_of_all_sentences() -> None:
     parts = [
-        Translated(
+        TranslatedLine(
             ["a", "b"],
-            [Hypothesis("x", ["x"], 0.0, -1.0, attention=[[0.3, 0.7]], features={"F": [1.0, 2.0]})],
+            [LineHypothesis("x", ["x"], 0.0, -1.0, attention=[[0.3, 0.7]], features={"F": [1.0, 2.0]})],
         ),
-        Translated(
+        TranslatedLine(
             ["c"],
-            [Hypothesis("y z", ["y", "z"], 0.0, -2.0, attention=[[1.0], [0.5]], features={"F": [3.0, 4.0]})],
+            [
+                LineHypothesis(
+                    "y z", ["y", "z"], 0.0, -2.0, attention=[[1.0], [0.5]], features={"F": [3.0, 4.0]}
+                )
+            ],
         ),
     ]
     [line] = request_text.join_sentences(request_text.cut_sentences(["Come in. Hello."], ENGLISH), parts, 1)
@@ -71,7 +76,7 @@ def test_attention_and_features_are_those_of_all_sentences() -> None:
 
 
 def test_a_line_of_one_sentence_is_as_the_engine_has_it() -> None:
-    parts = [Translated(["a"], [Hypothesis("x", ["x"], 0.0)])]
+    parts = [TranslatedLine(["a"], [LineHypothesis("x", ["x"], 0.0)])]
     assert request_text.join_sentences(whole_lines(["a"]), parts, 1)[0] is parts[0]
 
 
@@ -114,8 +119,8 @@ def test_text_becomes_the_words_that_the_engine_knows() -> None:
 
 
 def test_words_become_text() -> None:
-    found = Translated(
-        ["the", "&quot;"], [Hypothesis("", "l&apos; homme dit : « oui » .".split(), -1.0)], unknown=[0]
+    found = TranslatedLine(
+        ["the", "&quot;"], [LineHypothesis("", "l&apos; homme dit : « oui » .".split(), -1.0)], unknown=[0]
     )
     told = RULES.translation("The man", found)
     assert told.hypotheses[0].text == "L'homme dit : « oui »."

@@ -15,8 +15,8 @@ from nmt.runs.constraints import Constraints
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.serve import runs as run_session
-from nmt.serve.engine import ATTENTION, AVOID, TERMS, Options, Translated, nothing
-from nmt.serve.runs import RunEngine, Runs, RunSession, member_paths
+from nmt.serve.engine import ATTENTION, AVOID, TERMS, TranslatedLine, TranslateOptions, empty_translation
+from nmt.serve.runs import RunEngine, RunKind, RunSession, member_paths
 from tests.nmt.serve.engines import TRANSLATOR, trained_engine
 
 # ---- test runs ---------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def test_it_says_what_it_is(engine: RunEngine) -> None:
 
 def test_a_line_is_translated_as_the_run_does(engine: RunEngine) -> None:
     (expected,) = engine.run.n_best([LINE], BeamConfig(beam_size=3))
-    found = engine.translate(LINE, Options(n_best=2), GO).hypotheses
+    found = engine.translate(LINE, TranslateOptions(n_best=2), GO).hypotheses
     assert [one.words for one in found] == [one.words for one in expected[:2]]
     assert [one.score for one in found] == pytest.approx([one.score for one in expected[:2]], abs=1e-5)
     assert [one.log_prob for one in found] == pytest.approx([one.log_prob for one in expected[:2]], abs=1e-5)
@@ -49,28 +49,28 @@ def test_a_line_is_translated_as_the_run_does(engine: RunEngine) -> None:
 
 
 def test_scores_are_those_of_the_search(engine: RunEngine) -> None:
-    best = engine.translate(LINE, Options(), GO).hypotheses[0]
+    best = engine.translate(LINE, TranslateOptions(), GO).hypotheses[0]
     (words,) = engine.score([(LINE, best.text)], False)
     assert sum(words) == pytest.approx(best.log_prob, abs=1e-4)
 
 
 def test_terms_and_what_is_to_be_avoided(engine: RunEngine) -> None:
     assert {TERMS, AVOID} <= set(engine.info.capabilities)
-    asked = Options(n_best=3, terms=(("man", "fille"),), avoid=("garçon",))
+    asked = TranslateOptions(n_best=3, terms=(("man", "fille"),), avoid=("garçon",))
     found = engine.translate(LINE, asked, GO).hypotheses
     assert len(found) == 3
     for one in found:
         assert "fille" in one.words and "garçon" not in one.text.lower()
     strict = RunEngine(engine.run, BeamConfig(beam_size=3, no_repeat_ngram=1))
     with pytest.raises(UserError, match="a line: no translation has all that is required"):
-        strict.translate("The man sees the man.", Options(terms=(("man", "fille"),)), GO)
+        strict.translate("The man sees the man.", TranslateOptions(terms=(("man", "fille"),)), GO)
 
 
 def test_a_stopped_translation_raises(engine: RunEngine) -> None:
     stopped = threading.Event()
     stopped.set()
     with pytest.raises(InterruptedError):
-        engine.translate(LINE, Options(), stopped)
+        engine.translate(LINE, TranslateOptions(), stopped)
 
 
 def test_text_of_its_language_fits_best(engine: RunEngine) -> None:
@@ -82,13 +82,13 @@ def test_several_paths_are_an_ensemble(tmp_path: Path) -> None:
     assert member_paths("a,b") == ["a", "b"]
     (tmp_path / "a,b").mkdir()
     assert member_paths(str(tmp_path / "a,b")) == [str(tmp_path / "a,b")]
-    kind = Runs()
+    kind = RunKind()
     assert kind.reads(f"{TRANSLATOR},{TRANSLATOR}") and not kind.reads(f"{TRANSLATOR},{tmp_path}")
 
 
 def test_an_ensemble_of_equals_is_the_run(engine: RunEngine) -> None:
     twice = RunEngine(Run.of(TRANSLATOR, TRANSLATOR), BeamConfig(beam_size=3))
-    one, other = (found.translate(LINE, Options(attention=True), GO) for found in (engine, twice))
+    one, other = (found.translate(LINE, TranslateOptions(attention=True), GO) for found in (engine, twice))
     assert one.hypotheses[0].text == other.hypotheses[0].text and one.words == other.words
     assert one.hypotheses[0].log_prob == pytest.approx(other.hypotheses[0].log_prob, abs=1e-5)
     assert one.hypotheses[0].attention[0] == pytest.approx(other.hypotheses[0].attention[0], abs=1e-5)
@@ -108,9 +108,9 @@ def run() -> Run:
     return Run.of(TRANSLATOR)
 
 
-def finish(session: RunSession) -> dict[object, Translated]:
+def finish(session: RunSession) -> dict[object, TranslatedLine]:
     """The lines that are translated; UserError for one that cannot be."""
-    found: dict[object, Translated] = {}
+    found: dict[object, TranslatedLine] = {}
     while session.busy:
         for key, one in session.step():
             if isinstance(one, UserError):
@@ -120,28 +120,28 @@ def finish(session: RunSession) -> dict[object, Translated]:
 
 
 def test_lines_that_come_at_different_times_are_translated_as_alone(run: Run) -> None:
-    session, found = RunSession(run, SESSION_CONFIG), dict[object, Translated]()
+    session, found = RunSession(run, SESSION_CONFIG), dict[object, TranslatedLine]()
     for number, line in enumerate(SESSION_LINES):
-        session.add(number, line, Options())
-        found |= {key: one for key, one in session.step() if isinstance(one, Translated)}
+        session.add(number, line, TranslateOptions())
+        found |= {key: one for key, one in session.step() if isinstance(one, TranslatedLine)}
     found |= finish(session)
     expected = run.translate(SESSION_LINES, SESSION_CONFIG)
     assert [found[number].hypotheses[0].text for number in range(len(SESSION_LINES))] == expected
-    assert found[0] == nothing()
+    assert found[0] == empty_translation()
     assert not session.tasks and not session.owner
 
 
 def test_a_step_is_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads a few lines only, and works a little on one translation, whatever there is to do."""
-    monkeypatch.setattr("nmt.serve.runs.MOST_BEGUN", 20)
-    monkeypatch.setattr("nmt.serve.runs.MOST_TOLD", 0.0)
+    monkeypatch.setattr("nmt.serve.runs.MAX_STARTED", 20)
+    monkeypatch.setattr("nmt.serve.runs.MAX_FINISHING", 0.0)
     session, lines = RunSession(run, SESSION_CONFIG), SESSION_LINES[1:13]
     for number, line in enumerate(lines):
-        session.add(number, line, Options(n_best=2, attention=True))
+        session.add(number, line, TranslateOptions(n_best=2, attention=True))
     searched, longest = [0], max(len(run.read(line, False)) for line in lines)
-    found = dict[object, Translated]()
+    found = dict[object, TranslatedLine]()
     while session.busy:
-        found |= {key: one for key, one in session.step() if isinstance(one, Translated)}
+        found |= {key: one for key, one in session.step() if isinstance(one, TranslatedLine)}
         searched.append(sum(task.begun for task in session.tasks.values()) + len(found))
     assert searched[1] < len(lines) == searched[-1] and searched == sorted(searched)
     begun = [later - earlier for earlier, later in pairwise(searched)]
@@ -152,10 +152,10 @@ def test_a_step_is_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
     session = RunSession(run, replace(SESSION_CONFIG, rows=10))
-    session.add("first", SESSION_LINES[1], Options())
+    session.add("first", SESSION_LINES[1], TranslateOptions())
     session.step()
-    session.add("wide", SESSION_LINES[2], Options(beam_size=10))
-    session.add("next", SESSION_LINES[3], Options())
+    session.add("wide", SESSION_LINES[2], TranslateOptions(beam_size=10))
+    session.add("next", SESSION_LINES[3], TranslateOptions())
     session.step()
     assert not session.wants() and [task.searched for task in session.tasks.values()] == [True, False, False]
     assert set(finish(session)) == {"first", "wide", "next"}
@@ -164,10 +164,10 @@ def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
 def test_long_lines_begin_when_others_have_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory that a step looks at has a bound."""
     sizes = [len(run.read(line, False)) for line in SESSION_LINES[1:6]]
-    monkeypatch.setattr("nmt.serve.runs.MOST_SEEN", SESSION_CONFIG.beam_size * (sizes[0] + sizes[1]))
+    monkeypatch.setattr("nmt.serve.runs.MAX_ATTENDED", SESSION_CONFIG.beam_size * (sizes[0] + sizes[1]))
     session = RunSession(run, SESSION_CONFIG)
     for number, line in enumerate(SESSION_LINES[1:6]):
-        session.add(number, line, Options())
+        session.add(number, line, TranslateOptions())
     session.step()
     assert not session.wants() and [task.searched for task in session.tasks.values()] == [True, True] + 3 * [
         False
@@ -177,18 +177,18 @@ def test_long_lines_begin_when_others_have_ended(run: Run, monkeypatch: pytest.M
 
 def test_a_cancelled_line_is_gone(run: Run) -> None:
     session = RunSession(run, SESSION_CONFIG)
-    session.add("gone", SESSION_LINES[1], Options())
-    session.add("empty", "", Options())
-    session.add("stays", SESSION_LINES[2], Options())
+    session.add("gone", SESSION_LINES[1], TranslateOptions())
+    session.add("empty", "", TranslateOptions())
+    session.add("stays", SESSION_LINES[2], TranslateOptions())
     session.cancel("gone")
     session.cancel("empty")
     assert list(finish(session)) == ["stays"] and not session.owner
 
 
 def test_a_line_may_be_cancelled_when_its_search_is_over(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.serve.runs.MOST_TOLD", 0.0)
+    monkeypatch.setattr("nmt.serve.runs.MAX_FINISHING", 0.0)
     session = RunSession(run, SESSION_CONFIG)
-    session.add("gone", SESSION_LINES[1], Options(attention=True))
+    session.add("gone", SESSION_LINES[1], TranslateOptions(attention=True))
     while not session.over:
         assert not session.step()
     session.cancel("gone")
@@ -198,7 +198,7 @@ def test_a_line_may_be_cancelled_when_its_search_is_over(run: Run, monkeypatch: 
 def test_a_long_line_is_translated_in_parts(run: Run) -> None:
     line = " ".join([SESSION_LINES[1]] * 40)
     session = RunSession(run, SESSION_CONFIG)
-    session.add(0, line, Options(n_best=3, attention=True))
+    session.add(0, line, TranslateOptions(n_best=3, attention=True))
     found = finish(session)[0]
     assert found.parts > 1 and len(found.hypotheses) == 1
     assert found.hypotheses[0].text == run.translate([line], SESSION_CONFIG)[0]
@@ -208,7 +208,7 @@ def test_a_long_line_is_translated_in_parts(run: Run) -> None:
 
 def test_tokenized_lines(run: Run) -> None:
     session = RunSession(run, SESSION_CONFIG)
-    session.add(0, "the man .", Options(tokenized=True))
+    session.add(0, "the man .", TranslateOptions(tokenized=True))
     (one,) = finish(session)[0].hypotheses
     assert one.text == " ".join(one.words) == run.translate(["the man ."], SESSION_CONFIG, tokenized=True)[0]
 
@@ -221,10 +221,10 @@ ASKED = [
 ]
 
 
-def options_of(asked: Constraints, tokenized: bool = False) -> Options:
+def options_of(asked: Constraints, tokenized: bool = False) -> TranslateOptions:
     """The same, as a request has it."""
     assert not isinstance(asked.terms, str)
-    return Options(terms=tuple(asked.terms.items()), avoid=tuple(asked.avoid), tokenized=tokenized)
+    return TranslateOptions(terms=tuple(asked.terms.items()), avoid=tuple(asked.avoid), tokenized=tokenized)
 
 
 @pytest.mark.parametrize("tokenized", [False, True])
@@ -271,7 +271,7 @@ def test_terms_hold_in_each_part_of_a_long_line(run: Run) -> None:
 def test_what_cannot_be_met(run: Run, asked: Constraints, message: str) -> None:
     """Said of the line, and other lines go on."""
     session = RunSession(run, replace(SESSION_CONFIG, no_repeat_ngram=1))
-    session.add("other", SESSION_LINES[1], Options())
+    session.add("other", SESSION_LINES[1], TranslateOptions())
     with pytest.raises(UserError, match=message):
         session.add("line", "The man follows the man.", options_of(asked))
         raise next(one for key, one in iter_steps(session) if key == "line" and isinstance(one, UserError))
@@ -294,7 +294,7 @@ def test_the_units_that_a_line_requires_are_bounded(run: Run, terms: dict[str, s
     """2,500 terms of 3,300 units took a minute a step, for everybody."""
     session, line = RunSession(run, SESSION_CONFIG), "man " * 240 + " ".join(terms)
     options = replace(options_of(Constraints(terms=terms)), beam_size=beam_size)
-    session.add("other", SESSION_LINES[1], Options())
+    session.add("other", SESSION_LINES[1], TranslateOptions())
     with pytest.raises(UserError, match=r"its terms require \d+ units, at most \d+ can be"):
         session.add("line", line, options)
     session.add("fewer", "The man.", replace(options, terms=(("man", "fille"),)))
@@ -328,14 +328,14 @@ def test_what_was_prepared_for_another_run_is_not_used(run: Run) -> None:
     assert len({*texts}) == 1 and texts[0] != run.translate([SESSION_LINES[1]], SESSION_CONFIG)[0]
 
 
-def iter_steps(session: RunSession) -> Iterator[tuple[object, Translated | UserError]]:
+def iter_steps(session: RunSession) -> Iterator[tuple[object, TranslatedLine | UserError]]:
     while session.busy:
         yield from session.step()
 
 
 def test_unknown_words_are_counted_in_words(run: Run) -> None:
     session = RunSession(run, SESSION_CONFIG)
-    session.add(0, "The man 你好 follows 吗.", Options())
+    session.add(0, "The man 你好 follows 吗.", TranslateOptions())
     found = finish(session)[0]
     assert [found.words[place] for place in found.unknown] == ["你", "好", "吗"]
 
@@ -343,7 +343,7 @@ def test_unknown_words_are_counted_in_words(run: Run) -> None:
 @pytest.mark.parametrize("line", SESSION_LINES[1:5])
 def test_attention_is_that_of_the_map_summed_over_the_units_of_words(run: Run, line: str) -> None:
     session = RunSession(run, BeamConfig())
-    session.add(0, line, Options(n_best=2, attention=True))
+    session.add(0, line, TranslateOptions(n_best=2, attention=True))
     one, _ = finish(session)[0].hypotheses
     source, target, weights = attention_weights(run, line)
     source_of = run.members[0].source.word_numbers(source[:-1])
@@ -363,4 +363,4 @@ def test_weights_of_units_become_weights_of_words() -> None:
 
 
 def test_a_model_without_merges_has_no_parse(run: Run) -> None:
-    assert not run_session.has_parse(run) and run_session.parse(run, ["a", "b"]) is None
+    assert not run_session.has_parse(run) and run_session.soft_parse(run, ["a", "b"]) is None

@@ -11,7 +11,7 @@ import pytest
 from nmt.errors import ConfigError
 from nmt.serve import engine, served
 from nmt.serve.config import EngineConfig, ServeConfig
-from nmt.serve.engine import EngineInfo, Options, Translated
+from nmt.serve.engine import EngineInfo, TranslatedLine, TranslateOptions
 from nmt.serve.queue import QueueClosed, QueueFull, Sender, WaitingLine
 from nmt.serve.served import ServedEngine
 from tests.nmt.serve.engines import TRANSLATOR, Batch, Upper, serving
@@ -26,8 +26,8 @@ def test_the_first_is_the_default_and_languages_find_theirs() -> None:
     one, other = Upper(), Upper(EngineInfo("fake", "", "de", "en"))
     engines = serving(one, other)
     assert list(engines) == ["upper", "other"] and engines.first.engine is one
-    found = engines.of_languages("de", "en")
-    assert found and found.engine is other and engines.of_languages("de", "fr") is None
+    found = engines.for_languages("de", "en")
+    assert found and found.engine is other and engines.for_languages("de", "fr") is None
 
 
 def test_the_name_says_what_the_engine_does_not() -> None:
@@ -37,7 +37,7 @@ def test_the_name_says_what_the_engine_does_not() -> None:
 
 def test_lines_come_back_in_order() -> None:
     engine = serving(Batch()).first
-    found = asyncio.run(engine.translate(ME, ["a b c", "d", "e f"], Options()))
+    found = asyncio.run(engine.translate(ME, ["a b c", "d", "e f"], TranslateOptions()))
     assert [one.words for one in found] == [["a", "b", "c"], ["d"], ["e", "f"]]
 
 
@@ -45,13 +45,13 @@ def test_a_full_queue() -> None:
     engine = serving(Upper(), config=ServeConfig(queue=2)).first
 
     async def fill() -> None:
-        first = asyncio.ensure_future(engine.translate(ME, ["wait"], Options()))
+        first = asyncio.ensure_future(engine.translate(ME, ["wait"], TranslateOptions()))
         while not engine.live:
             await asyncio.sleep(0.001)
-        others = asyncio.ensure_future(engine.translate(ME, ["a", "b"], Options()))
+        others = asyncio.ensure_future(engine.translate(ME, ["a", "b"], TranslateOptions()))
         await asyncio.sleep(0.01)
         with pytest.raises(QueueFull):
-            await engine.translate(ME, ["c"], Options())
+            await engine.translate(ME, ["c"], TranslateOptions())
         first.cancel()
         assert len(await others) == 2
 
@@ -64,11 +64,11 @@ def test_reload_loses_nothing_that_is_in_hand() -> None:
     engine = ServedEngine("upper", iter(made).__next__, ServeConfig())
 
     async def through() -> None:
-        before = asyncio.ensure_future(engine.translate(ME, ["wait", "a"], Options()))
+        before = asyncio.ensure_future(engine.translate(ME, ["wait", "a"], TranslateOptions()))
         while not engine.live:
             await asyncio.sleep(0.001)
         await asyncio.to_thread(engine.reload)
-        assert [one.words for one in await engine.translate(ME, ["b"], Options())] == [["b"]]
+        assert [one.words for one in await engine.translate(ME, ["b"], TranslateOptions())] == [["b"]]
         made[0].go.set()
         assert [one.words for one in await before] == [["wait"], ["a"]]
 
@@ -87,20 +87,20 @@ def test_when_loading_fails_the_old_engine_goes_on() -> None:
     engine = ServedEngine("upper", load, ServeConfig())
     with pytest.raises(ConfigError, match="gone"):
         engine.reload()
-    assert asyncio.run(engine.translate(ME, ["a"], Options()))[0].words == ["a"]
+    assert asyncio.run(engine.translate(ME, ["a"], TranslateOptions()))[0].words == ["a"]
 
 
 def test_after_close_there_is_no_more_work() -> None:
     engine = serving(Upper()).first
     engine.close()
     with pytest.raises(QueueClosed):
-        asyncio.run(engine.translate(ME, ["a"], Options()))
+        asyncio.run(engine.translate(ME, ["a"], TranslateOptions()))
 
 
 def test_join_waits_for_what_is_in_hand_but_no_longer_than_is_said() -> None:
     upper = Upper()
     engine = serving(upper).first
-    job = WaitingLine[Translated](ME, "wait")
+    job = WaitingLine[TranslatedLine](ME, "wait")
     engine.put([job])
     engine.close()
     engine.join(0.05)
@@ -115,13 +115,13 @@ class Prepares(Upper):
 
     def __init__(self) -> None:
         super().__init__()
-        self.threads, self.options = list[str](), list[Options]()
+        self.threads, self.options = list[str](), list[TranslateOptions]()
 
-    def prepare(self, options: Options) -> object:
+    def prepare(self, options: TranslateOptions) -> object:
         self.threads.append(threading.current_thread().name)
         return len(self.threads)
 
-    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         self.options.append(options)
         return super().translate(line, options, stop)
 
@@ -129,7 +129,11 @@ class Prepares(Upper):
 def test_terms_are_prepared_once_for_a_request_beside_the_engine() -> None:
     engine = Prepares()
     served = serving(engine).first
-    for options in (Options(avoid=("x",)), Options(), Options(terms=(("a", "b"),))):
+    for options in (
+        TranslateOptions(avoid=("x",)),
+        TranslateOptions(),
+        TranslateOptions(terms=(("a", "b"),)),
+    ):
         asyncio.run(served.translate(ME, ["a", "b"], options))
     assert [options.prepared for options in engine.options] == [1, 1, None, None, 2, 2]
     assert all(name.startswith("prepare") for name in engine.threads)
@@ -142,10 +146,10 @@ def test_many_scores_are_computed_in_parts_and_keep_their_order() -> None:
 
 
 def test_long_pairs_are_scored_in_smaller_parts() -> None:
-    assert [len(part) for part in served.scored_parts([("a", "b")] * 20)] == [3] * 6 + [2]
-    assert [len(part) for part in served.scored_parts([("a" * 600, "b" * 600)] * 3)] == [1, 1, 1]
+    assert [len(part) for part in served.group_pairs([("a", "b")] * 20)] == [3] * 6 + [2]
+    assert [len(part) for part in served.group_pairs([("a" * 600, "b" * 600)] * 3)] == [1, 1, 1]
     pairs = [("a" * (97 * number % 700), str(number)) for number in range(50)]
-    assert [pair for part in served.scored_parts(pairs) for pair in part] == pairs and served.scored_parts(
+    assert [pair for part in served.group_pairs(pairs) for pair in part] == pairs and served.group_pairs(
         []
     ) == []
 

@@ -19,7 +19,7 @@ from tests.nmt.serve.engines import Upper, client
 def test_any_free_port_of_the_loopback_address() -> None:
     with server.bind(ServeConfig(port=0)) as listening:
         port = listening.getsockname()[1]
-        assert server.url_of(listening) == f"http://127.0.0.1:{port}/"
+        assert server.server_url(listening) == f"http://127.0.0.1:{port}/"
         with pytest.raises(ConfigError, match=f"--host 127.0.0.1 --port {port}: Address already in use"):
             server.bind(ServeConfig(port=port))
 

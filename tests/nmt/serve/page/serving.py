@@ -16,13 +16,13 @@ from nmt.serve.engine import (
     Engine,
     EngineInfo,
     FeatureInfo,
-    Hypothesis,
-    Options,
-    Parse,
-    ParseNode,
+    LineHypothesis,
     Segment,
-    Translated,
-    nothing,
+    SoftParse,
+    SoftParseNode,
+    TranslatedLine,
+    TranslateOptions,
+    empty_translation,
 )
 from nmt.serve.server import application
 from tests.nmt.serve.engines import serving
@@ -56,7 +56,7 @@ class Backwards:
         self.info, self.rewritten = info, rewritten or {}
         self.go, self.seen, self.stopped = threading.Event(), list[str](), list[str]()
 
-    def translate(self, line: str, options: Options, stop: threading.Event) -> Translated:
+    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         self.seen.append(line)
         words = line.split()
         if "fail" in words:
@@ -66,15 +66,15 @@ class Backwards:
                 self.stopped.append(line)
                 raise InterruptedError
         if not words:
-            return nothing()
-        return Translated(
+            return empty_translation()
+        return TranslatedLine(
             words,
             [self.hypothesis(words, rank, options) for rank in range(min(3, options.n_best))],
             [place for place, word in enumerate(words) if any(map(str.isdigit, word))],
             parse=parse(words) if options.parse and engine.PARSE in self.info.capabilities else None,
         )
 
-    def hypothesis(self, words: list[str], rank: int, options: Options) -> Hypothesis:
+    def hypothesis(self, words: list[str], rank: int, options: TranslateOptions) -> LineHypothesis:
         count, can = len(words), self.info.capabilities
         wanted = self.rewritten | dict(options.terms)
         made = [wanted.get(word, word.upper()) for word in reversed(words)]
@@ -85,7 +85,7 @@ class Backwards:
         points = [(count - 1 - at, at) for at in range(count)]
         if engine.ATTENTION not in can and count > 2:
             points.append((0, 1))
-        return Hypothesis(
+        return LineHypothesis(
             text=text,
             words=text.split(),
             score=-1.5 - rank,
@@ -114,13 +114,13 @@ def segments(count: int) -> list[Segment]:
     return [Segment((count - 1 - last, count - 1 - first), (first, last)) for first, last in spans]
 
 
-def parse(words: list[str]) -> Parse:
+def parse(words: list[str]) -> SoftParse:
     nodes = [
-        ParseNode(first, first + level, 0.6 if first % 2 else 0.1, 0.3 if first % 2 else 0.8, 0.1)
+        SoftParseNode(first, first + level, 0.6 if first % 2 else 0.1, 0.3 if first % 2 else 0.8, 0.1)
         for level in range(1, len(words))
         for first in range(len(words) - level)
     ]
-    return Parse(words, nodes)
+    return SoftParse(words, nodes)
 
 
 def info(kind: str, source: str, target: str, capabilities: tuple[str, ...] = ALL) -> EngineInfo:
@@ -175,7 +175,7 @@ def running(known: Mapping[str, Engine], config: ServeConfig, token: str) -> Ite
     thread = threading.Thread(target=process.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
-        yield server.url_of(listening)
+        yield server.server_url(listening)
     finally:
         process.should_exit = True
         thread.join()
