@@ -1,17 +1,17 @@
-"""Word-aligned sentence pairs, and batches of their windows: what joint models learn from and score.
+"""Word-aligned sentence pairs, and batches of their windows, which joint models read.
 
-N target words, end symbols included; n order: n - 1 words before each; w width of the source window.
+N: target words, end symbols included; n: order of the model, which reads n - 1 target words before each word;
+w: width of the source window.
 
-A target word sees the source words around the one that it belongs to. For the pair `a b c` - `x y`, x
-belonging to a and y to c, and windows of three words (`.` end symbol, `_` beyond the sentence):
+A target word sees the source words around its affiliated one. For the pair `a b c` - `x y`, x belonging to a
+and y to c, and windows of three words (`.` end symbol, `_` beyond the sentence):
 
     word      x       y       .
     before    _ _     _ x     x y
     window    _ a b   b c .   c . _
 
 From right to left it is the same of the mirrored pair, `c b a` - `y x`; the end symbols then stand at the
-left end.
-"""
+left end."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ BEYOND = BOS  # stands before the sentence, and behind its end symbol; on both s
 
 
 class AlignedPair(NamedTuple):
-    """A pair of sentences, as ids without start and end symbols, and the place of the source word that each
-    target word belongs to."""
+    """A pair of sentences, as ids without start and end symbols, and for each target word the position of its
+    affiliated source word."""
 
     source: Ids
     target: Ids
@@ -40,7 +40,7 @@ class AlignedPair(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What a model sees of a pair at each word."""
+    """The context of a word that a model reads."""
 
     order: int  # words of an n-gram of the target, the predicted one included
     window: int  # source words, an odd number
@@ -49,7 +49,7 @@ class Shape(NamedTuple):
 
 @dataclass
 class AlignedBatch:
-    """Some pairs, word by word."""
+    """Contexts, windows and words of several pairs, word by word."""
 
     contexts: Tensor  # (N, n - 1) target words before
     windows: Tensor  # (N, w) source words around
@@ -64,7 +64,7 @@ class AlignedBatch:
 
     @property
     def sentences(self) -> int:
-        """Number of pairs."""
+        """The number of pairs in the batch."""
         return len(self.lengths)
 
     @property
@@ -74,7 +74,8 @@ class AlignedBatch:
 
     @property
     def tokens(self) -> int:
-        """The same: of the source only windows are read."""
+        """Tokens that count for the size of a batch: those of the target, as of the source only windows are
+        read."""
         return len(self.words)
 
     @property
@@ -97,16 +98,16 @@ def target_contexts(target: Ids, order: int) -> Ints:
     return np.lib.stride_tricks.sliding_window_view(line, order - 1)
 
 
-def mirrored(pair: AlignedPair) -> AlignedPair:
-    """The pair from right to left. What belongs to the source's end symbol still does."""
+def mirror_pair(pair: AlignedPair) -> AlignedPair:
+    """Reverse both sentences. Words that are affiliated with the source's end symbol stay so."""
     last = len(pair.source) - 1
-    places = [place if place > last else last - place for place in pair.affiliation]
-    return AlignedPair(pair.source[::-1], pair.target[::-1], places[::-1])
+    affiliation = [position if position > last else last - position for position in pair.affiliation]
+    return AlignedPair(pair.source[::-1], pair.target[::-1], affiliation[::-1])
 
 
 def make_aligned_batch(pairs: Sequence[AlignedPair], shape: Shape) -> AlignedBatch:
-    """The windows of one pair or more. The end symbol belongs to the source's end symbol."""
-    pairs = list(map(mirrored, pairs)) if shape.backward else pairs
+    """Build a batch of one pair or more. The target's end symbol is affiliated with the source's."""
+    pairs = list(map(mirror_pair, pairs)) if shape.backward else pairs
     windows = [
         source_windows(pair.source, shape.window)[[*pair.affiliation, len(pair.source)]] for pair in pairs
     ]

@@ -45,11 +45,11 @@ class Share:
     size: int = 1  # processes
 
     def has(self, number: int) -> bool:
-        """Is the batch of this number, not before `start`, one of them?"""
+        """Whether this process computes the batch of this number, which is not below `start`."""
         return (number - self.start) % self.update % self.size == self.rank
 
 
-WHOLE = Share()  # all batches: those of a process that trains alone
+WHOLE = Share()  # all batches, for a process that trains alone
 
 
 # ---- epochs ------------------------------------------------------------------------------------------------
@@ -58,40 +58,40 @@ WHOLE = Share()  # all batches: those of a process that trains alone
 # An epoch takes c of the n pairs of a corpus: all of them ⌊c / n⌋ times, and c mod n of them, drawn anew in
 # each epoch without replacement, once more. Two corpora, `abc` with c = 5 and `wxyz` with c = 2:
 #
-#     place   0  1  2  3  4  5  6
-#     pair    a  b  c  c  a  z  x
+#     position   0  1  2  3  4  5  6
+#     pair       a  b  c  c  a  z  x
 #
-# All follows from seed and epoch. It takes 4 bytes of memory for each place, and for each pair drawn.
+# The pairs of an epoch depend on seed and epoch alone. They take 4 bytes of memory for each position, and for
+# each pair drawn.
 
 
-DRAWN_PAIRS = 1  # tells the generators of this module from those of nmt/data/batches.py
+DRAWN_PAIRS = 1  # distinguishes the random generators of draws from those of the shuffling of pools
 
 
 class EpochPairs:
-    """The pairs of one epoch. `sizes`: of the corpora, one after the other; `counts`: how many pairs of each
-    it has."""
+    """The pairs of one epoch. `sizes`: pairs of each corpus, `counts`: how many of them the epoch takes."""
 
     def __init__(self, sizes: Sequence[int], counts: Sequence[int], seed: int, epoch: int) -> None:
         self.plain = list(sizes) == list(counts)
         self.sizes = np.array(sizes, np.int64)
         self.starts = np.cumsum([0, *sizes])
-        self.places = np.cumsum([0, *counts])
+        self.corpus_starts = np.cumsum([0, *counts])
         self.drawn = [
             draw_pairs(size, count % size, [seed, epoch, place, DRAWN_PAIRS])
             for place, (size, count) in enumerate(zip(sizes, counts, strict=True))
         ]
 
-    def rows(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The row of the pair at each place of the epoch: (n,) -> (n,)"""
+    def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows in the corpus of the pairs at some positions of the epoch: (n,) -> (n,)"""
         if self.plain:
-            return places
-        corpus = np.searchsorted(self.places, places, side="right") - 1
-        rows: NDArray[np.int64] = places - self.places[corpus]
+            return positions
+        corpus = np.searchsorted(self.corpus_starts, positions, side="right") - 1
+        rows: NDArray[np.int64] = positions - self.corpus_starts[corpus]
         for number in np.unique(corpus):
             here = corpus == number
             size, drawn = self.sizes[number], self.drawn[number]
             inside = rows[here]
-            beyond = inside - (self.places[number + 1] - self.places[number] - len(drawn))
+            beyond = inside - (self.corpus_starts[number + 1] - self.corpus_starts[number] - len(drawn))
             inside = np.where(beyond < 0, inside % size, inside)
             inside[beyond >= 0] = drawn[beyond[beyond >= 0]]
             rows[here] = self.starts[number] + inside
@@ -99,7 +99,7 @@ class EpochPairs:
 
 
 def draw_pairs(size: int, count: int, seed: Sequence[int]) -> NDArray[np.integer]:
-    """`count` of the numbers below `size`, none of them twice."""
+    """Draw `count` of the numbers below `size` without replacement."""
     if not count:
         return np.zeros(0, np.int32)
     numbers = shuffled_pairs(size, np.random.default_rng(seed))
@@ -107,7 +107,7 @@ def draw_pairs(size: int, count: int, seed: Sequence[int]) -> NDArray[np.integer
 
 
 def shuffled_pairs(size: int, random: np.random.Generator) -> NDArray[np.integer]:
-    """The numbers below `size` in random order, in 4 bytes each where they fit."""
+    """Shuffle the numbers below `size`; they take 4 bytes each where they fit."""
     kind: type[np.integer] = np.int32 if size <= np.iinfo(np.int32).max else np.int64
     numbers: NDArray[np.integer] = np.arange(size, dtype=kind)
     random.shuffle(numbers)
@@ -122,19 +122,19 @@ Ints = NDArray[np.int64]
 
 
 def mean_pairs(corpus: Corpus, tokens: int) -> int:
-    """Pairs of an average batch, 1 or more: what the size of pools follows. It takes no look at the pairs."""
+    """Mean number of pairs of a batch, at least 1, from the size of the corpus alone. The size of pools
+    depends on it."""
     pairs = len(corpus)
     units = max(int(offsets[-1]) for offsets in (corpus.source_offsets, corpus.target_offsets)) + pairs
     return max(1, tokens * pairs // max(1, units))
 
 
 def batch_ends(sizes: Ints, tokens: int) -> list[int]:
-    """Where the batches of pairs end: as few batches as there can be of at most `tokens` units of either
-    side, and these about alike, so that the last is no mere rest.
+    """Indices at which the batches of sorted pairs end: the fewest batches of at most `tokens` units of
+    either side, and about equal ones, so that the last is not a small remainder.
 
     sizes (2, n): units of each pair's source and target, end symbols included. A pair that is longer than
-    `tokens` is a batch of its own.
-    """
+    `tokens` is a batch of its own."""
     totals = sizes.cumsum(1)
     most = full_batch_ends(totals, tokens)
     if len(most) < 2:
@@ -145,19 +145,18 @@ def batch_ends(sizes: Ints, tokens: int) -> list[int]:
 
 
 def full_batch_ends(totals: Ints, tokens: int) -> list[int]:
-    """Where the batches end if each takes as many pairs as it can. totals (2, n): cumulated units."""
-    found: list[int] = []
+    """Indices at which batches end if each takes as many pairs as it can. totals (2, n): cumulated units."""
+    ends: list[int] = []
     done, count = [0, 0], totals.shape[1]
     end = 0
     while end < count:
         full = (
-            int(total.searchsorted(before + tokens, "right"))
-            for total, before in zip(totals, done, strict=True)
+            int(total.searchsorted(used + tokens, "right")) for total, used in zip(totals, done, strict=True)
         )
         end = max(end + 1, min(full))
         done = totals[:, end - 1].tolist()
-        found.append(end)
-    return found
+        ends.append(end)
+    return ends
 
 
 # ---- batches -----------------------------------------------------------------------------------------------
@@ -169,7 +168,8 @@ Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]
 
 @dataclass
 class Packed:
-    """N tokens of B sentences; see the picture above. ids[last] are the end symbols, row by row."""
+    """N tokens of B sentences, as the docstring of the module shows. ids[last] are the end symbols, row by
+    row."""
 
     ids: Tensor  # (N,)
     sizes: list[int]  # one entry a step; sums to N
@@ -199,20 +199,20 @@ class Packed:
         """Tokens of each row, non-increasing: (B,)"""
         return torch.bincount(self.rows, minlength=len(self.order))
 
-    def turned(self, fixed: int = 0) -> Tensor:
-        """The indices that reverse each sentence but for its last `fixed` tokens: ids[turned()] has the
-        tokens in that order. (N,)"""
+    def reversed_order(self, fixed: int = 0) -> Tensor:
+        """Indices (N,) that reverse each sentence except its last `fixed` tokens: ids[reversed_order()] has
+        the tokens in that order."""
         steps, last = self.steps, (self.lengths - 1 - fixed)[self.rows]
         starts = torch.tensor([0, *self.sizes[:-1]], device=self.ids.device).cumsum(0)
         return starts[torch.where(steps <= last, last - steps, steps)] + self.rows
 
-    def grid(self, values: Tensor, places: Tensor | None = None) -> Tensor:
-        """Values of the tokens, (N, K), padded with zeros: (B, T, K). Sentence i of the batch is row i, or
-        row places[i]."""
+    def grid(self, values: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Pad values of the tokens, (N, K), with zeros: (B, T, K). Sentence i of the batch is row i, or row
+        rows[i]."""
         B, T = len(self.order), len(self.sizes)
-        place = self.order if places is None else places[self.order]
+        row = self.order if rows is None else rows[self.order]
         empty = values.new_zeros(B * T, values.shape[1])
-        return empty.index_copy(0, place[self.rows] * T + self.steps, values).view(B, T, -1)
+        return empty.index_copy(0, row[self.rows] * T + self.steps, values).view(B, T, -1)
 
     def split(self, values: Tensor) -> list[Tensor]:
         """Values of the tokens, (N, ...), as one tensor per sentence, in the order of the batch."""
@@ -247,7 +247,7 @@ class Batch:
 
     @property
     def sentences(self) -> int:
-        """Number of pairs."""
+        """The number of pairs in the batch."""
         return len(self.source.order)
 
     @property
@@ -288,12 +288,12 @@ def pack(sentences: Sequence[Ids]) -> Packed:
 
 
 def pack_source(sentences: Sequence[Ids]) -> Packed:
-    """What an encoder reads: each sentence with its end symbol; an empty sentence is the end symbol alone."""
+    """Pack sentences for an encoder, each with its end symbol. An empty sentence is the end symbol alone."""
     return pack([[*sentence, EOS] for sentence in sentences])
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
-    """The batch of some pairs, given as id sequences without start and end symbols."""
+    """Build a batch from id sequences without start and end symbols."""
     target = pack([[*sentence, EOS] for sentence in targets])
     previous = pack([[BOS, *sentence] for sentence in targets]).ids
     return Batch(pack_source(sources), target, previous)
@@ -318,10 +318,9 @@ class BatchStream:
         counts: Sequence[int] = (),
         tokens: int = 0,
     ) -> None:
-        """`cut` makes new units of a pair each time it is seen, see DroppedMerges: (source, target, key) ->
-        (source, target). `counts`: pairs of each of `corpus.parts` in an epoch. `tokens`: a batch holds at
-        most so many units of either side, end symbols included, instead of `batch_size` pairs; units are
-        those of the corpus, before `cut`."""
+        """`cut` splits a pair into new units each time it is read: (source, target, key) -> (source, target).
+        `counts`: pairs of each of `corpus.parts` in an epoch. `tokens`: a batch holds at most so many units
+        of either side, end symbols included, instead of `batch_size` pairs, counted before `cut`."""
         self.corpus = corpus
         self.sizes = corpus.parts or (len(corpus),)
         self.counts = counts or self.sizes
@@ -333,84 +332,88 @@ class BatchStream:
         self.seed = seed
 
     def count(self, epoch: int) -> int:
-        """Batches of an epoch."""
+        """The number of batches of an epoch."""
         if not self.tokens:
             return -(-self.total // self.batch_size)
         pairs = self.pairs(epoch)
-        return sum(self.batches_of(pairs, places) for _, places in self.pools(epoch))
+        return sum(self.count_pool(pairs, positions) for _, positions in self.pools(epoch))
 
     def pairs(self, epoch: int) -> EpochPairs:
         """The pairs of an epoch, in the order of their corpora."""
         return EpochPairs(self.sizes, self.counts, self.seed, epoch)
 
     def pools(self, epoch: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """The places of the pairs of each pool in the list of an epoch's pairs, after the number of pairs
-        before them."""
+        """Yield for each pool the number of pairs before it, and the positions of its pairs in the epoch's
+        pairs."""
         order = shuffled_pairs(self.total, np.random.default_rng([self.seed, epoch]))
         span = self.batch_size * self.pool
         for first in range(0, len(order), span):
             yield first, order[first : first + span].astype(np.int64)
 
-    def batches_of(self, pairs: EpochPairs, places: NDArray[np.int64]) -> int:
-        """Batches of a pool."""
+    def count_pool(self, pairs: EpochPairs, positions: NDArray[np.int64]) -> int:
+        """The number of batches of a pool."""
         if not self.tokens:
-            return -(-len(places) // self.batch_size)
-        rows = pairs.rows(places)
-        return len(full_batch_ends(self.corpus.sizes(rows[self.by_length(rows)]).cumsum(1), self.tokens))
+            return -(-len(positions) // self.batch_size)
+        rows = pairs.rows(positions)
+        return len(
+            full_batch_ends(self.corpus.sizes(rows[self.order_by_length(rows)]).cumsum(1), self.tokens)
+        )
 
-    def by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What sorts pairs by their longer side."""
+    def order_by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Indices that sort pairs by their longer side, equal ones in their order."""
         return np.argsort(self.corpus.lengths(rows), kind="stable")
 
-    def cuts(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """The batches of a pool, in the order of their lengths: which of its pairs they have."""
-        order = self.by_length(rows)
+    def cut_pool(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Split a pool into batches, shortest pairs first; returns the indices of the pairs of each batch in
+        the pool."""
+        order = self.order_by_length(rows)
         if self.tokens:
             return np.split(order, batch_ends(self.corpus.sizes(rows[order]), self.tokens)[:-1])
         return [order[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
 
     def rows(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[NDArray[np.int64]]:
         """Indices of the pairs of each batch of an epoch, from batch `start` on, of a share."""
-        return (rows for _, rows in self.placed(epoch, start, share))
+        return (rows for _, rows in self.positions_and_rows(epoch, start, share))
 
-    def placed(
+    def positions_and_rows(
         self, epoch: int, start: int, share: Share
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """The places of the pairs of each batch in the list of the epoch's pairs, and their indices: the same
-        where an epoch has each pair once. No unit is read, only where sentences begin and end."""
+        """Yield for each batch the positions of its pairs in the epoch's pairs, and their rows in the corpus.
+        The two are equal where an epoch has each pair once. Only offsets are read, no units."""
         pairs, done = self.pairs(epoch), 0
-        for first, places in self.pools(epoch):
-            count = self.batches_of(pairs, places)
+        for first, positions in self.pools(epoch):
+            count = self.count_pool(pairs, positions)
             if done + count > start:
-                rows = pairs.rows(places)
-                cuts = self.cuts(rows)
+                rows = pairs.rows(positions)
+                cuts = self.cut_pool(rows)
                 # Each pool has a generator of its own, so that whole pools can be skipped.
                 shuffle = np.random.default_rng([self.seed, epoch, first])
-                for number, place in enumerate(shuffle.permutation(count)):
+                for number, number_in_pool in enumerate(shuffle.permutation(count)):
                     if done + number >= start and share.has(done + number):
-                        yield places[cuts[place]], rows[cuts[place]]
+                        yield positions[cuts[number_in_pool]], rows[cuts[number_in_pool]]
             done += count
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
-        """The batches of an epoch, from batch `start` on, of a share: the units of others are not read."""
-        for places, rows in self.placed(epoch, start, share):
+        """Yield the batches of an epoch, from batch `start` on, of a share; units of other batches are not
+        read."""
+        for positions, rows in self.positions_and_rows(epoch, start, share):
             pairs: list[tuple[Ids, Ids]] = [self.corpus.pair(int(row)) for row in rows]
             if self.cut:
                 pairs = [
-                    self.cut(*pair, f"{self.seed} {epoch} {place}")
-                    for pair, place in zip(pairs, places.tolist(), strict=True)
+                    self.cut(*pair, f"{self.seed} {epoch} {position}")
+                    for pair, position in zip(pairs, positions.tolist(), strict=True)
                 ]
             yield make_batch([source for source, _ in pairs], [target for _, target in pairs])
 
 
 # ---- guided attention --------------------------------------------------------------------------------------
-# Batches that say what their attention should be; see nmt/data/guidance.py.
+# Batches with the attention that their words should have, see nmt/data/guidance.py.
 
 
 def row_links(corpus: Corpus, row: int) -> UnitLinks:
-    """The links of a pair, from a corpus whose targets are links, three numbers each."""
-    found = corpus.target[corpus.target_offsets[row] : corpus.target_offsets[row + 1]]
-    return found.astype(np.int64).reshape(-1, 3)
+    """Links of a pair from a corpus whose targets are links, three numbers each."""
+    numbers = corpus.target[corpus.target_offsets[row] : corpus.target_offsets[row + 1]]
+    return numbers.astype(np.int64).reshape(-1, 3)
 
 
 class GuidedStream:
@@ -421,13 +424,13 @@ class GuidedStream:
         self.stream, self.links, self.weight = stream, links, weight
 
     def count(self, epoch: int) -> int:
-        """Batches of an epoch."""
+        """The number of batches of an epoch."""
         return self.stream.count(epoch)
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
-        """The batches of an epoch, from batch `start` on, of a share."""
-        place = epoch, start, share
-        for rows, batch in zip(self.stream.rows(*place), self.stream.batches(*place), strict=True):
+        """Yield the batches of an epoch, from batch `start` on, of a share."""
+        part = epoch, start, share
+        for rows, batch in zip(self.stream.rows(*part), self.stream.batches(*part), strict=True):
             pairs = [row_links(self.links, int(row)) for row in rows]
             target = batch.target
             yield replace(batch, guidance=guidance(pairs, target.sizes, target.order.tolist(), self.weight))

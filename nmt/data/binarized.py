@@ -1,10 +1,9 @@
-"""Training pairs as memory-mapped ids: made once, opened in an instant, in memory only as pages of the disk
-cache.
+"""Training pairs as memory-mapped ids, which take memory only as pages of the disk cache.
 
-A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits),
-`stamp.json`: what they were made from, and of several corpora the number of pairs of each, and a manifest.
-Corpora for aligned models have a third side, `affiliation`: for each target word the place of a source word.
-"""
+A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits), a
+manifest, and `stamp.json`, which identifies the texts and settings and has the number of pairs of each of
+several corpora. Corpora for aligned models have a third side, `affiliation`: for each target word the
+position of a source word."""
 
 import json
 from array import array
@@ -32,12 +31,12 @@ REMEDY = "remove {}: the same command makes it again"
 
 
 def id_type(size: int) -> type[np.unsignedinteger]:
-    """16 bits unless the vocabulary needs more."""
+    """Smallest type that holds the ids of a vocabulary: 16 bits, or 32."""
     return np.uint16 if size <= 1 << 16 else np.uint32
 
 
-class Side:
-    """The files of one side, ids and offsets, as they are written."""
+class SideWriter:
+    """Writes the files of one side: ids and offsets."""
 
     def __init__(self, directory: Path, side: str, size: int) -> None:
         self.type = id_type(size)
@@ -48,7 +47,7 @@ class Side:
         self.ids_file, self.offsets_file = open(self.paths[0], "wb"), open(self.paths[1], "wb")
 
     def add(self, ids: Sequence[int]) -> None:
-        """Append a sentence."""
+        """Append the ids of a sentence."""
         self.ids.extend(ids)
         self.end += len(ids)
         self.offsets.append(self.end)
@@ -56,7 +55,7 @@ class Side:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held in memory."""
+        """Write the ids and offsets that are in memory."""
         self.ids.tofile(self.ids_file)
         self.offsets.tofile(self.offsets_file)
         self.ids_file.flush()
@@ -64,13 +63,12 @@ class Side:
         del self.ids[:], self.offsets[:]
 
     def finish(self) -> dict[str, Path]:
-        """Write the rest and close; returns the files by their final names."""
+        """Write the rest and close; returns the paths of the files by their final names."""
         self.flush()
         self.close()
         return {path.stem: path for path in self.paths}
 
     def close(self) -> None:
-        """Close both files."""
         for file in (self.ids_file, self.offsets_file):
             with suppress(OSError):  # flush has reported a full disk already
                 file.close()
@@ -78,7 +76,7 @@ class Side:
 
 @dataclass
 class BinarizeReport:
-    """How many pairs were kept, and how many were dropped for which reason."""
+    """Counts of the pairs that were kept, and of those dropped, by reason."""
 
     kept: int = 0
     too_long: int = 0
@@ -95,23 +93,22 @@ def binarize(
     stamp: str,
     sizes: Sequence[int] = (),
 ) -> BinarizeReport:
-    """Write pairs as ids. Pairs longer than `max_length` are dropped, not cut; so are pairs with an empty
-    side. `sizes`: the number of pairs of each of several corpora, which follow one another.
+    """Write pairs as ids. Pairs with a side longer than `max_length`, or an empty one, are dropped. `sizes`:
+    the number of pairs of each of several corpora, which follow one another.
 
-    `stamp` says what the ids were made from. It is written last, so that what an interrupted run leaves does
-    not look complete.
-    """
+    `stamp` identifies the texts and settings. It is written last, so that the files of an interrupted run do
+    not look complete."""
     report = BinarizeReport()
-    given, parts = iter(pairs), list[int | None](sizes) or [None]
+    remaining, parts = iter(pairs), list[int | None](sizes) or [None]
     with store(directory, {"source": source, "target": target}, stamp, report) as sides:
         for size in parts:
-            before = report.kept
-            for words, other in islice(given, size):
-                if is_kept(words, other, max_length, report):
-                    sides[0].add(source.encode(words))
-                    sides[1].add(target.encode(other))
+            start = report.kept
+            for source_words, target_words in islice(remaining, size):
+                if is_kept(source_words, target_words, max_length, report):
+                    sides[0].add(source.encode(source_words))
+                    sides[1].add(target.encode(target_words))
             if size is not None:
-                report.corpora.append(report.kept - before)
+                report.corpora.append(report.kept - start)
     return report
 
 
@@ -123,24 +120,24 @@ def binarize_aligned(
     max_length: int,
     stamp: str,
 ) -> BinarizeReport:
-    """The same for aligned models: the words of both sides, and for each target word the place of a source
-    word."""
+    """Write aligned pairs as ids: the words of both sides, and for each target word the position of a source
+    word. Other arguments as in `binarize`."""
     report = BinarizeReport()
     sizes: dict[str, Sized] = {"source": source, "target": target, "affiliation": range(max_length)}
     with store(directory, sizes, stamp, report) as sides:
-        for words, other, affiliation in pairs:
-            if is_kept(words, other, max_length, report):
-                sides[0].add(source.encode(words))
-                sides[1].add(target.encode(other))
+        for source_words, target_words, affiliation in pairs:
+            if is_kept(source_words, target_words, max_length, report):
+                sides[0].add(source.encode(source_words))
+                sides[1].add(target.encode(target_words))
                 sides[2].add(affiliation)
     return report
 
 
-def is_kept(words: Sequence[str], other: Sequence[str], max_length: int, report: BinarizeReport) -> bool:
-    """Is a pair kept? The report counts it."""
-    if not words or not other:
+def is_kept(source: Sequence[str], target: Sequence[str], max_length: int, report: BinarizeReport) -> bool:
+    """Whether a pair is short enough and not empty; counts it in the report."""
+    if not source or not target:
         report.empty += 1
-    elif max(len(words), len(other)) > max_length:
+    elif max(len(source), len(target)) > max_length:
         report.too_long += 1
     else:
         report.kept += 1
@@ -151,20 +148,22 @@ def is_kept(words: Sequence[str], other: Sequence[str], max_length: int, report:
 @contextmanager
 def store(
     directory: Path, vocabs: Mapping[str, Sized], stamp: str, report: BinarizeReport
-) -> Iterator[list[Side]]:
-    """The sides of a new corpus, to be filled. At the end all files get their final names, with a manifest,
-    `stamp.json` last. `vocabs`: of each side, or what else has one more item than its largest id."""
-    sides: list[Side] = []
+) -> Iterator[list[SideWriter]]:
+    """Open the sides of a new corpus for writing. At the end all files get their final names, with a
+    manifest, `stamp.json` last. `vocabs`: the vocabulary of each side; only its length is used.
+
+    UserError where the folder cannot be written; the unfinished files are removed."""
+    sides: list[SideWriter] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / STAMP).unlink(missing_ok=True)
-        sides += [Side(directory, name, len(vocab)) for name, vocab in vocabs.items()]
+        sides += [SideWriter(directory, name, len(vocab)) for name, vocab in vocabs.items()]
         yield sides
         parts = {name: path for side in sides for name, path in side.finish().items()}
         widths = [side.type.__name__ for side in sides]
         parts[STAMP] = directory / f"{STAMP}.part"
-        told = {key: value for key, value in vars(report).items() if key != "corpora" or value}
-        files.write_text(parts[STAMP], [json.dumps({"stamp": stamp, "widths": widths, **told})])
+        counts = {key: value for key, value in vars(report).items() if key != "corpora" or value}
+        files.write_text(parts[STAMP], [json.dumps({"stamp": stamp, "widths": widths, **counts})])
         manifest.publish(directory, parts)
     except OSError as error:
         raise files.cannot_write(directory, error) from error
@@ -177,7 +176,7 @@ def store(
 
 
 def read_stamp(directory: Path) -> dict[str, object]:
-    """The stamp of a finished corpus, {} where there is none. DataError when it is damaged."""
+    """Read the stamp of a finished corpus; {} without one. DataError when it is damaged."""
     path = directory / STAMP
     if not path.exists():
         return {}
@@ -210,9 +209,9 @@ def open_corpus(directory: Path, *vocab_sizes: int, thorough: bool = True) -> Co
             manifest.verify(directory, [f"{name}.{kind}" for name in names for kind in ("ids", "offsets")])
         except DataError as error:
             raise DataError(f"{error}, or {REMEDY.format(directory)}") from error
-    kept = stamp.get("kept")
+    pair_count = stamp.get("kept")
     sides = [
-        side_of(directory, name, width, kept, size, thorough)
+        open_side(directory, name, width, pair_count, size, thorough)
         for name, width, size in zip_longest(names, widths, vocab_sizes[-min(2, len(widths)) :])
     ]
     if len(sides) == 1:
@@ -220,32 +219,32 @@ def open_corpus(directory: Path, *vocab_sizes: int, thorough: bool = True) -> Co
     return Corpus(
         *sides[0],
         *sides[1],
-        affiliation=affiliation_of(directory, *sides[1:]),
-        parts=parts_of(directory, stamp),
+        affiliation=check_affiliation(directory, *sides[1:]),
+        parts=read_corpus_sizes(directory, stamp),
     )
 
 
-def parts_of(directory: Path, stamp: Mapping[str, object]) -> tuple[int, ...]:
-    """The number of pairs of each of several corpora. DataError unless they are all pairs."""
-    found = stamp.get("corpora", [])
+def read_corpus_sizes(directory: Path, stamp: Mapping[str, object]) -> tuple[int, ...]:
+    """Number of pairs of each of several corpora. DataError unless they sum to all pairs."""
+    sizes = stamp.get("corpora", [])
     if (
-        not isinstance(found, list)
-        or any(type(size) is not int or size < 0 for size in found)
-        or (found and sum(found) != stamp.get("kept"))
+        not isinstance(sizes, list)
+        or any(type(size) is not int or size < 0 for size in sizes)
+        or (sizes and sum(sizes) != stamp.get("kept"))
     ):
         raise DataError(f"{directory / STAMP}: damaged; {REMEDY.format(directory)}")
-    return tuple(found)
+    return tuple(sizes)
 
 
-def side_of(
-    directory: Path, side: str, width: str, kept: object, vocab_size: int | None, thorough: bool
+def open_side(
+    directory: Path, side: str, width: str, pair_count: object, vocab_size: int | None, thorough: bool
 ) -> Stored:
-    """Ids and offsets of one side. DataError unless they fit together and the vocabulary."""
+    """Map ids and offsets of one side. DataError unless they fit together, and the vocabulary."""
     ids = map_file(directory / f"{side}.ids", np.dtype(width))
     offsets = map_file(directory / f"{side}.offsets", np.dtype(np.int64))
     if (
         not len(offsets)
-        or len(offsets) - 1 != kept
+        or len(offsets) - 1 != pair_count
         or offsets[0] != 0
         or offsets[-1] != len(ids)
         or (thorough and not non_decreasing(blocks(directory / f"{side}.offsets", offsets.dtype)))
@@ -267,8 +266,11 @@ def side_of(
     return ids, offsets
 
 
-def affiliation_of(directory: Path, target: Stored, own: Stored | None = None) -> NDArray[np.integer] | None:
-    """The third side, if there is one. DataError unless it has a place for each target word."""
+def check_affiliation(
+    directory: Path, target: Stored, own: Stored | None = None
+) -> NDArray[np.integer] | None:
+    """Returns the ids of the third side, if there is one. DataError unless it has a position for each target
+    word."""
     if own is None:
         return None
     if not np.array_equal(own[1], target[1]):
@@ -279,7 +281,7 @@ def affiliation_of(directory: Path, target: Stored, own: Stored | None = None) -
 
 
 def map_file(path: Path, dtype: np.dtype[Number]) -> NDArray[Number]:
-    """A file of numbers, mapped into memory. DataError unless it holds a whole number of them."""
+    """Map a file of numbers into memory. DataError unless it holds a whole number of them."""
     try:
         return np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)
     except (OSError, ValueError) as error:  # ValueError: not a whole number of entries
@@ -287,7 +289,7 @@ def map_file(path: Path, dtype: np.dtype[Number]) -> NDArray[Number]:
 
 
 def blocks(path: Path, dtype: np.dtype[Number]) -> Iterator[NDArray[Number]]:
-    """The numbers of a file, many at a time: read, not mapped, so that its pages do not count as memory of
+    """Read the numbers of a file in blocks. It is not mapped, so that its pages do not count as memory of
     this process."""
     with open(path, "rb") as stream:
         while len(block := np.fromfile(stream, dtype, BLOCK)):
@@ -295,7 +297,7 @@ def blocks(path: Path, dtype: np.dtype[Number]) -> Iterator[NDArray[Number]]:
 
 
 def non_decreasing(offsets: Iterable[NDArray[np.int64]]) -> bool:
-    """Is no number less than the one before? They are given in pieces, so that memory stays small."""
+    """Whether no number is less than its predecessor; the numbers come in blocks."""
     last = 0
     for block in offsets:
         if block[0] < last or (np.diff(block) < 0).any():

@@ -1,7 +1,7 @@
 """The sources of a training corpus, and the corpus as ids; nmt/data/binarized.py stores and opens it.
 
 There are two kinds: parallel text, and the unique phrase pairs of a Moses phrase table, which are sampled
-uniformly whatever their counts (Cho et al. 2014, section 3.1; chapter 4.3.1).
+uniformly whatever their counts (Cho et al. 2014, section 3.1; van Merriënboer 2018, section 4.3.1).
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from nmt.text.tokenize import escape
 from nmt.text.vocab import SPECIALS, Vocab
 
 # ---- several corpora ---------------------------------------------------------------------------------------
-# Several training corpora: what a configuration says of each, and how often an epoch has its pairs.
+# Settings of several training corpora, and how often an epoch has the pairs of each.
 #
 # An epoch has as many pairs as all corpora together. The share of corpus k, of n_k pairs, is proportional to
 # (weight_k n_k) ** (1 / temperature): with weights 1, temperature 1 is plain concatenation, and a large one
@@ -54,7 +54,6 @@ class FilterConfig:
 
     @property
     def active(self) -> bool:
-        """Is anything filtered?"""
         return self != FilterConfig()
 
 
@@ -88,21 +87,21 @@ class CorpusConfig:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Name of the corpus in messages: by default that of its source file."""
         return self.name or Path(self.source).name
 
 
-def tags_of(corpora: Sequence[CorpusConfig]) -> tuple[str, ...]:
-    """The different tags, in their order."""
+def corpus_tags(corpora: Sequence[CorpusConfig]) -> tuple[str, ...]:
+    """Distinct tags of corpora, in their order."""
     return tuple(dict.fromkeys(corpus.tag for corpus in corpora if corpus.tag))
 
 
 def check_corpora(corpora: Sequence[CorpusConfig], temperature: float) -> None:
-    """ConfigError for settings that contradict each other; of numbers the range has been checked."""
+    """ConfigError for settings that contradict each other. Ranges of numbers are checked elsewhere."""
     if temperature != 1 and not corpora:
         raise ConfigError("data.temperature: there is one corpus only; list several in data.corpora")
-    for place, corpus in enumerate(corpora):
-        key = f"data.corpora[{place}]"
+    for index, corpus in enumerate(corpora):
+        key = f"data.corpora[{index}]"
         for side in ("source", "target"):
             if not getattr(corpus, side):
                 raise ConfigError(f"{key}.{side}: missing; each corpus has a source and a target")
@@ -132,26 +131,26 @@ def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
     shares = [corpus.share for corpus in corpora]
     if not any(shares):
         return
-    for place, corpus in enumerate(corpora):
+    for index, corpus in enumerate(corpora):
         if not corpus.share:
             raise ConfigError(
-                f"data.corpora[{place}].share: missing or 0; give each corpus a share above 0, or none"
+                f"data.corpora[{index}].share: missing or 0; give each corpus a share above 0, or none"
             )
         if corpus.weight != 1:
             raise ConfigError(
-                f"data.corpora[{place}].weight: weights and shares exclude each other; leave out one of them"
+                f"data.corpora[{index}].weight: weights and shares exclude each other; leave out one of them"
             )
     if temperature != 1:
         raise ConfigError("data.temperature: has no meaning beside shares; leave out one of them")
     if abs(sum(shares) - 1) > SHARE_TOLERANCE:
-        found = " + ".join(f"{share:g}" for share in shares)
-        raise ConfigError(f"data.corpora: the shares {found} sum to {sum(shares):g}, expected 1")
+        listed = " + ".join(f"{share:g}" for share in shares)
+        raise ConfigError(f"data.corpora: the shares {listed} sum to {sum(shares):g}, expected 1")
 
 
 def check_corpora_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
     """DataError for files that are missing or empty. `thorough` also reads all text once: for bad text, files
     of unequal length, and lines that have a tag already."""
-    tags = tags_of(corpora)
+    tags = corpus_tags(corpora)
     for corpus in corpora:
         for path in (corpus.source, corpus.target):
             if not Path(path).is_file():
@@ -168,19 +167,19 @@ def check_corpora_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
 def check_untagged(path: str, tags: Sequence[str]) -> None:
     """DataError for a line with one of the tags, plain or with Moses' escapes."""
     forms = {form.encode(): tag for tag in tags for form in (tag, escape(tag))}
-    for place, line in enumerate(files.read_byte_lines(path) if tags else (), 1):
+    for row, line in enumerate(files.read_byte_lines(path) if tags else (), 1):
         if b"<" in line or b"&lt;" in line:
             for form, tag in forms.items():
                 if form in line:
                     raise DataError(
-                        f"{path}:{place}: the text has {tag}, which is a tag in data.corpora; "
+                        f"{path}:{row}: the text has {tag}, which is a tag in data.corpora; "
                         "remove it from the text, or name the tag otherwise"
                     )
 
 
 def epoch_counts(sizes: Sequence[int], corpora: Sequence[CorpusConfig], temperature: float) -> list[int]:
-    """How many pairs of each corpus an epoch has, given their sizes (at least 1): as near to the shares as
-    whole numbers are, by largest remainder."""
+    """Number of pairs of each corpus in an epoch, given the sizes of the corpora (at least 1): their shares,
+    rounded by largest remainder."""
     total = sum(sizes)
     wanted = [corpus.share for corpus in corpora]
     if not any(wanted):
@@ -188,9 +187,9 @@ def epoch_counts(sizes: Sequence[int], corpora: Sequence[CorpusConfig], temperat
         wanted = [(value / max(sized)) ** (1 / temperature) for value in sized]
     exact = [total * share / sum(wanted) for share in wanted]
     counts = [int(value) for value in exact]
-    by_rest = sorted(range(len(counts)), key=lambda place: (counts[place] - exact[place], place))
-    for place in by_rest[: total - sum(counts)]:
-        counts[place] += 1
+    by_rest = sorted(range(len(counts)), key=lambda index: (counts[index] - exact[index], index))
+    for index in by_rest[: total - sum(counts)]:
+        counts[index] += 1
     return counts
 
 
@@ -206,7 +205,7 @@ VECTORS = ("source_vectors", "target_vectors")  # keys of the word vectors of ea
 
 @dataclass
 class DataConfig:
-    """The section `data` of a run's configuration: texts, how they are read, and what is kept of them."""
+    """Settings of a run's training and development texts: section `data` of the configuration."""
 
     train_source: str = setting("", help="parallel text, line by line")
     train_target: str = setting("", help="its translation")
@@ -288,17 +287,16 @@ class DataConfig:
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags that a source sentence may begin with."""
-        return tags_of(self.corpora)
+        return corpus_tags(self.corpora)
 
 
 @dataclass
 class Corpus:
     """Pairs of id sequences, without start and end symbols.
 
-    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, and so for the target. `affiliation` has
-    for each target word the place of a source word in its sentence, in corpora for aligned models. `parts`:
-    where several corpora stand one after the other, the number of pairs of each.
-    """
+    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, likewise for the target. `affiliation`
+    has, in corpora for aligned models, for each target word the position of a source word in its sentence.
+    `parts`: the number of pairs of each of several concatenated corpora."""
 
     source: NDArray[np.integer]
     source_offsets: NDArray[np.int64]
@@ -311,18 +309,18 @@ class Corpus:
         return len(self.source_offsets) - 1
 
     def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The ids of both sides of a pair."""
+        """Source ids and target ids of a pair."""
         source = self.source[self.source_offsets[index] : self.source_offsets[index + 1]]
         target = self.target[self.target_offsets[index] : self.target_offsets[index + 1]]
         return source.astype(np.int64), target.astype(np.int64)
 
     def sizes(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """The units of each pair's source and target, end symbols included: (n,) -> (2, n)"""
+        """Number of units of each pair's source and target, end symbols included: (n,) -> (2, n)"""
         offsets = self.source_offsets, self.target_offsets
         return np.stack([side[rows + 1] - side[rows] + 1 for side in offsets])
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """The longer side of each pair: (n,) -> (n,)"""
+        """Length of the longer side of each pair, without end symbols: (n,) -> (n,)"""
         longer: NDArray[np.int64] = self.sizes(rows).max(0) - 1
         return longer
 
@@ -333,7 +331,7 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     listed = [path for corpus in config.corpora for path in (corpus.source, corpus.target)]
     for path in (config.train_source, config.train_target, config.phrase_table, *listed):
         if path and path != "-":
-            status = stat_of(path)
+            status = file_status(path)
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
     for corpus in config.corpora:
         digest.update(f"{corpus.tag} {corpus.filters}\n".encode())
@@ -350,7 +348,7 @@ def text_rules(side: SideConfig) -> str:
     return repr(replace(side, vocabulary=0))
 
 
-def stat_of(path: str) -> os.stat_result:
+def file_status(path: str) -> os.stat_result:
     """The size and times of a file. DataError for one that cannot be read."""
     try:
         return os.stat(path)
@@ -359,18 +357,18 @@ def stat_of(path: str) -> os.stat_result:
 
 
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
-    """The same for aligned models: it also changes with the alignment, and with where affiliations are looked
-    for."""
-    status = stat_of(config.alignment)
+    """A digest for aligned models, which also changes with the alignment, and with `within`, the unit in
+    which affiliations are looked for."""
+    status = file_status(config.alignment)
     text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
     return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()
 
 
 def check_config(config: DataConfig, thorough: bool = False) -> None:
-    """ConfigError for contradictions; DataError for files that are missing or empty.
+    """Check the texts of a translator. ConfigError for contradictions, DataError for files that are missing
+    or empty.
 
-    `thorough` also reads all text once: bad bytes and unequal numbers of lines are reported before work
-    starts.
+    `thorough` also reads all text once, to report bad bytes and unequal numbers of lines before work starts.
     """
     for key in ALIGNMENTS:
         if getattr(config, key):
@@ -382,7 +380,8 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
 
 
 def check_pairs(config: DataConfig, thorough: bool) -> None:
-    """What parallel text, or a phrase table, needs for any model."""
+    """Check the settings of parallel text, or of a phrase table, for any model. Errors as from
+    `check_config`."""
     settings.check(config, "data.")
     if config.train_text or config.dev_text:
         raise ConfigError(
@@ -426,8 +425,8 @@ def check_not_empty(path: str) -> None:
         raise DataError(f"{path}: empty file, expected one sentence a line")
 
 
-def check_text(config: DataConfig, thorough: bool = False) -> None:
-    """As `check_config`, for a language model."""
+def check_text_config(config: DataConfig, thorough: bool = False) -> None:
+    """Check the texts of a language model. Errors as from `check_config`."""
     settings.check(config, "data.")
     if not config.train_text:
         raise ConfigError("data.train_text is missing: the text a language model learns")
@@ -450,17 +449,17 @@ def check_text(config: DataConfig, thorough: bool = False) -> None:
 
 
 def table_pairs(config: DataConfig) -> Iterator[Pair]:
-    """The phrase pairs of `phrase_table` as words, before subwords: unescaped, taken as tokenized, and used
-    once each."""
-    twice = repeated(config.phrase_table)
+    """Yield the distinct phrase pairs of `phrase_table` as words, without Moses' escapes. They count as
+    tokenized."""
+    twice = repeated_keys(config.phrase_table)
     seen: set[int] = set()
     for row, pair in enumerate(phrase_table.read(config.phrase_table), 1):
         if twice and (key := pair_key(pair)) in twice:
             if key in seen:
                 continue
             seen.add(key)
-        where = f"{config.phrase_table}:{row}"
-        sides = phrase_table.words(pair.source, where), phrase_table.words(pair.target, where)
+        position = f"{config.phrase_table}:{row}"
+        sides = phrase_table.words(pair.source, position), phrase_table.words(pair.target, position)
         yield sides[::-1] if config.inverse else sides
 
 
@@ -469,8 +468,8 @@ def pair_key(pair: phrase_table.PhrasePair) -> int:
     return int.from_bytes(digest64(pair.source + b"\0" + pair.target), "little")
 
 
-def repeated(path: str) -> set[int]:
-    """The keys of the pairs that a table has more than once; takes 8 bytes of memory per pair."""
+def repeated_keys(path: str) -> set[int]:
+    """Keys of the pairs that a table has more than once; takes 8 bytes of memory a pair."""
     keys = np.frombuffer(array("Q", map(pair_key, phrase_table.read(path))), np.uint64)
     values, counts = np.unique(keys, return_counts=True)
     return set(values[counts > 1].tolist())

@@ -31,14 +31,13 @@ class TrieLevel:
 
     @staticmethod
     def empty() -> "TrieLevel":
-        """A level without nodes."""
         none = np.zeros(0, np.int64)
         return TrieLevel(token_ids=none, parents=none, ended=none, nodes=none)
 
 
 def levels(sequences: Sequence[Ids], groups: Sequence[int] | Ints | None = None) -> list[TrieLevel]:
-    """Sequences of the same group, numbered from 0, share prefixes; without groups all do. Level 0 are the
-    groups."""
+    """Build the levels of the tries. Sequences of the same group, numbered from 0, share prefixes; without
+    groups all do. The nodes of level 0 are the groups."""
     count = len(sequences)
     lengths = np.fromiter(map(len, sequences), np.int64, count)
     roots = np.zeros(count, np.int64) if groups is None else np.asarray(groups, np.int64)
@@ -75,6 +74,6 @@ def levels(sequences: Sequence[Ids], groups: Sequence[int] | Ints | None = None)
 
 
 def blocks(count: int, size: int = BLOCK) -> Iterator[slice]:
-    """0:512, 512:1024 ... up to count."""
+    """Slices 0:512, 512:1024 ... up to count."""
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))

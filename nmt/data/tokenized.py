@@ -1,5 +1,5 @@
-"""The training text as words: tokenized once, by one process or several, and kept in a file without a name,
-which is gone with the process."""
+"""The training text as words: tokenized once, by one or more processes, and kept in a temporary file without
+a name."""
 
 import logging
 import sys
@@ -28,7 +28,7 @@ from nmt.text.tokenize import Tokenizer, TokenizerSettings
 from nmt.work.executors import convert_lines
 
 # ---- duplicate lines ---------------------------------------------------------------------------------------
-# Lines that occurred before, found in bounded memory: digests are in a file without a name.
+# Duplicate lines are detected in bounded memory: their digests are in a temporary file without a name.
 
 
 DIGEST_BUCKET = 1 << 19  # digests sorted at a time
@@ -43,70 +43,70 @@ class Digests:
         self.count = 0
 
     def add(self, line: str) -> None:
-        """Append a line."""
+        """Append the digest of a line."""
         self.file.write(digest64(line.encode()))
         self.count += 1
 
     def repeated(self, bucket: int = DIGEST_BUCKET) -> Iterator[NDArray[np.int64]]:
-        """The numbers, from 0, of all lines that occurred before; then the file is closed."""
+        """Yield the indices of all lines that repeat an earlier line; then close the file."""
         buckets = -(-self.count // bucket)
         for number in range(buckets):
-            found = [
+            parts = [
                 (keys[mask], first + np.flatnonzero(mask))
                 for first, keys in self.blocks()
                 if (mask := keys % buckets == number).any()
             ]
-            if found:
-                keys, rows = map(np.concatenate, zip(*found, strict=True))
+            if parts:
+                keys, rows = map(np.concatenate, zip(*parts, strict=True))
                 order = np.argsort(keys, kind="stable")  # the first of equal ones stays the first
                 again = np.flatnonzero(np.diff(keys[order]) == 0) + 1
                 yield rows[order[again]]
         self.file.close()
 
     def blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-        """The digests, many at a time, and the number of the first of each block."""
+        """Yield the digests in blocks, each after the index of its first line."""
         self.file.seek(0)
         for first in range(0, self.count, DIGEST_BLOCK):
             yield first, np.frombuffer(self.file.read(8 * DIGEST_BLOCK), np.uint64)
 
 
 # ---- text of several corpora -------------------------------------------------------------------------------
-# The text of several corpora, without the lines that their filters drop.
-
 
 log = logging.getLogger(__name__)
 
 
 class ListedText:
-    """The pairs of lines of corpora, one corpus after the other. A filter is applied once; what it keeps is a
-    byte a line in memory."""
+    """The pairs of lines of several corpora, one corpus after the other, without those that filters drop.
+    Filters are applied once; the result takes a byte of memory a line."""
 
     def __init__(self, corpora: Sequence[CorpusConfig]) -> None:
         self.corpora = corpora
 
     @cached_property
-    def kept(self) -> list[bytearray | None]:
-        """Of each corpus: for each line, is it used? None: all are. DataError where none is."""
-        return [kept_lines(corpus) if corpus.filters.active else None for corpus in self.corpora]
+    def used(self) -> list[bytearray | None]:
+        """For each corpus a flag for each line, whether it is used; None where all are. DataError where none
+        is."""
+        return [filter_lines(corpus) if corpus.filters.active else None for corpus in self.corpora]
 
     @cached_property
     def sizes(self) -> list[int]:
-        """The number of lines of each corpus that are used."""
+        """Number of lines of each corpus that are used."""
         return [
-            files.number_of_lines(corpus.source) if kept is None else kept.count(1)
-            for corpus, kept in zip(self.corpora, self.kept, strict=True)
+            files.number_of_lines(corpus.source) if used is None else used.count(1)
+            for corpus, used in zip(self.corpora, self.used, strict=True)
         ]
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The lines of both sides."""
-        for corpus, kept in zip(self.corpora, self.kept, strict=True):
+        for corpus, used in zip(self.corpora, self.used, strict=True):
             rows = files.parallel(corpus.source, corpus.target)
-            yield from rows if kept is None else compress(rows, kept)
+            yield from rows if used is None else compress(rows, used)
 
 
-def kept_lines(corpus: CorpusConfig) -> bytearray:
-    """1 for each line that the filters of a corpus keep, else 0; what they drop is logged."""
-    config, kept, reasons = corpus.filters, bytearray(), Counter[str]()
+def filter_lines(corpus: CorpusConfig) -> bytearray:
+    """Flags: 1 for each line that the filters of a corpus keep, else 0. Logs the reasons of the others.
+    DataError where no line is left."""
+    config, used, reasons = corpus.filters, bytearray(), Counter[str]()
     limits = clean_config(config)
     seen = Digests() if config.drop_duplicates else None
     for source, target in files.parallel(corpus.source, corpus.target):
@@ -117,20 +117,20 @@ def kept_lines(corpus: CorpusConfig) -> bytearray:
             reasons[reason] += 1
         if seen:
             seen.add(f"{source}\n{target}")
-        kept.append(not reason)
+        used.append(not reason)
     for rows in seen.repeated() if seen else ():
-        flags = np.frombuffer(kept, np.uint8)
+        flags = np.frombuffer(used, np.uint8)
         reasons["duplicate"] += int(flags[rows].sum())
         flags[rows] = 0
-    told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()) if count)
-    log.info("corpus %s: %s lines, dropped: %s", corpus.title, f"{len(kept):,}", told or "none")
-    if not any(kept):
-        raise DataError(f"{corpus.source}: the filters of data.corpora drop every line ({told})")
-    return kept
+    summary = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()) if count)
+    log.info("corpus %s: %s lines, dropped: %s", corpus.title, f"{len(used):,}", summary or "none")
+    if not any(used):
+        raise DataError(f"{corpus.source}: the filters of data.corpora drop every line ({summary})")
+    return used
 
 
 def clean_config(config: FilterConfig) -> CleanConfig:
-    """The limits of a filter as nmt-clean has them."""
+    """Convert the limits of a filter to settings of nmt-clean."""
     return CleanConfig(
         min_length=config.min_length,
         max_length=config.max_length or sys.maxsize,
@@ -148,22 +148,22 @@ Row = tuple[list[str], ...]  # the words of a line of each text
 
 @dataclass(frozen=True)
 class Splitting:
-    """How the lines of each text are tokenized, in any process."""
+    """Settings of the tokenizers of each text, which can be sent to other processes."""
 
     sides: tuple[TokenizerSettings, ...]
 
-    def begin(self) -> Callable[[Sequence[tuple[str, ...]]], list[tuple[str, ...]]]:
-        """What makes words between blanks of rows of lines."""
+    def make_tokenizer(self) -> Callable[[Sequence[tuple[str, ...]]], list[tuple[str, ...]]]:
+        """Create the function that tokenizes rows of lines into words between blanks."""
         tokenizers = [Tokenizer(*settings) for settings in self.sides]
         return lambda rows: [
-            tuple(" ".join(one.split(line)) for one, line in zip(tokenizers, row, strict=True))
+            tuple(" ".join(tokenizer.split(line)) for tokenizer, line in zip(tokenizers, row, strict=True))
             for row in rows
         ]
 
 
 class TokenizedText:
-    """One text, or two line by line. It is read and tokenized the first time that somebody asks for its
-    words; afterwards they come from the file. One reader at a time."""
+    """One text, or two texts line by line. It is tokenized when its words are first read; afterwards they
+    come from a temporary file. Only one reader at a time."""
 
     def __init__(
         self,
@@ -173,36 +173,36 @@ class TokenizedText:
         show_bar: bool = False,
         listed: ListedText | None = None,
     ) -> None:
-        """`folder`, if it exists, takes the file, which has no name; `workers`: processes that tokenize.
+        """`folder`: where the temporary file is put, if it exists. `workers`: processes that tokenize.
         `listed`: several corpora, instead of the lines of `paths`."""
         self.workers, self.show_bar, self.listed = workers, show_bar, listed
         self.rows = listed.rows if listed else partial(files.parallel, *paths)
-        # whose lines are counted
-        self.counting = [corpus.source for corpus in listed.corpora] if listed else paths[:1]
+        self.counted_files = [corpus.source for corpus in listed.corpora] if listed else paths[:1]
         self.folder = folder if folder and folder.is_dir() else None
         self.splitting: Splitting | None = None  # of the words in the file
         self.file: IO[bytes] | None = None
 
     def words(self, *pipelines: TextPipeline) -> Iterator[Row]:
-        """`pipeline.words(line)` of each line. DataError for files of unequal length, and for bad text."""
+        """Yield `pipeline.words(line)` of each line. DataError for files of unequal length, and for bad
+        text."""
         for row in self.split(*pipelines):
             yield tuple(pipeline.settle(words) for pipeline, words in zip(pipelines, row, strict=True))
 
     def split(self, *pipelines: TextPipeline) -> Iterator[Row]:
-        """`pipeline.tokenizer.split(line)` of each line: words whose case is not learned yet."""
+        """Yield `pipeline.tokenizer.split(line)` of each line: words before truecasing."""
         splitting = Splitting(tuple(pipeline.tokenizer.settings for pipeline in pipelines))
-        rows = self.kept() if splitting == self.splitting else self.made(splitting)
+        rows = self.stored() if splitting == self.splitting else self.tokenize(splitting)
         for row in rows:
             yield tuple(line.split(" ") if line else [] for line in row)
 
-    def made(self, splitting: Splitting) -> Iterator[tuple[str, ...]]:
-        """The rows, which are kept once all of them have been asked for."""
+    def tokenize(self, splitting: Splitting) -> Iterator[tuple[str, ...]]:
+        """Tokenize the rows. They are kept if the caller reads all of them."""
         self.splitting = None
         try:
             file = TemporaryFile(dir=self.folder)
             weakref.finalize(self, close_file, file)
-            rows = convert_lines(splitting.begin, self.rows(), self.workers)
-            for row in self.counted(rows, "lines", "tokenizing"):
+            rows = convert_lines(splitting.make_tokenizer, self.rows(), self.workers)
+            for row in self.show_progress(rows, "lines", "tokenizing"):
                 file.write(("\n".join(row) + "\n").encode())
                 yield row
             file.flush()
@@ -210,21 +210,21 @@ class TokenizedText:
             raise files.cannot_write(self.folder or "temporary file", error) from error
         self.file, self.splitting = file, splitting
 
-    def kept(self) -> Iterator[tuple[str, ...]]:
-        """The rows again."""
+    def stored(self) -> Iterator[tuple[str, ...]]:
+        """Yield the rows from the temporary file."""
         assert self.file and self.splitting
         self.file.seek(0)
         lines = (line[:-1].decode() for line in self.file)
         yield from zip(*[lines] * len(self.splitting.sides), strict=True)
 
-    def counted(self, items: Iterable[Item], unit: str, title: str) -> Iterator[Item]:
-        """The items, of which each stands for a line of the text, with their progress."""
-        total = partial(files.number_of_lines, *self.counting)
+    def show_progress(self, items: Iterable[Item], unit: str, title: str) -> Iterator[Item]:
+        """Yield items, each of which stands for a line of the text, and show the progress."""
+        total = partial(files.number_of_lines, *self.counted_files)
         with Progress(total, unit, self.show_bar, title) as progress:
             yield from progress.over(items)
 
 
 def close_file(file: IO[bytes]) -> None:
-    """Give a temporary file up: what it could not take on a full disk has been reported already."""
+    """Close a temporary file. Ignores errors of a full disk, which have been reported already."""
     with suppress(OSError):
         file.close()

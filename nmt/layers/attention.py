@@ -403,5 +403,5 @@ def alignment_cost(weights: Tensor, wanted: Guidance) -> Tensor:
     """The cross-entropy Σ_t Σ_j -A_tj log a_tj between normalized links A and attention weights a (N, L),
     over the target tokens that have links: (). Natural logarithm; the shares of `wanted` have the weight of
     this cost in them."""
-    looked = weights.flatten().index_select(0, wanted.tokens * weights.shape[1] + wanted.places)
+    looked = weights.flatten().index_select(0, wanted.tokens * weights.shape[1] + wanted.positions)
     return -(wanted.shares * looked.clamp_min(LEAST_WEIGHT).log()).sum()

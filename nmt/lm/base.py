@@ -17,7 +17,7 @@ from nmt.config import settings
 from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
-from nmt.data.running import Chunk
+from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, SelfNormalized, check_output, make_output
@@ -127,7 +127,7 @@ class LanguageModel(Scorer, Protocol):
         """Does it read running text, its state carried from line to line? Then it is a RunningTextModel."""
         ...
 
-    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+    def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
         """What training minimizes: Σ -log p of the units of a batch, smoothed, (); and the state after it for
         running text."""
         ...
@@ -164,7 +164,7 @@ class RunningTextModel(Protocol):
     @property
     def device(self) -> torch.device: ...
 
-    def score_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
+    def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
         """log p of each unit of running text, (T * B,), without gradient, and the state after it."""
         ...
 
@@ -281,7 +281,7 @@ class LMBase(nn.Module):
         """log p of each unit, natural, in packed order, without gradient: (N,)"""
         raise NotImplementedError
 
-    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+    def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
         """The loss of sentences; models that carry their state take chunks of running text too."""
         assert isinstance(batch, Batch), "this model does not read running text"
         return self.loss(batch, smoothing), None

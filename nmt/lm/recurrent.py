@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch, Ids
-from nmt.data.running import Chunk
+from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import on_device
 from nmt.layers.cells import (
@@ -181,7 +181,7 @@ class RecurrentLM(FeatureLM):
         token_ids = torch.where(batch.previous == BOS, EOS, batch.previous)
         return self.unroll(token_ids, batch.target.sizes, self.zeros(batch.target.sizes[0]))[0]
 
-    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+    def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
         """Σ -log p of the units, and for running text the state to continue from; its gradient ends with the
         chunk (truncated BPTT)."""
         if isinstance(batch, Batch):
@@ -197,11 +197,11 @@ class RecurrentLM(FeatureLM):
         cost = super().cross_entropy(features, ids, smoothing)
         return cost + total_penalty(self.penalized) if self.penalized else cost
 
-    def begin(self, chunk: Chunk, carried: Carried) -> Tensor:
+    def begin(self, chunk: TrackChunk, carried: Carried) -> Tensor:
         """The state before a chunk of running text."""
         return carried if isinstance(carried, Tensor) else self.zeros(chunk.tracks)
 
-    def score_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
+    def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
         """log p of each unit of running text, natural, (T * B,), and the state after it"""
         with torch.no_grad():
             features, after = self.unroll(chunk.previous, chunk.sizes, self.begin(chunk, carried))

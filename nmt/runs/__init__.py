@@ -1,1 +1,1 @@
-"""Run directories: what earlier versions wrote, in today's terms."""
+"""Run directories: their files, and the trained models in them."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.affiliation import of_pair
+from nmt.data.affiliation import affiliate_pair
 from nmt.data.aligned import AlignedPair, make_aligned_batch
 from nmt.data.batches import Ids, make_batch
 from nmt.errors import CheckpointError, ConfigError
@@ -124,7 +124,7 @@ def aligned_word_scores(
         source, target = run.source.units(line, tokenized), run.target.units(other, tokenized)
         links, where = pharaoh.parse(points, f"{name}:{number}"), f"{name}:{number}"
         pharaoh.check_points(links, len(source), len(target), where)
-        affiliation = of_pair(links, len(source), len(target), run.model.within)
+        affiliation = affiliate_pair(links, len(source), len(target), run.model.within)
         pairs.append(
             AlignedPair(run.source_words.encode(source), run.target_words.encode(target), affiliation)
         )

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.data.batches import Ids
-from nmt.data.running import ChunkStream, running, sentences
+from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.io.files import check_lines
@@ -427,7 +427,7 @@ class NeuralLineScorer:
     def score_running(self, model: RunningTextModel, texts: Sequence[Ids]) -> list[list[float]]:
         """The same of running text, continued from the text before."""
         parts = [torch.zeros(0, dtype=torch.float64)]
-        for chunk in ChunkStream(running(sentences(texts)), 1, STEPS).batches(0):
+        for chunk in ChunkStream(join_sentences(as_corpus(texts)), 1, STEPS).batches(0):
             scores, self.carried = model.score_running(chunk.to(model.device), self.carried)
             parts.append(scores.double().cpu())
         return [part.tolist() for part in torch.split(torch.cat(parts), [len(text) + 1 for text in texts])]

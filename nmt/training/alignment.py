@@ -7,7 +7,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from nmt.data import corpus
-from nmt.data.affiliation import of_pair
+from nmt.data.affiliation import affiliate_pair
 from nmt.data.aligned import AlignedPair
 from nmt.data.batches import BatchStream, GuidedStream
 from nmt.data.binarized import BinarizeReport, binarize_aligned, is_kept, open_corpus, read_stamp, store
@@ -119,10 +119,10 @@ def make_aligned_corpus(
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
             pairs = (
-                (words, other, of_pair(links, len(words), len(other), within))
+                (words, other, affiliate_pair(links, len(words), len(other), within))
                 for words, other, links in with_links(text.words(*pipelines), config.alignment)
             )
-            numbered = text.counted(pairs, "pairs", "numbering the words")
+            numbered = text.show_progress(pairs, "pairs", "numbering the words")
             report_pairs(
                 binarize_aligned(numbered, *vocabs, cache, config.max_length, stamp), config.max_length
             )
@@ -146,7 +146,7 @@ def make_aligned_dev(
         AlignedPair(
             vocabs[0].encode(words),
             vocabs[1].encode(other),
-            of_pair(links, len(words), len(other), within),
+            affiliate_pair(links, len(words), len(other), within),
         )
         for words, other, links in with_links(rows, config.dev_alignment)
     ]
@@ -214,7 +214,7 @@ def links_of(
 ) -> Iterator[list[int]]:
     """The links of each pair that training keeps, three numbers each; the report counts the pairs."""
     rows = with_links(text.words(*pipelines), config.alignment)
-    for number, (words, other, links) in enumerate(text.counted(rows, "pairs", "linking the units"), 1):
+    for number, (words, other, links) in enumerate(text.show_progress(rows, "pairs", "linking the units"), 1):
         source, target = pipelines[0].cut(words), pipelines[1].cut(other)
         if is_kept(source, target, config.max_length, report):
             where = f"{config.alignment}:{number}"

@@ -158,7 +158,7 @@ def language_model(run: RunSetup) -> Parts:
     )
     if model.carries:
         assert isinstance(sizes, Truncated)
-        stream = running.ChunkStream(running.running(corpus), training.batch_size, sizes.bptt)
+        stream = running.ChunkStream(running.join_sentences(corpus), training.batch_size, sizes.bptt)
     validate = partial(validate_language_model, model, dev) if dev else None
     return Parts(model=model, stream=stream, validate=validate)
 
@@ -245,7 +245,7 @@ def show_text(model: nn.Module, corpus: Corpus) -> None:
     """Show the targets of a training to the output layers that are made for a text."""
     layers = [layer for layer in model.modules() if isinstance(layer, LearnsText)]
     if layers:
-        text = running.running(corpus)
+        text = running.join_sentences(corpus)
         for layer in layers:
             layer.learn(text)
 

@@ -64,7 +64,7 @@ def pairs_of(
 ) -> Iterator[Pair]:
     """The training pairs as words, before subwords."""
     if config.phrase_table:
-        return text.counted(table_pairs(config), "pairs", "reading")
+        return text.show_progress(table_pairs(config), "pairs", "reading")
     return ((words, other) for words, other in text.words(source, target))
 
 
@@ -166,7 +166,7 @@ def make_corpus(
                 (pipelines[0].cut(words), pipelines[1].cut(other))
                 for words, other in tagged(config, pairs_of(config, *pipelines, text), text)
             )
-            numbered = text.counted(pairs, "pairs", "numbering the words")
+            numbered = text.show_progress(pairs, "pairs", "numbering the words")
             sizes = text.listed.sizes if text.listed else ()
             report_pairs(
                 binarize(numbered, *vocabs, cache, config.max_length, stamp, sizes), config.max_length
@@ -315,7 +315,7 @@ def make_running(
     with held(cache):
         if read_stamp(cache).get("stamp") != stamp:
             lines = (pipeline.cut(words) for (words,) in text.words(pipeline))
-            numbered = text.counted(lines, "lines", "numbering the words")
+            numbered = text.show_progress(lines, "lines", "numbering the words")
             report = running.binarize(numbered, vocab, cache, stamp)
             log.info("training text: %s sentences", f"{report.kept:,}")
         return open_corpus(cache, len(vocab), thorough=thorough)
@@ -329,4 +329,4 @@ def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> C
     unknown = unknown_share(texts)
     log.info("development text: %s sentences, %.2f%% of the units unknown", f"{len(texts):,}", 100 * unknown)
     warn_of_unknown("text", unknown, pipeline)
-    return running.sentences(texts)
+    return running.as_corpus(texts)

@@ -23,7 +23,7 @@ from torch import nn
 
 from nmt.compute import device as devices
 from nmt.compute.precision import check_precision
-from nmt.data.corpus import DataConfig, check_config, check_text
+from nmt.data.corpus import DataConfig, check_config, check_text_config
 from nmt.errors import ConfigError
 from nmt.io.locks import locked
 from nmt.lm.registry import language_model_class
@@ -166,7 +166,7 @@ def run_training(
 def checker(config: RunConfig) -> Callable[[DataConfig, bool], None]:
     """What checks the section `data` of a configuration; the flag: texts are read, too."""
     if config.monolingual:
-        return check_text
+        return check_text_config
     if config.aligned:
         return alignment.check_aligned
     return alignment.check_guided if config.training.guided_alignment else check_config

@@ -13,7 +13,7 @@ from nmt import metrics
 from nmt.data.aligned import AlignedPair, make_aligned_batch
 from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.corpus import Corpus, DataConfig
-from nmt.data.running import ChunkStream, running
+from nmt.data.running import ChunkStream, join_sentences
 from nmt.layers.batch_scores import batches_by_length
 from nmt.lm.base import Carried, LanguageModel, RunningTextModel
 from nmt.metrics import References
@@ -161,7 +161,7 @@ def running_cost(model: RunningTextModel, corpus: Corpus, tracks: int = TRACKS) 
     """Mean -log p of a unit of running text, end symbols included."""
     total, units = 0.0, 0
     carried: Carried = None
-    for chunk in ChunkStream(running(corpus), tracks, STEPS).batches(0):
+    for chunk in ChunkStream(join_sentences(corpus), tracks, STEPS).batches(0):
         scores, carried = model.score_running(chunk.to(model.device), carried)
         total -= float(scores.double().sum())
         units += chunk.target_tokens

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nmt.compute.precision import Reduced
-from nmt.data.aligned import AlignedPair, Ints, mirrored, source_windows, target_contexts
+from nmt.data.aligned import AlignedPair, Ints, mirror_pair, source_windows, target_contexts
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows as distinct
 from nmt.runs import alignment, checkpoint
@@ -177,7 +177,7 @@ class Joint:
             found = [AlignedPair(target, sources[row], places) for row, target, places in rows]
         else:
             found = [AlignedPair(sources[row], target, places) for row, target, places in rows]
-        return list(map(mirrored, found)) if self.scores.shape.backward else found
+        return list(map(mirror_pair, found)) if self.scores.shape.backward else found
 
 
 def ids_of(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list[int]:

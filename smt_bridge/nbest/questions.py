@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from nmt.data.affiliation import Phrase, within_phrases
+from nmt.data.affiliation import Phrase, affiliations_by_phrase
 from nmt.errors import DataError
 from nmt.formats import nbest, pharaoh
 from nmt.formats.nbest import Hypothesis
@@ -77,7 +77,7 @@ def affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
     """The source word, of `source` ones, that each word of a hypothesis belongs to; looked for within
     phrases, as in the search. DataError for a segmentation or an alignment that does not fit."""
     links, phrases = phrases_of(hypothesis, source, where)
-    return within_phrases(links, phrases, len(hypothesis.text))
+    return affiliations_by_phrase(links, phrases, len(hypothesis.text))
 
 
 def inverse_affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
@@ -86,7 +86,7 @@ def inverse_affiliation(hypothesis: Hypothesis, source: int, where: str) -> list
     read = sorted(word for (first, last), _ in phrases for word in range(first, last + 1))
     if read != list(range(source)):
         raise DataError(f"{where}: the segmentation does not cover each of {source} source words once")
-    return within_phrases(((b, a) for a, b in links), ((t, s) for s, t in phrases), source)
+    return affiliations_by_phrase(((b, a) for a, b in links), ((t, s) for s, t in phrases), source)
 
 
 def phrases_of(hypothesis: Hypothesis, source: int, where: str) -> tuple[Links, list[Phrase]]:

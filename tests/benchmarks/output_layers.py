@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmt.data.running import Chunk
+from nmt.data.running import TrackChunk
 from nmt.layers.output import OutputSettings, make_output
 from nmt.layers.output.hierarchy import Hierarchical
 from nmt.training.callbacks import Callback
@@ -157,7 +157,9 @@ def language_model(words: int) -> None:
             for number in range(3):
                 ids = text[number * tokens : (number + 1) * tokens]
                 optimizer.zero_grad(set_to_none=True)
-                cost, _ = model.cost(Chunk(previous=ids.roll(1), ids=ids, tracks=20, fresh=True), 0, None)
+                cost, _ = model.cost(
+                    TrackChunk(previous=ids.roll(1), ids=ids, tracks=20, fresh=True), 0, None
+                )
                 torch.autograd.backward(cost / tokens)
                 clip(model.parameters(), 1.0)
                 optimizer.step()

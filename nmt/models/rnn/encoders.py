@@ -65,7 +65,7 @@ class RNNEncoder(nn.Module):
 
     def forward(self, source: Packed) -> Encoded:
         """B sentences; end symbols are part of them."""
-        ids = source.ids[source.turned(fixed=1)] if self.reverse else source.ids
+        ids = source.ids[source.reversed_order(fixed=1)] if self.reverse else source.ids
         states = F.dropout(self.embedding(ids), self.dropout, self.training)
         for layer, cell in enumerate([self.cell, *self.upper]):
             if layer:
@@ -91,7 +91,7 @@ class RNNEncoder(nn.Module):
         states = cell.unroll(inputs, source.sizes, start)
         if backward is None:
             return states
-        turned = source.turned()
+        turned = source.reversed_order()
         read_back = backward.unroll(inputs.index_select(0, turned), source.sizes, start)
         return torch.cat([states, read_back.index_select(0, turned)], 1)
 
@@ -160,7 +160,7 @@ class GrConvEncoder(nn.Module):
 
     def leaves(self, source: Packed) -> tuple[Tensor, list[int]]:
         """Ids without end symbols, longest sentence first, and how many sentences have a word at each step"""
-        ids = source.ids[source.turned(fixed=1)] if self.reverse else source.ids
+        ids = source.ids[source.reversed_order(fixed=1)] if self.reverse else source.ids
         kept = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
         kept[source.last] = source.lengths == 1
         sizes = torch.bincount(source.steps[kept], minlength=1).tolist()

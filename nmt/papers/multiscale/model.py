@@ -25,7 +25,7 @@ from torch.autograd.function import once_differentiable
 from nmt.compute.autograd import Context, apply
 from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch
-from nmt.data.running import Chunk
+from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OUTPUTS, LearnsText
@@ -395,7 +395,7 @@ class MultiscaleLM(LMBase):
         """Dropout."""
         return F.dropout(values, self.dropout, self.training)
 
-    def cost(self, batch: Batch | Chunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+    def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
         """-log p of lines, or of a chunk of running text given what came before, and the state to continue
         from. Ids are symbols."""
         if isinstance(batch, Batch):
@@ -403,13 +403,13 @@ class MultiscaleLM(LMBase):
         alpha, after = self.read_running(batch, None if batch.fresh else carried)
         return -alpha[-1].sum(), after
 
-    def read_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
+    def read_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
         """log α of the positions of a chunk of running text, (T, B), and the state after it"""
         start = Window(*carried) if isinstance(carried, tuple) else self.begin(chunk.tracks)
         alpha, after = self.read(chunk.ids.view(-1, chunk.tracks).t().contiguous(), start)
         return alpha, (after.symbols, after.hidden, after.cells, after.alpha)
 
-    def score_running(self, chunk: Chunk, carried: Carried) -> tuple[Tensor, Carried]:
+    def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
         """log α_t - log α_{t-1} of each symbol of running text, (T * B,): they add up to log p. And the state
         after it."""
         with torch.no_grad():

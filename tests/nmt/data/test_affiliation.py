@@ -7,10 +7,10 @@ from nmt.data.affiliation import (
     LONGEST,
     PHRASE,
     SENTENCE,
+    affiliate_pair,
     affiliations,
+    affiliations_by_phrase,
     fewest_phrases,
-    of_pair,
-    within_phrases,
 )
 from nmt.formats.pharaoh import Links
 
@@ -52,7 +52,7 @@ def pairs(draw: st.DrawFn) -> tuple[Links, int, int]:
 def test_affiliations_are_those_of_the_rules(pair: tuple[Links, int, int]) -> None:
     links, source, target = pair
     assert affiliations(links, source, target) == naive(set(links), source, target)
-    assert of_pair(links, source, target, SENTENCE) == naive(set(links), source, target)
+    assert affiliate_pair(links, source, target, SENTENCE) == naive(set(links), source, target)
 
 
 @given(pairs())
@@ -66,20 +66,22 @@ def test_phrases_cover_the_target_and_cut_no_link(pair: tuple[Links, int, int]) 
             assert last - first < LONGEST and end - begin < LONGEST
             inside = [(first <= a <= last, begin <= b <= end) for a, b in links]
             assert any(map(all, inside)) and all(a == b for a, b in inside)
-        found = of_pair(links, source, target, PHRASE)
-        assert found == within_phrases(links, phrases, target)
+        found = affiliate_pair(links, source, target, PHRASE)
+        assert found == affiliations_by_phrase(links, phrases, target)
         for b, place in enumerate(found):
             if any(word == b for _, word in links):
                 assert place == affiliations(links, source, target)[b], "links lie inside a phrase"
     else:
-        assert of_pair(links, source, target, PHRASE) == affiliations(links, source, target)
+        assert affiliate_pair(links, source, target, PHRASE) == affiliations(links, source, target)
 
 
 def test_a_phrase_keeps_its_words_to_itself() -> None:
     """The word without links is nearer to one of another phrase."""
     assert affiliations([(0, 0), (3, 3)], 4, 4) == [0, 0, 3, 3]
-    assert within_phrases([(0, 0), (3, 3)], [((0, 1), (0, 2)), ((3, 3), (3, 3))], 4) == [0, 0, 0, 3]
-    assert within_phrases([(0, 0)], [((0, 0), (0, 0)), ((1, 2), (1, 2))], 3) == [0, 1, 2], "a diagonal"
+    assert affiliations_by_phrase([(0, 0), (3, 3)], [((0, 1), (0, 2)), ((3, 3), (3, 3))], 4) == [0, 0, 0, 3]
+    assert affiliations_by_phrase([(0, 0)], [((0, 0), (0, 0)), ((1, 2), (1, 2))], 3) == [0, 1, 2], (
+        "a diagonal"
+    )
 
 
 def test_few_long_phrases_rather_than_many_short_ones() -> None:

@@ -11,7 +11,7 @@ from nmt.data.aligned import (
     AlignedStream,
     Shape,
     make_aligned_batch,
-    mirrored,
+    mirror_pair,
     source_windows,
     target_contexts,
 )
@@ -61,10 +61,12 @@ def test_from_right_to_left() -> None:
     end = [A, EOS, BEYOND]
     assert batch.windows[:3].tolist() == [[C, B, A], [B, A, EOS], end]
     assert batch.windows[3:].tolist() == [[BEYOND, A, EOS], end, end]
-    empty = mirrored(AlignedPair([], [X], [0]))
+    empty = mirror_pair(AlignedPair([], [X], [0]))
     assert list(empty.affiliation) == [0]
     assert all(
-        list(a) == list(b) for pair in pairs for a, b in zip(pair, mirrored(mirrored(pair)), strict=True)
+        list(a) == list(b)
+        for pair in pairs
+        for a, b in zip(pair, mirror_pair(mirror_pair(pair)), strict=True)
     )
 
 

@@ -159,18 +159,18 @@ def test_sentences_read_backwards() -> None:
     """`ab.`, `c.`, `def.`: whole sentences turned round, or all but their last token; twice is the
     identity."""
     packed = pack([[1, 2, 9], [3, 9], [4, 5, 6, 9]])
-    assert [row.tolist() for row in packed.split(packed.ids[packed.turned()])] == [
+    assert [row.tolist() for row in packed.split(packed.ids[packed.reversed_order()])] == [
         [9, 2, 1],
         [9, 3],
         [9, 6, 5, 4],
     ]
-    assert [row.tolist() for row in packed.split(packed.ids[packed.turned(fixed=1)])] == [
+    assert [row.tolist() for row in packed.split(packed.ids[packed.reversed_order(fixed=1)])] == [
         [2, 1, 9],
         [3, 9],
         [6, 5, 4, 9],
     ]
     for fixed in (0, 1):
-        assert torch.equal(packed.turned(fixed)[packed.turned(fixed)], torch.arange(9))
+        assert torch.equal(packed.reversed_order(fixed)[packed.reversed_order(fixed)], torch.arange(9))
 
 
 def test_grid_lays_sentences_side_by_side() -> None:
@@ -365,7 +365,7 @@ def test_links_stay_with_their_pairs_through_shuffling_and_packing() -> None:
         assert len(plain) == len(found)
         for before, batch in zip(plain, found, strict=True):
             assert torch.equal(before.target.ids, batch.target.ids) and batch.guidance is not None
-            tokens, places = batch.guidance.tokens, batch.guidance.places
+            tokens, places = batch.guidance.tokens, batch.guidance.positions
             source = batch.source.grid(batch.source.ids[:, None])[:, :, 0]
             sentence = batch.target.order[batch.target.rows[tokens]]
             assert torch.equal(source[sentence, places], batch.target.ids[tokens])

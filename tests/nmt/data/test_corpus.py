@@ -16,7 +16,7 @@ from nmt.data.corpus import (
     DataConfig,
     FilterConfig,
     check_config,
-    check_text,
+    check_text_config,
     epoch_counts,
     make_stamp,
     table_pairs,
@@ -116,7 +116,7 @@ def test_a_list_of_corpora_goes_alone() -> None:
     with pytest.raises(ConfigError, match=r"data\.corpora: model\.type joint learns from one aligned text"):
         check_aligned(DataConfig(corpora=listed))
     with pytest.raises(ConfigError, match=r"data\.corpora: a language model reads data\.train_text"):
-        check_text(DataConfig(train_text="a", corpora=listed))
+        check_text_config(DataConfig(train_text="a", corpora=listed))
 
 
 def test_the_stamp_follows_files_tags_and_filters_of_a_list_but_no_weights(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_good_lists_pass() -> None:
     corpus.check_corpora(corpus_configs({"tag": "<bt>"}, {"tag": "<2fr>", "weight": 3}, {"tag": "<bt>"}), 5)
     corpus.check_corpora(corpus_configs({"share": 0.1}, {"share": 0.2}, {"share": 0.7}), 1)
     corpus.check_corpora([], 1)
-    assert corpus.tags_of(corpus_configs({"tag": "<b>"}, {}, {"tag": "<a>"}, {"tag": "<b>"})) == (
+    assert corpus.corpus_tags(corpus_configs({"tag": "<b>"}, {}, {"tag": "<a>"}, {"tag": "<b>"})) == (
         "<b>",
         "<a>",
     )

@@ -54,7 +54,7 @@ def test_links_find_their_tokens_in_a_packed_batch() -> None:
     ]
     batch = make_batch(sources, targets)
     found = guidance(links, batch.target.sizes, batch.target.order.tolist(), 0.5)
-    rows = batch.target.ids[found.tokens].tolist(), found.places.tolist(), found.shares.tolist()
+    rows = batch.target.ids[found.tokens].tolist(), found.positions.tolist(), found.shares.tolist()
     assert sorted(zip(*rows, strict=True)) == [(11, 0, 0.5), (13, 0, 0.25), (13, 1, 0.25), (16, 1, 0.5)]
     nothing = guidance([links[1]], [2], [0], 1.0)
     assert nothing.tokens.shape == nothing.shares.shape == (0,)

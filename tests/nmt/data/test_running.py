@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from nmt.data.binarized import open_corpus
-from nmt.data.running import ChunkStream, binarize, running, sentences
+from nmt.data.running import ChunkStream, as_corpus, binarize, join_sentences
 from nmt.text.vocab import EOS, UNK, Vocab
 
 
 def test_chunks_of_running_text() -> None:
     """The picture of nmt/data/running.py: letters are 3 to 10, `.` is the end symbol."""
-    text = running(sentences([[3, 4], [5, 6, 7, 8], [9], [10]]))
+    text = join_sentences(as_corpus([[3, 4], [5, 6, 7, 8], [9], [10]]))
     assert text.tolist() == [3, 4, EOS, 5, 6, 7, 8, EOS, 9, EOS, 10, EOS]
     chunks = list(ChunkStream(text, 2, 4).batches(0))
     assert [chunk.ids.view(-1, 2).t().tolist() for chunk in chunks] == [
@@ -26,7 +26,7 @@ def test_chunks_of_running_text() -> None:
 
 
 def test_a_remainder_of_the_tracks_is_dropped_and_nothing_else() -> None:
-    text = running(sentences([[3, 4, 5], [6], [7]]))  # 8 units
+    text = join_sentences(as_corpus([[3, 4, 5], [6], [7]]))  # 8 units
     stream = ChunkStream(text, 3, 100)
     assert next(stream.batches(0)).ids.view(-1, 3).t().tolist() == [[3, 4], [5, EOS], [6, EOS]]
     assert ChunkStream(text, 100, 1).count(0) == 1, "no more tracks than units"
@@ -38,6 +38,6 @@ def test_binarized_text_keeps_every_sentence(tmp_path: Path) -> None:
     report = binarize(lines, vocab, tmp_path / "data", "stamp")
     corpus = open_corpus(tmp_path / "data", len(vocab))
     assert report.kept == len(corpus) == 3
-    found = running(corpus).tolist()
+    found = join_sentences(corpus).tolist()
     a, b = vocab.encode(["a", "b"])
     assert found == [a] * 500 + [EOS, EOS, b, UNK, EOS]

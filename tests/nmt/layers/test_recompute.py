@@ -10,7 +10,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from nmt.compute.precision import Mixed
 from nmt.data.batches import make_batch
-from nmt.data.running import ChunkStream, running, sentences
+from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.transformer import Transformer
 from tests.nmt.lm.models import TEXTS, model_of
@@ -52,7 +52,7 @@ def test_loss_and_gradients_are_the_same(kind: str, dropout: float) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_running_text_goes_on_from_the_same_state(kind: str) -> None:
-    text = running(sentences(TEXTS))
+    text = join_sentences(as_corpus(TEXTS))
     states = []
     for model in twins(kind, carry=True):
         carried, grads = None, []

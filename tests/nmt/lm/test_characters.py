@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.data.running import ChunkStream, running, sentences
+from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.errors import ConfigError
 from nmt.lm.characters import CharacterConfig, CharacterLM
 from nmt.text.vocab import UNK
@@ -58,7 +58,7 @@ def test_unknown_words_are_read_by_their_spelling_and_predicted_as_unk() -> None
 
 def test_unknown_words_of_running_text() -> None:
     lm = model()
-    [chunk] = ChunkStream(running(sentences([lm.spelled(["bab", "ab"], [UNK, 3])])), 1, 10).batches(0)
+    [chunk] = ChunkStream(join_sentences(as_corpus([lm.spelled(["bab", "ab"], [UNK, 3])])), 1, 10).batches(0)
     found, _ = lm.score_running(chunk, None)
     assert found.tolist() == pytest.approx(lm.score_texts([[V, 3]])[0], abs=1e-9)
 

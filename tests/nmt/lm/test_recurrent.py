@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.data.running import ChunkStream, running, sentences
+from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.layers.batch_scores import word_scores
 from nmt.layers.cells import NormalizedLSTM
 from nmt.lm.recurrent import RecurrentLM
@@ -17,7 +17,7 @@ from tests.nmt.lm.models import TEXTS, model_of
 def test_text_in_chunks_is_the_text_at_once(kind: str) -> None:
     model = model_of(kind, carry=True)
     assert isinstance(model, RecurrentLM)
-    text = running(sentences(TEXTS))
+    text = join_sentences(as_corpus(TEXTS))
     costs = []
     for steps in (1, 5, 100):
         total, carried = 0.0, None
@@ -27,7 +27,7 @@ def test_text_in_chunks_is_the_text_at_once(kind: str) -> None:
             total += float(cost)
         costs.append(total)
     assert costs[0] == pytest.approx(costs[2], abs=1e-9) and costs[1] == pytest.approx(costs[2], abs=1e-9)
-    assert running_cost(model, sentences(TEXTS), tracks=1) == pytest.approx(costs[2] / len(text), abs=1e-9)
+    assert running_cost(model, as_corpus(TEXTS), tracks=1) == pytest.approx(costs[2] / len(text), abs=1e-9)
     joined = [id for text in TEXTS for id in [*text, EOS]][:-1]
     assert costs[2] == pytest.approx(-sum(word_scores(model, [((), joined)])[0]), abs=1e-9), (
         "the state goes on through ends of sentences"

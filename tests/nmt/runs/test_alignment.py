@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import score
-from nmt.data.affiliation import PHRASE, of_pair
+from nmt.data.affiliation import PHRASE, affiliate_pair
 from nmt.data.aligned import AlignedPair, make_aligned_batch
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.formats import pharaoh
@@ -113,7 +113,7 @@ def test_scores_are_those_of_each_pair_alone(
         pair = AlignedPair(
             joint.source_words.encode(words),
             joint.target_words.encode(other),
-            of_pair(pharaoh.parse(points, ""), len(words), len(other), PHRASE),
+            affiliate_pair(pharaoh.parse(points, ""), len(words), len(other), PHRASE),
         )
         expected = joint.model.token_log_probs(make_aligned_batch([pair], joint.model.shape))
         assert scores == pytest.approx(expected.tolist(), abs=1e-5)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.data.batches import WHOLE, Batch, Share, make_batch
-from nmt.data.running import Chunk
+from nmt.data.running import TrackChunk
 from nmt.errors import UserError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import Translator
@@ -129,5 +129,5 @@ def test_a_development_set_that_does_not_fit(tmp_path: Path) -> None:
 def test_sizes_of_batches() -> None:
     batch = make_batch([[3, 3, 3], [3]], [[4], [4, 4]])
     assert (batch.tokens, batch.longest, batch.target_tokens) == (6, 4, 5)
-    chunk = Chunk(torch.zeros(12), torch.zeros(12), tracks=3, fresh=True)
+    chunk = TrackChunk(torch.zeros(12), torch.zeros(12), tracks=3, fresh=True)
     assert (chunk.tokens, chunk.longest, chunk.sentences) == (12, 4, 3)

@@ -163,7 +163,7 @@ def test_running_text_in_tracks(tracks: int, tmp_path: Path, monkeypatch: pytest
     vocab = Vocab.count([list("abcde")], 5)
     running.binarize([vocab.decode(text) for text in TEXTS], vocab, tmp_path / "data", "stamp")
     corpus = open_corpus(tmp_path / "data", len(vocab))
-    text = running.running(corpus)
+    text = running.join_sentences(corpus)
     length = len(text) // tracks
     total = 0.0
     for track in range(tracks):

@@ -2,13 +2,12 @@
 
 import argparse
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
 
 from nmt.errors import ConfigError
 from smt_bridge.cli.shared_options import add_features
-from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, parse
+from smt_bridge.features.registry import FEATURES, FeatureSettings, parse
 
 # ---- test registry -----------------------------------------------------------------------------------------
 
@@ -56,30 +55,6 @@ def test_a_kind_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert names("own=a") == ["Own0"]
     with pytest.raises(ConfigError, match=r"unknown-words, own$"):
         parse(["other=a"])
-
-
-# Of version 0.5, so that its jobs can be resumed and its tables reused: by default, and with OTHER.
-IDENTITIES = {
-    "translation": ("ff872b6a5eab191d87c6edef970341ef", "1e5a1268bd87c3585e51a2694b84ad82"),
-    "inverse": ("839bbfc417440d23d3147c96a0664bf0", "fd7a4c4c94c83699894e6c6fb51fcd58"),
-    "lm": ("a86a99ff60fd97846d8ddca480f9801b", "a86a99ff60fd97846d8ddca480f9801b"),
-    "reverse-lm": ("2769696e6dae7ce26ba4a1b04117b13b", "2769696e6dae7ce26ba4a1b04117b13b"),
-    "neural-lm": ("0f55508522468892aa634f43791b06b9", "1eb2cc6986472227a44992877cf2eec0"),
-    "unknown-words": ("fa48ef8450d94928a579cb01dd20b44d", "cc80a439b3311fe6275a7c4f63b9c17a"),
-}
-OTHER = FeatureSettings(precision="bf16", unknown="split", side="source", backoff="lm.arpa")
-PATHS = {"lm": "lm.arpa", "reverse-lm": "lm.arpa", "neural-lm": "runs/lm"}
-
-
-def test_identities_of_earlier_versions(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(examples)
-    paths = {"unknown-words": "runs/en-fr/target.vocab", **PATHS}
-    for kind, expected in IDENTITIES.items():
-        spec = FeatureSpec(kind=kind, name="X", path=paths.get(kind, "runs/en-fr"))
-        normalized = kind in ("translation", "inverse")  # it was part of theirs, too
-        settings = replace(OTHER, assume_normalized=normalized)
-        found = tuple(FEATURES[kind].load(spec, each).identity() for each in (FeatureSettings(), settings))
-        assert found == expected, kind
 
 
 # ---- test spec ---------------------------------------------------------------------------------------------

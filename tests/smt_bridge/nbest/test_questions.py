@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nmt.data.affiliation import PHRASE, fewest_phrases, of_pair, within_phrases
+from nmt.data.affiliation import PHRASE, affiliate_pair, affiliations_by_phrase, fewest_phrases
 from nmt.errors import DataError
 from nmt.formats import nbest
 from smt_bridge.features.base import Values, WordPairs
@@ -89,7 +89,7 @@ def test_affiliations_are_those_of_the_search() -> None:
     links = frozenset([(0, 0), (2, 1), (1, 3)])
     segments = " ".join(f"{a}-{b}={c}-{d}" for (a, b), (c, d) in fewest_phrases(links, 3, 4))
     points = " ".join(f"{a}-{b}" for a, b in links)
-    assert affiliation(hypothesis("w x y z", segments, points), 3, "l") == of_pair(links, 3, 4, PHRASE)
+    assert affiliation(hypothesis("w x y z", segments, points), 3, "l") == affiliate_pair(links, 3, 4, PHRASE)
 
 
 def test_affiliations_of_source_words_are_those_of_the_exchanged_pair() -> None:
@@ -107,7 +107,7 @@ def test_affiliations_of_source_words_are_those_of_the_exchanged_pair() -> None:
     found = fewest_phrases(links, 3, 4)
     segments = " ".join(f"{a}-{b}={c}-{d}" for (a, b), (c, d) in found)
     points = " ".join(f"{a}-{b}" for a, b in links)
-    exchanged = within_phrases([(b, a) for a, b in links], [(t, s) for s, t in found], 3)
+    exchanged = affiliations_by_phrase([(b, a) for a, b in links], [(t, s) for s, t in found], 3)
     assert inverse_affiliation(hypothesis("w x y z", segments, points), 3, "l") == exchanged
     for words, segments in (("x", "0-1=0"), ("x y", "0=0 0-1=1"), ("x y", "1=0 2=1")):
         with pytest.raises(DataError, match=r"^l: .*does not cover each of 3 source words once"):

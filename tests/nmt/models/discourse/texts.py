@@ -2,7 +2,7 @@
 
 import random
 
-from nmt.data.running import sentences
+from nmt.data.running import as_corpus
 from nmt.models.discourse.objectives import KINDS, Paragraphs
 from nmt.text.vocab import Vocab
 
@@ -27,4 +27,4 @@ def planted(paragraphs: int, seed: int = 0, length: int = 10) -> list[list[str]]
 def paragraphs_of(lines: list[list[str]], vocab: Vocab | None = None) -> Paragraphs:
     """A text by its paragraphs."""
     vocab = vocab or Vocab.count(lines, 999)
-    return Paragraphs.of(sentences([vocab.encode(line) for line in lines]), vocab.words)
+    return Paragraphs.of(as_corpus([vocab.encode(line) for line in lines]), vocab.words)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import make_batch
-from nmt.data.running import ChunkStream, running, sentences
+from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.layers.batch_scores import word_scores
 from nmt.layers.output import Softmax
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
@@ -155,7 +155,7 @@ def test_gradients_and_dropout() -> None:
 def test_text_in_chunks_is_the_text_at_once() -> None:
     """States and α of the last positions are carried, so that tokens may lie across two chunks."""
     model = model_of(carry=True)
-    text = running(sentences(TEXTS))
+    text = join_sentences(as_corpus(TEXTS))
     costs = []
     for steps in (1, 2, 5, 100):
         total, carried = 0.0, None
@@ -165,7 +165,7 @@ def test_text_in_chunks_is_the_text_at_once() -> None:
             total += float(cost)
         costs.append(total)
     assert costs == pytest.approx([costs[-1]] * 4, abs=1e-9)
-    assert running_cost(model, sentences(TEXTS), tracks=1) * len(text) == pytest.approx(costs[-1], abs=1e-9)
+    assert running_cost(model, as_corpus(TEXTS), tracks=1) * len(text) == pytest.approx(costs[-1], abs=1e-9)
     joined = [id for line in TEXTS for id in [*line, EOS]][:-1]
     assert -costs[-1] == pytest.approx(sum(word_scores(model, [((), joined)])[0]), abs=1e-9)
 
