@@ -53,7 +53,7 @@ def parser() -> options.Parser:
         "--boundaries",
         default=None,
         metavar="MARK",
-        help="multiscale models: put this between tokens (table 8.2)",
+        help="multiscale models: put this between tokens (van Merriënboer 2018, table 8.2)",
     )
     found.add_argument("--seed", type=arguments.integer(0), default=1, help="seed of the random draws")
     options.add_output(found)

@@ -153,7 +153,8 @@ def repeat(values: Tensor, sizes: list[int]) -> Tensor:
 
 
 class _GRUFunction(torch.autograd.Function):
-    """z, r = σ(x + U_zr h);  h̃ = tanh(x + U (r ⊙ h));  h' = z ⊙ h + (1 - z) ⊙ h̃   (eqs. 4.5-4.8)"""
+    """z, r = σ(x + U_zr h); h̃ = tanh(x + U (r ⊙ h)); h' = z ⊙ h + (1 - z) ⊙ h̃
+    (van Merriënboer 2018, eqs. 4.5-4.8)"""
 
     @staticmethod
     def forward(
@@ -204,11 +205,11 @@ class _GRUFunction(torch.autograd.Function):
 
 
 class GRU(HiddenState):
-    """The gated unit of Cho et al. 2014, eqs. 4.5-4.8; the context enters both gates and the candidate at
-    every step.
+    """The gated unit of Cho et al. 2014 (van Merriënboer 2018, eqs. 4.5-4.8); the context enters both gates
+    and the candidate at every step.
 
-    `gate`: z keeps the old state (the document) or takes the new one (the authors' code). `reset`: r
-    multiplies h before U (the document and the code), U h after it, or U h + C c together (the published
+    `gate`: z keeps the old state (the paper) or takes the new one (the authors' code). `reset`: r
+    multiplies h before U (the paper and the code), U h after it, or U h + C c together (the published
     supplement).
     """
 
@@ -354,7 +355,7 @@ class _LSTMFunction(torch.autograd.Function):
 
 
 class LSTM(nn.Module):
-    """The LSTM in its standard form (spec. 1.X, eq. 1.4 of the sub-word thesis), with an initial forget bias
+    """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias
     of 1.
 
     A state is [h; c], (R, 2H); the context, if any, enters all four gates.
@@ -462,7 +463,7 @@ class _ElmanFunction(torch.autograd.Function):
 
 
 class Elman(nn.Module):
-    """h_t = σ(V x_t + U h_{t-1} + b) (spec. 1.X, the sub-word thesis, section 1.4). A state is h, (R, H)."""
+    """h_t = σ(V x_t + U h_{t-1} + b) (Jernite 2018, section 1.4). A state is h, (R, H)."""
 
     def __init__(self, inputs: int, hidden: int, bias: bool = True) -> None:
         super().__init__()

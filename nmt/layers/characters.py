@@ -1,4 +1,4 @@
-"""Word vectors from spelling (Kim et al. 2016; sub-word thesis, section 2.2): character CNN, maximum over the
+"""Word vectors from spelling (Kim et al. 2016; Jernite 2018, section 2.2): character CNN, maximum over the
 word, highway.
 
     C = [q(^) q(c_1) ... q(c_l) q($)];  f_i = tanh(<C[:, i : i + w], H> + b);  y = max_i f_i, for filters of
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nmt.text.vocab import SPECIALS
 
 # ---- highway -----------------------------------------------------------------------------------------------
-# Highway layers (Srivastava et al. 2015), in the form of the sub-word thesis, section 2.2.
+# Highway layers (Srivastava et al. 2015), in the form of Jernite 2018, section 2.2.
 
 
 TRANSFORM_BIAS = -2.0  # b_T at the start: the layer carries y through
@@ -62,7 +62,8 @@ PAD, BEGIN, END, OTHER = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class SpellingSizes:
-    """The sizes of a character CNN; those of the thesis' small model unless given, 525 filters in all."""
+    """The sizes of a character CNN; by default those of the small model of Jernite 2018, 525 filters in
+    all."""
 
     character: int = 15  # width of a character's vector
     widths: Sequence[int] = (1, 2, 3, 4, 5, 6)

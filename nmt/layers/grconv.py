@@ -1,5 +1,5 @@
-"""Gated recursive convolution (Cho et al. 2014, SSST-8; section 6.2.2 as corrected in the specification,
-section 4).
+"""Gated recursive convolution (Cho et al. 2014b; van Merriënboer 2018, section 6.2.2, with
+corrections).
 
     h_j^0 = U x_j
     ĥ_j^t = φ(W_l h_j^{t-1} + W_r h_{j+1}^{t-1}),   φ the rectifier
@@ -26,7 +26,7 @@ from torch.autograd.function import once_differentiable
 from nmt.compute.autograd import apply
 from nmt.compute.precision import in_mode
 
-RECURRENT_SCALE = 0.4  # spectral radius of W_l and W_r (section 6.3.2)
+RECURRENT_SCALE = 0.4  # spectral radius of W_l and W_r (van Merriënboer 2018, section 6.3.2)
 
 
 @dataclass

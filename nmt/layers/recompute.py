@@ -1,6 +1,6 @@
-"""Gradient checkpointing (the document's section 9.2.3; Chen et al. 2016): what layers compute is computed
-again in the backward pass instead of being kept. Recurrent layers over long texts segment by segment of time
-steps, layers of attention one by one.
+"""Gradient checkpointing (Chen et al. 2016b; van Merriënboer 2018, section 9.2.3): what layers compute is
+computed again in the backward pass instead of being kept. Recurrent layers over long texts segment by segment
+of time steps, layers of attention one by one.
 
 E input size, H hidden units, S size of a state, B sentences, N tokens, R rows."""
 

@@ -1,4 +1,4 @@
-"""The character-aware language model (Kim et al. 2016; the sub-word thesis, chapter 2): a recurrent model
+"""The character-aware language model (Kim et al. 2016; Jernite 2018, chapter 2): a recurrent model
 that reads words by their spelling and predicts words.
 
 Characters of a word -> convolutions of several widths -> maximum over the word -> highway layers -> LSTM ->
@@ -24,13 +24,13 @@ from nmt.text.vocab import SPECIALS, UNK
 @dataclass
 class CharacterConfig(RecurrentConfig):
     """The keys of `lm` for type characters: those of a recurrent model and the sizes of the convolutions. The
-    defaults are the thesis' small model."""
+    defaults are the small model of Jernite 2018."""
 
     type: str = "characters"
     embedding: int = number(
         0, least=0, most=MOST_UNITS, help="size of a word vector; 0: one unit for each filter, no projection"
     )
-    init_scale: float = number(0.05, above=0, help="width of uniform and normal; the thesis has U(±0.05)")
+    init_scale: float = number(0.05, above=0, help="width of uniform and normal; Jernite 2018: U(±0.05)")
     hidden: int = number(300, least=1, most=MOST_UNITS, help="units of a layer")
     depth: int = number(2, least=1, most=1000, help="layers, stacked")
     character: int = number(15, least=1, most=MOST_UNITS, help="size of a character's vector")

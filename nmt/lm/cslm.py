@@ -1,8 +1,8 @@
 """The continuous space language model: p(w | the n - 1 words before) by a feed-forward network (Schwenk 2007;
-section 4.4.1).
+van Merriënboer 2018, section 4.4.1).
 
 E size of a word vector, n order, U distinct contexts, G n-grams, N words, H units of the first layer, K
-features, V vocabulary. With one tanh layer it is Bengio's model (section 2.2.1). Words before the beginning
+features, V vocabulary. With one tanh layer it is the model of Bengio et al. 2003. Words before the beginning
 of a sentence are <s>, which has a vector of its own here.
 """
 
@@ -70,7 +70,7 @@ class CSLMConfig(NgramConfig):
         [1536, 1024],
         least=1,
         most=MOST_UNITS,
-        help="sizes of the hidden layers (section 4.4.1); one of them with tanh is section 2.2.1",
+        help="sizes of the hidden layers; one of them with tanh is the model of Bengio et al. 2003",
     )
     activation: str = choice("relu", "tanh", help="activation function of the hidden layers")
 

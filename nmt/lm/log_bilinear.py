@@ -1,4 +1,4 @@
-"""The log-bilinear language model (Mnih and Hinton 2007; the sub-word thesis, sections 3.2 and 3.5): a
+"""The log-bilinear language model (Mnih and Hinton 2007; Jernite 2018, sections 3.2 and 3.5): a
 network of n-grams without a hidden layer.
 
     r = Σ_k R_k u(w_{t-k});  p(w | context) = softmax(u(w)ᵀ r + b_w)

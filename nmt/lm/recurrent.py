@@ -1,5 +1,5 @@
-"""A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers (section 2.2.2), or
-cells of nmt/papers and of plugins (CONFIGURED_CELLS of nmt/layers/cells.py).
+"""A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers (van Merriënboer 2018,
+section 2.2.2), or cells of nmt/papers and of plugins (CONFIGURED_CELLS of nmt/layers/cells.py).
 
 The first word is predicted from the state after an end symbol: a sentence starts from zeros and </s>, running
 text from the state of the text before.

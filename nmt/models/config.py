@@ -35,20 +35,20 @@ class ModelConfig:
 
 @dataclass
 class RNNConfig(CellSettings, OutputSettings, ModelConfig):
-    """The RNN encoder-decoder. Defaults are those of chapter 6 of the document (RNNenc); chapter 4 uses
+    """The RNN encoder-decoder. Defaults are those of RNNenc (Cho et al. 2014b); Cho et al. 2014a use
     embedding 100 and output_rank 100."""
 
     encoder: str = choice(
         "rnn",
         "birnn",
         "grconv",
-        help="birnn reads in both directions; grconv is the gated recursive convolution (section 6.2.2)",
+        help="birnn reads in both directions; grconv is the gated recursive convolution (Cho et al. 2014b)",
     )
     cell: str = choice(
         "gru",
         "lstm",
         *CONFIGURED_CELLS,
-        help=CONFIGURED_CELLS.explain("recurrent unit; gru is eqs. 4.5-4.8"),
+        help=CONFIGURED_CELLS.explain("recurrent unit; gru is van Merriënboer 2018, eqs. 4.5-4.8"),
     )
     embedding: int = number(620, least=1, most=MOST_UNITS, help="size of a word's vector")
     source_words: str = choice(
@@ -90,7 +90,7 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
         below=1,
         help="on embeddings, between layers and on maxout units, not on recurrent connections; papers: none",
     )
-    bias: bool = setting(False, help="add biases: the document prints none, the authors' code has some")
+    bias: bool = setting(False, help="add biases: the papers print none, the authors' code has some")
     init: str = choice(
         "paper",
         "glorot",

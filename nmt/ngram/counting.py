@@ -141,7 +141,7 @@ def finish_model(
 
 # ---- statistics --------------------------------------------------------------------------------------------
 # How many n-grams a text has and how many of another text's are new: why n-gram models stop at about five
-# words (the document's figure 2.1).
+# words (van Merriënboer 2018, figure 2.1).
 
 
 @dataclass

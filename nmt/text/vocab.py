@@ -10,7 +10,7 @@ from nmt.errors import DataError
 from nmt.io import files, numbers
 from nmt.io.numbers import shown
 
-# <s> is "no previous word": its embedding is zero (spec. 3.1). </s> ends a sentence. Text never yields one.
+# <s> is "no previous word": its embedding is zero. </s> ends a sentence. Text never yields one.
 BOS, EOS, UNK = 0, 1, 2
 SPECIALS = ["<s>", "</s>", "<unk>"]
 HEADER = "#version: 1 vocabulary"

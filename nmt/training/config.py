@@ -51,7 +51,8 @@ class TrainingConfig:
         "sentence",
         "word",
         "sum",
-        help="what the gradient is of: the mean over sentences (eq. 4.4), the mean over words, the sum "
+        help="what the gradient is of: the mean over sentences (van Merriënboer 2018, eq. 4.4), the "
+        "mean over words, the sum "
         "(authors' code)",
     )
     label_smoothing: float = number(
@@ -143,7 +144,7 @@ class TrainingConfig:
         0.0,
         least=0,
         help="instead: the rate decays at each validation whose perplexity fell by less than this since the "
-        "one before; 1 is the rule of the sub-word thesis, with sgd, decay 0.5, a validation each epoch",
+        "one before; 1 is the rule of Jernite 2018, with sgd, decay 0.5, a validation each epoch",
     )
     ema: float = number(
         0.0,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Neural features in a Moses system (chapter 4 of the document) on the real Multi30k system: train phrase models on its table, rescore its
+# Neural features in a Moses system (van Merriënboer 2018, chapter 4) on the real Multi30k system: train phrase models on its table, rescore its
 # n-best lists, tune, compare. Needs NMT_DATA and kenlm; about 40 CPU minutes a model, four models.
 # usage: rescoring.sh
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Table 4.1 of the document (Cho et al. 2014, EMNLP): a phrase-based system, with the RNN's phrase scores, with a CSLM inside the search,
+# Cho et al. 2014a; van Merriënboer 2018, table 4.1: a phrase-based system, with the RNN's phrase scores, with a CSLM inside the search,
 # with a word penalty. Every row is tuned by decoding, then its weights are found again by three seeds on all its n-best lists.
 # usage: run.sh [--engine embedded|moses] [--data DIR|generated] [--networks DIR] [--out DIR] [--controls] [--rows "ROW ..."] [--workers N]
 #   --data      folder with train, dev and test .en and .fr, tokenized and escaped; or `generated`: our grammar's corpus (default)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Discourse objectives (000, chapter 5) as pre-training: an encoder that has learned on plain text which sentences
+# Discourse objectives (Jernite 2018, chapter 5) as pre-training: an encoder that has learned on plain text which sentences
 # stand together, and a translator of 5,000 pairs that starts from it, against one from scratch.
 # usage: discourse.sh [--quick] [section.key=value ...]      (the latter for all trainings)
 #   --quick   a dry run of minutes on generated text, 12 updates each

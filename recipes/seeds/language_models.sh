@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Language models of the source documents: the character-aware model against a word LSTM of as many parameters and
-# updates (000, table 2.2), and the list of perplexities of 004: Kneser-Ney 141, neural n-grams 140, RNN 125, LSTM 115.
+# updates (Jernite 2018, table 2.2), and the list of perplexities of 004: Kneser-Ney 141, neural n-grams 140, RNN 125, LSTM 115.
 # usage: language_models.sh [--quick] [characters] [list] [mix]      (all three unless some are named)
 #   characters   word and characters, 8 epochs each: two trainings of up to 90 minutes on 2 cores
 #   list         kn5, ngrams, rnn, lstm: three trainings of up to 90 minutes
@@ -61,7 +61,7 @@ measure() { # NAME FILE: a line of perplexities.tsv
     echo "$found" | tee $out/"$1".row
 }
 
-# 000, section 2.3: rate 1, the sum over the steps of a track, clipping at 5, U(-0.05, 0.05). The thesis has 25 epochs,
+# Jernite 2018, section 2.3: rate 1, the sum over the steps of a track, clipping at 5, U(-0.05, 0.05). The thesis has 25 epochs,
 # dropout 0.5 and a rate that is halved (training.decay_below=1 training.decay=0.5); here 8 epochs have less dropout,
 # and a rate that ends at 0.
 sgd=(training.optimizer=sgd training.learning_rate=1.0 training.cost=sentence training.clip=5 training.batch_size=20

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Output layers (000, table 3.3 and eq. 2.6): learned tree against Huffman tree, random tree and flat softmax; classes
+# Output layers (Jernite 2018, table 3.3 and eq. 2.6): learned tree against Huffman tree, random tree and flat softmax; classes
 # and NCE beside them. One small language model, the same updates for all.
 # usage: output_layers.sh [--quick] [--large] [LAYER ...]      (all layers unless some are named)
 #   LAYER     flat learned huffman random classes clusters nce

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Units of variable computation on characters (000, section 2.5, table 2.11: VCRNN-1024 does what an Elman layer of 760
+# Units of variable computation on characters (Jernite 2018, section 2.5, table 2.11: VCRNN-1024 does what an Elman layer of 760
 # does, with 1.46 bits a character against 1.47): a model of 512 units that decides how many of them it computes,
 # then the plain cell with as many operations.
 # usage: variable_computation.sh [--quick] [elman] [gru] [section.key=value ...]      (elman unless some are named)

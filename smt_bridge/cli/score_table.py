@@ -91,7 +91,8 @@ def parser() -> options.Parser:
         "--report",
         type=OutputPath,
         metavar="DIR",
-        help="write coverage, scatter against the direct probability, best phrases (Table 4.2)",
+        help="write coverage, scatter against the direct probability, best phrases (van Merriënboer "
+        "2018, table 4.2)",
     )
     options.add_quiet(parser)
     return parser

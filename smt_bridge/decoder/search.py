@@ -1,4 +1,4 @@
-"""Stack search, compiled (section 2.3.1; Koehn et al. 2003; the rules of Moses' normal stack search).
+"""Stack search, compiled (Koehn et al. 2003; the rules of Moses' normal stack search).
 
 A hypothesis has translated some of the source words. Hypotheses that have translated equally many share a
 stack; the best of each stack are extended by the options of untranslated spans. Hypotheses that nothing still

@@ -80,7 +80,8 @@ class MixtureLM:
 
 
 # ---- neural lm ---------------------------------------------------------------------------------------------
-# log p(target) by a neural language model (the CSLM of section 4.4.1, or a recurrent one).
+# log p(target) by a neural language model (the CSLM of van Merriënboer 2018, section 4.4.1, or a recurrent
+# one).
 
 
 class NeuralLM:

@@ -24,7 +24,7 @@ from smt_bridge.moses.words import check_reads_words, units
 # ---- translation -------------------------------------------------------------------------------------------
 # log p(target | source) by an encoder-decoder, or log p(source | target) by one of the other direction.
 #
-# The score of Cho et al. 2014, section 3.1 (chapter 4.3.1), for phrases; for whole sentences the same number.
+# The score of Cho et al. 2014, section 3.1, for phrases; for whole sentences the same number.
 
 
 class Translation:
@@ -90,8 +90,8 @@ class CorpusShares:
     """The share of each unknown word in p(UNK), by its count in the training corpus.
 
     p(UNK) is the probability of *any* unknown word, so that taking it for each of them overestimates all
-    (section 4.4.2). Shared, the probabilities of all words sum to one again. The words that the training
-    corpus lacks have one count together.
+    (van Merriënboer 2018, section 4.4.2). Shared, the probabilities of all words sum to one again. The words
+    that the training corpus lacks have one count together.
     """
 
     def __init__(self, vocab: Vocab) -> None:

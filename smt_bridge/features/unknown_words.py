@@ -1,5 +1,5 @@
-"""The number of words that a network does not know: the papers' word penalty (section 4.4.2, the last row of
-table 4.1)."""
+"""The number of words that a network does not know: the papers' word penalty (Cho et al. 2014;
+van Merriënboer 2018, section 4.4.2 and the last row of table 4.1)."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""A report on new columns: coverage, scatter against the direct probability, best phrases (Table 4.2).
+"""A report on new columns: coverage, scatter against the direct probability, best phrases (van Merriënboer
+2018, table 4.2).
 
 coverage.tsv        number of pairs; by the first network among the features: pairs with an unknown word,
                     words and unknown words of each side that it reads

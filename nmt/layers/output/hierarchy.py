@@ -216,8 +216,8 @@ def path_log_probs(
 
 # ---- best words --------------------------------------------------------------------------------------------
 # The most likely words of a hierarchy without the probabilities of all: branch and bound. A node is looked
-# into only where the path to it is more likely than the best words found so far, so the result is exact (000,
-# section 3.5). With a width it is a beam search over the tree, which is not.
+# into only where the path to it is more likely than the best words found so far, so the result is exact
+# (Jernite 2018, section 3.5). With a width it is a beam search over the tree, which is not.
 #
 # R rows of features, M children of a node at most, b nodes of a row looked into at a time, F open nodes of a
 # row.

@@ -31,7 +31,7 @@ class OutputSettings:
         "random",
         "clusters",
         help="classes: words in order of their frequency, classes equally likely; at random, classes equally "
-        "large (000, eq. 2.6); or clustered by their neighbors in the training text",
+        "large (Jernite 2018, eq. 2.6); or clustered by their neighbors in the training text",
     )
     output_class_count: int = number(
         0, least=0, help="classes: how many; 0: the square root of the vocabulary"

@@ -1,5 +1,5 @@
-"""An encoder of translators, trained on plain text by discourse objectives (000, chapter 5), from which
-`init_from` starts translators with the same section `model`.
+"""An encoder of translators, trained on plain text by discourse objectives (Jernite 2018, chapter 5), from
+which `init_from` starts translators with the same section `model`.
 
 B examples, S sentences of an example, D width of a sentence's vector, N words.
 """
@@ -39,7 +39,8 @@ class DiscourseConfig(RNNConfig):
     vector: str = choice(
         "maximum",
         "last",
-        help="the vector of a sentence: the maximum over its annotations (000), or the start of a decoder",
+        help="the vector of a sentence: the maximum over its annotations (Jernite 2018), or the start "
+        "of a decoder",
     )
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Discourse objectives (000, chapter 5): what they ask of a text, line by line with an empty line
+"""Discourse objectives (Jernite 2018, chapter 5): what they ask of a text, line by line with an empty line
 between paragraphs, and the batches of their examples; `OBJECTIVES` has them by the names that
 `model.objectives` takes.
 
@@ -88,7 +88,7 @@ class Objective(nn.Module):
 
 
 # ---- order -------------------------------------------------------------------------------------------------
-# ORDER: do two neighboring sentences stand as they were written? (000, eq. 5.1)
+# ORDER: do two neighboring sentences stand as they were written? (Jernite 2018, eq. 5.1)
 
 
 class Order(Objective):
@@ -116,7 +116,7 @@ class Order(Objective):
 
 
 # ---- following ---------------------------------------------------------------------------------------------
-# NEXT: which of five later sentences follows the first three of a paragraph? (000, eq. 5.2)
+# NEXT: which of five later sentences follows the first three of a paragraph? (Jernite 2018, eq. 5.2)
 
 
 CONTEXT, CANDIDATES = 3, 5
@@ -152,7 +152,8 @@ class Following(Objective):
 
 
 # ---- conjunction -------------------------------------------------------------------------------------------
-# CONJ: which kind of conjunction was taken off the second of two sentences? (000, eq. 5.3, table 5.4)
+# CONJ: which kind of conjunction was taken off the second of two sentences? (Jernite 2018, eq. 5.3, table
+# 5.4)
 
 
 KINDS = {

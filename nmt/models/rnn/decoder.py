@@ -1,6 +1,6 @@
 """The decoder of the RNN encoder-decoder: what it sees of the source enters the gates, the candidate and the
-output at every step (section 4.2.2). That is c, the same at all steps, or with attention this step's weighted
-mean of the annotations."""
+output at every step (van Merriënboer 2018, section 4.2.2). That is c, the same at all steps, or with
+attention this step's weighted mean of the annotations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ from nmt.models.rnn.encoders import Encoded
 from nmt.text.vocab import BOS
 
 # ---- deep output -------------------------------------------------------------------------------------------
-# From a decoder state to the output layer: the deep output with maxout of Cho et al. 2014 (section
-# 4.4.1).
+# From a decoder state to the output layer: the deep output with maxout of Cho et al. 2014
+# (van Merriënboer 2018, section 4.4.1).
 
 
 class DeepOutput(nn.Module):

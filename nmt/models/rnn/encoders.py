@@ -36,7 +36,8 @@ def word_vectors(config: RNNConfig, vocab_size: int, spelling: Sequence[str] | N
 
 
 class RNNEncoder(nn.Module):
-    """Reads the source up to and including its end symbol; c is the state after it (section 4.2.1).
+    """Reads the source up to and including its end symbol; c is the state after it (van Merriënboer 2018,
+    section 4.2.1).
 
     With `birnn` a second network reads from the end: an annotation is the two states at a word, c the two
     last states; with attention the decoder starts from the backward state at the first word alone
@@ -132,8 +133,8 @@ class RNNEncoder(nn.Module):
 
 
 class GrConvEncoder(nn.Module):
-    """The gated recursive convolutional network of section 6.2.2 merges words pairwise, level by level, into
-    one vector c.
+    """The gated recursive convolutional network of Cho et al. 2014b merges words pairwise, level by level,
+    into one vector c.
 
     The leaves are the words alone, U e(x_j); the end symbol is a leaf only where a sentence has no words.
     """

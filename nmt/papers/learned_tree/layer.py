@@ -1,5 +1,5 @@
-"""The learned tree of 000, chapter 3: a tree of equal depth whose words move, while it is trained, to where
-their contexts lead already.
+"""The learned tree of Jernite 2018, chapter 3: a tree of equal depth whose words move, while it is trained,
+to where their contexts lead already.
 
 Each node keeps for each word that passes through it the mean probability of its children. Every
 `output_rebuild` updates the tree is built anew from the root down: each word goes to the child that raises
@@ -24,8 +24,8 @@ from nmt.papers.learned_tree.settings import RebuildSettings
 from nmt.training.callbacks import Callback
 
 # ---- assignment --------------------------------------------------------------------------------------------
-# Which child of a node each word belongs to: the learning of trees of 000, section 3.3 (algorithm 3.3, with
-# the corrections of its equations).
+# Which child of a node each word belongs to: the learning of trees of Jernite 2018, section 3.3 (algorithm
+# 3.3, with the corrections of its equations).
 #
 # At a node that words i pass through with shares q_i, p_{j|i} is the mean probability of its child j when the
 # word was i, and p_j = Σ_i q_i p_{j|i}. The node is good where

@@ -1,4 +1,4 @@
-"""A chain-structured Markov random field over words (000, chapter 4).
+"""A chain-structured Markov random field over words (Jernite 2018, chapter 4).
 
 A text is one ring of N symbols: the words of each line, then K separators, so that lines are independent.
 Potentials join each symbol to the K symbols after it:
@@ -102,7 +102,7 @@ def windows(
 
 
 # ---- lifted ------------------------------------------------------------------------------------------------
-# The lifted tree-reweighted upper bound of A(θ) (000, section 4.3, equations 4.9 to 4.13).
+# The lifted tree-reweighted upper bound of A(θ) (Jernite 2018, section 4.3, equations 4.9 to 4.13).
 #
 # The ring of N symbols is covered by K + 1 forests of stars, in which a symbol and the K after it are joined;
 # each edge is in exactly one forest. All stars are alike, so one is enough, whatever N is:
@@ -148,7 +148,7 @@ class Tightened:
 def tighten(
     unary: Tensor, edges: Tensor, steps: int, start: Tensor | None = None, tolerance: float = 1e-5
 ) -> Tightened:
-    """Algorithm 4.1: gradient descent on δ, from 0 or from `start`, until no marginal of a leaf differs from
+    """Gradient descent on δ, from 0 or from `start`, until no marginal of a leaf differs from
     the center's by more than `tolerance`. A step that does not lower the bound is taken back, and all later
     steps are half as long."""
     delta = torch.zeros(len(edges), len(unary), dtype=unary.dtype) if start is None else start
@@ -168,8 +168,8 @@ def tighten(
 
 
 def star_slope(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[float, Tensor]:
-    """log Z of a star, and its gradient for δ: marginals of leaves less those of the center, (K, V), equation
-    4.13."""
+    """log Z of a star, and its gradient for δ: marginals of leaves less those of the center, (K, V)
+    (Jernite 2018, eq. 4.13)."""
     value, center, joint = star_pass(unary, edges, delta)
     leaves = torch.stack([center @ edge.softmax(1) for edge in joint])
     return float(value), leaves - center
@@ -215,7 +215,7 @@ def by_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> 
 
 
 def by_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
-    """Algorithm 4.2: tighten the bound (4.1), then maximize it for a few steps of L-BFGS, in turns; reports
+    """Tighten the bound, then maximize it for a few steps of L-BFGS, in turns; reports
     each round."""
     config, observed = model.config, Moments(symbols, model.order)
     delta: Tensor | None = None
@@ -237,7 +237,7 @@ def by_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
 
 
 def lower_bound(model: ChainMRF, observed: "Moments", delta: Tensor) -> Tensor:
-    """A lower bound of log p(text) / N (equation 4.2): ()"""
+    """A lower bound of log p(text) / N (Jernite 2018, eq. 4.2): ()"""
     bound = star_log_z(model.unary, model.edges(), delta) / (model.order + 1)
     return observed.mean_potential(model) - bound
 

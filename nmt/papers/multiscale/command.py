@@ -45,7 +45,9 @@ def parser() -> options.Parser:
         "may go in circles; none: plain BPE",
     )
     table = actions.add_parser(
-        "table", help="show a dictionary", description="Rank, token and count of each token (table 8.1)."
+        "table",
+        help="show a dictionary",
+        description="Rank, token and count of each token (van Merriënboer 2018, table 8.1).",
     )
     cut = actions.add_parser(
         "segment", help="segment text", description="Cut each line into the fewest possible tokens."

@@ -1,4 +1,5 @@
-"""Dictionaries of multi-symbol tokens by adapted byte-pair encoding (chapter 8, algorithm 3, as corrected).
+"""Dictionaries of multi-symbol tokens by adapted byte-pair encoding (van Merriënboer 2018, algorithm 3 of
+chapter 8, as corrected).
 
 The most frequent pair of adjacent tokens is merged into a new token, again and again. A token that has
 become rarer than the new one is split again, so that `abcabcabc...` keeps abc and drops ab. Single symbols
@@ -314,6 +315,6 @@ def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, .
 
 
 def table(dictionary: Dictionary) -> list[tuple[int, str, int]]:
-    """Rank, token and count, the most frequent first (table 8.1)."""
+    """Rank, token and count, the most frequent first (van Merriënboer 2018, table 8.1)."""
     ranked: Counter[tuple[str, ...]] = Counter(dict(zip(dictionary.tokens, dictionary.counts, strict=True)))
     return [(rank, "".join(token), count) for rank, (token, count) in enumerate(ranked.most_common(), 1)]

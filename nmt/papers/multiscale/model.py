@@ -1,5 +1,5 @@
-"""The multi-scale LSTM (chapter 8): states at every symbol, transitions over tokens of several symbols,
-likelihood by dynamic programming.
+"""The multi-scale LSTM (van Merriënboer 2018, chapter 8): states at every symbol, transitions over tokens of
+several symbols, likelihood by dynamic programming.
 
 Every token that ends at position t is an arc from the position where it begins; all arcs lead to one state
 at t:
@@ -35,7 +35,7 @@ from nmt.text.vocab import EOS
 
 # ---- lattice -----------------------------------------------------------------------------------------------
 # Strings as lattices of tokens: which arcs there are, log p of arcs, and the likelihood summed over all
-# segmentations (eq. 8.8).
+# segmentations (van Merriënboer 2018, eq. 8.8).
 #
 #     log α_t = logsumexp over arcs that end at t of (log p(token | state at its beginning) + log α at its
 #     beginning)
@@ -438,7 +438,7 @@ class MultiscaleLM(LMBase):
 
     @torch.no_grad()
     def sample(self, lines: int, max_length: int, seed: int, temperature: float = 1.0) -> Iterator[list[str]]:
-        """Lines as tokens, drawn one token after the other (table 8.2)."""
+        """Lines as tokens, drawn one token after the other (van Merriënboer 2018, table 8.2)."""
         generator = torch.Generator().manual_seed(seed)
         for _ in range(lines):
             state, tokens, length = self.begin(1), [], 0

@@ -1,5 +1,5 @@
 """Recurrent layers that compute only a part of their state at each step, over packed tokens as
-nmt/layers/cells.py has them: the variable computation units of the sub-word thesis, section 2.4, which are an
+nmt/layers/cells.py has them: the variable computation units of Jernite 2018, section 2.4, which are an
 Elman layer (VCRNN) and a gated unit (VCGRU) behind the mask of nmt/layers/variable.py.
 
 Training multiplies whole matrices, by masked vectors. Where no gradient is needed, the dimensions that the
@@ -24,17 +24,17 @@ from nmt.papers.variable.settings import ComputationSettings
 from nmt.training.callbacks import Callback
 
 # ---- computation -------------------------------------------------------------------------------------------
-# How much of its state a recurrent cell computes at each step (the sub-word thesis, section 2.4): a
+# How much of its state a recurrent cell computes at each step (Jernite 2018, section 2.4): a
 # scheduler decides on a share m of the dimensions, a mask e lets the first of them change.
 #
-# m_t = σ(u h_{t-1} + v x_t + b), and e_i = Thres(σ(λ (m_t D - i))) for i = 0, ..., D - 1. The thesis counts i
-# from 1; from 0, a mask without slope (λ → ∞) has exactly the first ⌈m D⌉ dimensions, and all of them at m =
-# 1.
+# m_t = σ(u h_{t-1} + v x_t + b), and e_i = Thres(σ(λ (m_t D - i))) for i = 0, ..., D - 1. Jernite 2018 counts
+# i from 1; from 0, a mask without slope (λ → ∞) has exactly the first ⌈m D⌉ dimensions, and all of them at m
+# = 1.
 #
 # D size of a vector, E input size, H hidden units, N tokens, R rows.
 
 
-MASK_EPSILON = 1e-6  # values of the mask nearer than this to 0 or 1 are 0 or 1; the thesis gives no figure
+MASK_EPSILON = 1e-6  # values of the mask nearer than this to 0 or 1 are 0 or 1; Jernite 2018 gives no figure
 
 
 def mask_of(m: Tensor, size: int, sharpness: Tensor) -> Tensor:
@@ -393,7 +393,7 @@ def parts(e: Tensor, f: Tensor) -> Iterator[tuple[Tensor | slice, int, int]]:
 
 
 class VCRNN(VariableCell):
-    """h_t = e ⊙ σ(U (e ⊙ h_{t-1}) + V (e ⊙ x_t) + b) + (1 - e) ⊙ h_{t-1}: (2.11) of the thesis, where the
+    """h_t = e ⊙ σ(U (e ⊙ h_{t-1}) + V (e ⊙ x_t) + b) + (1 - e) ⊙ h_{t-1}: Jernite 2018, eq. 2.11, where the
     last factor is misprinted as h_t."""
 
     function = VCRNNFunction
@@ -405,12 +405,12 @@ class VCRNN(VariableCell):
 
 class VCGRU(VariableCell):
     """z = e ⊙ σ(U_z h̄ + V_z x̄), r = σ(U_r h̄ + V_r x̄), h̃ = tanh(U (r ⊙ h̄) + V x̄),
-    h_t = z ⊙ h̃ + (1 - z) ⊙ h_{t-1}: (2.12) to (2.14) of the thesis, of the masked h̄ = e ⊙ h_{t-1} and
+    h_t = z ⊙ h̃ + (1 - z) ⊙ h_{t-1}: Jernite 2018, eqs. 2.12-2.14, of the masked h̄ = e ⊙ h_{t-1} and
     x̄ = e ⊙ x_t, with biases. z takes the new state."""
 
     function = VCGRUFunction
     matrices = 3
-    equivalent = math.sqrt(2)  # of the thesis' table 2.11, GRU-1024 = RNN-1450; three matrices would be √3
+    equivalent = math.sqrt(2)  # Jernite 2018, table 2.11: GRU-1024 = RNN-1450; three matrices would be √3
 
     def change(self, inputs: Tensor, state: Tensor, mask: Tensor, base: Tensor) -> Tensor:
         masked = mask * state

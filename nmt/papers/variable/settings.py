@@ -13,7 +13,7 @@ class ComputationSettings:
         0.5,
         above=0,
         below=1,
-        help="cells vcrnn and vcgru: share of the units that training wants computed, m; the thesis has 0.2 "
+        help="cells vcrnn and vcgru: share of the units that training wants computed, m; Jernite 2018: 0.2 "
         "to 0.5",
     )
     computation_penalty: float = number(

@@ -260,7 +260,7 @@ class Unigram(Pieces):
 
 class Resegmented:
     """Draws cuts of a text with probability p(cut) ** alpha, up to a constant: forward sums, then a walk
-    backward (section 3.2, l = infinity).
+    backward (Kudo 2018, section 3.2, l = infinity).
 
     Bytes and unknown characters stay as they are.
     """

@@ -143,8 +143,8 @@ keys: Int64s) -> None:  # fmt: skip
 
 
 # ---- cslm --------------------------------------------------------------------------------------------------
-# A neural n-gram model inside the search (section 4.4.1: n-grams are gathered, and scored in one product
-# when a stack is complete).
+# A neural n-gram model inside the search (van Merriënboer 2018, section 4.4.1: n-grams are gathered, and
+# scored in one product when a stack is complete).
 #
 # CSLM name=CSLM0 factor=0 path=RUN_DIR [normalized=true]
 

@@ -2,7 +2,8 @@
 
 A feature scores what it can by looking at an option alone (`of_options`: this costs the search nothing). What
 depends on the words before, a stateful feature adds while the stacks are filled: it is asked once a stack,
-for all candidates together, so that a network scores them in one product (section 4.4.1).
+for all candidates together, so that a network scores them in one product (van Merriënboer 2018, section
+4.4.1).
 
 O options of a sentence, K scores of the feature, N candidates. Scores are natural logarithms where they are
 probabilities.
