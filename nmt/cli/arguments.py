@@ -1,5 +1,5 @@
-"""Types of arguments: numbers with their range, files that are read, files that are written; and the check
-that keeps the two apart."""
+"""Types of arguments: numbers within a range, paths to read and paths to write; and the check that no output
+overwrites an input."""
 
 import argparse
 import os
@@ -27,7 +27,7 @@ Number = TypeVar("Number", int, float)
 
 
 def integer(least: int | None = None, most: int | None = None) -> Callable[[str], int]:
-    """An argument type: a whole number within bounds."""
+    """Argument type: a whole number within bounds."""
     return in_range(numbers.integer, settings.Range(least, most))
 
 
@@ -37,12 +37,12 @@ def real(
     above: float | None = None,
     below: float | None = None,
 ) -> Callable[[str], float]:
-    """An argument type: a finite number within bounds."""
+    """Argument type: a finite number within bounds."""
     return in_range(numbers.real, settings.Range(least, most, above, below))
 
 
 def in_range(parse: Callable[[str], Number], allowed: settings.Range) -> Callable[[str], Number]:
-    """An argument type: what `parse` makes of a text, within bounds."""
+    """Argument type: a number that `parse` reads, within bounds."""
 
     def convert(text: str) -> Number:
         try:
@@ -62,7 +62,7 @@ positive = integer(1)
 
 
 def checkpoint(text: str) -> str:
-    """An argument type: best, last, or the number of an update."""
+    """Argument type: best, last, or the number of an update."""
     if text not in ("best", "last"):
         try:
             return str(numbers.count(text))
@@ -77,43 +77,42 @@ def checkpoint(text: str) -> str:
 
 
 def add_setting(
-    parser: "Container", config: "type[DataclassInstance]", name: str, *flags: str, **given: Any
+    parser: "Container", config: "type[DataclassInstance]", name: str, *flags: str, **overrides: Any
 ) -> None:
-    """An option for a field of a configuration's dataclass: `--name`, with the default, type, range and help
-    text of the field. `given`: what argparse is to have instead."""
-    item = next(item for item in fields(config) if item.name == name)
-    allowed = item.metadata.get(settings.ALLOWED)
-    default = item.default if item.default_factory is MISSING else item.default_factory()
-    made: dict[str, Any] = {
+    """Add the option `--name` for a field of a settings dataclass, with the field's default, type, range and
+    help text. `overrides`: keywords for argparse that replace these."""
+    setting = next(item for item in fields(config) if item.name == name)
+    allowed = setting.metadata.get(settings.ALLOWED)
+    default = setting.default if setting.default_factory is MISSING else setting.default_factory()
+    keywords: dict[str, Any] = {
         "default": default,
-        "help": item.metadata.get(settings.HELP, "").replace("%", "%%"),
+        "help": setting.metadata.get(settings.HELP, "").replace("%", "%%"),
     }
     if isinstance(allowed, tuple | Mapping):
-        made["choices"] = tuple(allowed)
+        keywords["choices"] = tuple(allowed)
     elif isinstance(default, bool):
-        made["action"] = argparse.BooleanOptionalAction if default else "store_true"
+        keywords["action"] = argparse.BooleanOptionalAction if default else "store_true"
     elif allowed is None and isinstance(default, str):
-        made["type"] = str
+        keywords["type"] = str
     else:
-        whole = "float" not in str(item.type)
+        whole = "float" not in str(setting.type)
         bounds = allowed or settings.Range()
-        made["type"] = in_range(numbers.integer, bounds) if whole else in_range(numbers.real, bounds)
-        made["metavar"] = "N" if whole else "X"
-    parser.add_argument(f"--{name.replace('_', '-')}", *flags, dest=name, **made | given)
+        keywords["type"] = in_range(numbers.integer, bounds) if whole else in_range(numbers.real, bounds)
+        keywords["metavar"] = "N" if whole else "X"
+    parser.add_argument(f"--{name.replace('_', '-')}", *flags, dest=name, **keywords | overrides)
 
 
-def parse_settings(config: type[Config], found: argparse.Namespace, **given: object) -> Config:
-    """A configuration from the options that have the names of its fields, and from `given`."""
-    named = {item.name: getattr(found, item.name) for item in fields(config) if hasattr(found, item.name)}
-    return config(**named | given)
+def parse_settings(config: type[Config], args: argparse.Namespace, **overrides: object) -> Config:
+    """Build a settings dataclass from the options named like its fields; `overrides` win over options."""
+    values = {item.name: getattr(args, item.name) for item in fields(config) if hasattr(args, item.name)}
+    return config(**values | overrides)
 
 
 # ---- files -------------------------------------------------------------------------------------------------
 
 
 class InputPath(str):
-    """The type of an argument that names a file or folder to read; the folder of nmt-init stands for the run
-    in it."""
+    """Argument type: a file or folder to read. A folder made by nmt-init stands for the run inside it."""
 
     __slots__ = ()
 
@@ -122,39 +121,39 @@ class InputPath(str):
 
     @staticmethod
     def resolve(path: str) -> str:
-        """The file or folder that is read where an argument says `path`."""
+        """The file or folder that is actually read."""
         run = run_directory.resolve(path)
         return path if run == Path(path) else str(run)
 
 
 class ConfigFile(InputPath):
-    """The type of an argument that names a configuration; the folder of nmt-init stands for the one in it."""
+    """Argument type: a configuration. A folder made by nmt-init stands for the configuration inside it."""
 
     __slots__ = ()
 
     @staticmethod
     def resolve(path: str) -> str:
-        """The configuration of a folder that is no run."""
+        """The configuration inside a folder, unless the folder is a run."""
         config = os.path.join(path, run_directory.CONFIG)
         return config if os.path.isfile(config) and not run_directory.exists(Path(path)) else path
 
 
 class OutputPath(str):
-    """The type of an argument that names a file or folder to write."""
+    """Argument type: a file or folder to write."""
 
     __slots__ = ()
 
 
 def names_file(action: argparse.Action) -> bool:
-    """Does an option or argument name a file or folder?"""
+    """Whether an option or argument is a file or folder."""
     return isinstance(action.type, type) and issubclass(action.type, InputPath | OutputPath)
 
 
-def list_files(found: argparse.Namespace, names: Mapping[str, str], kind: type[str]) -> list[tuple[str, str]]:
-    """(option, path) of the inputs or outputs that a command was given."""
+def list_files(args: argparse.Namespace, names: Mapping[str, str], kind: type[str]) -> list[tuple[str, str]]:
+    """The (option, path) pairs of all inputs, or of all outputs, on the command line."""
     given: list[tuple[str, str]] = []
     for dest, name in names.items():
-        value = getattr(found, dest, None)
+        value = getattr(args, dest, None)
         given += [
             (name, path)
             for path in (value if isinstance(value, list) else [value])
@@ -166,15 +165,15 @@ def list_files(found: argparse.Namespace, names: Mapping[str, str], kind: type[s
 def check_separate(
     inputs: Iterable[tuple[str, str | None]], outputs: Iterable[tuple[str, str | None]]
 ) -> None:
-    """No output is an input, a part of a run that is read, or another output. ConfigError otherwise.
+    """ConfigError if an output is also an input, part of a run that is read, or written twice.
 
-    Each is (option, path); those without a path are ignored. The parser calls it for the options themselves,
-    commands for the names that they derive from their options.
+    Inputs and outputs are (option, path); those without a path are ignored. The parser checks the options
+    themselves; commands check the names they derive from options.
     """
-    given = [(option, path) for option, path in inputs if path]
-    if len(standard := [option for option, path in given if path == "-"]) > 1:
+    input_paths = [(option, path) for option, path in inputs if path]
+    if len(standard := [option for option, path in input_paths if path == "-"]) > 1:
         raise ConfigError(f"{' - '.join(standard)} -: only one of them can be stdin")
-    read = {key: (option, path) for option, path in given if (key := file_identity(path, 0))}
+    read = {key: (option, path) for option, path in input_paths if (key := file_identity(path, 0))}
     written: dict[tuple[object, ...], tuple[str, str]] = {}
     for option, path in ((option, path) for option, path in outputs if path):
         key = file_identity(path, 1)
@@ -191,16 +190,16 @@ def check_separate(
             )
         written[key] = option, path
         parent, name = os.path.split(os.path.realpath(path))
-        for other, folder in given:
+        for input_option, folder in input_paths:
             if os.path.isdir(folder) and os.path.realpath(folder) == parent and name in list_parts(folder):
                 raise ConfigError(
-                    f"{option} {path}: is a part of {other} {folder}, which is read; name another file"
+                    f"{option} {path}: is a part of {input_option} {folder}, which is read; name another file"
                 )
 
 
 def file_identity(path: str, standard: int) -> tuple[object, ...] | None:
-    """Equal for two names of one file or folder, links followed; None for devices and pipes. `standard`: the
-    stream that `-` is."""
+    """A key that is equal for two names of the same file or folder, links followed; None for devices and
+    pipes. `standard`: the file descriptor that `-` stands for."""
     try:
         status = os.fstat(standard) if path == "-" else os.stat(path)
     except FileNotFoundError:
@@ -217,11 +216,12 @@ def file_identity(path: str, standard: int) -> tuple[object, ...] | None:
 
 
 def list_parts(folder: str) -> Iterable[str]:
-    """The files of a run, or of another folder with a manifest; of a run without one, whatever it holds."""
+    """The files that belong to a run, or to another folder with a manifest; everything in a run without a
+    manifest."""
     try:
-        found = manifest.read(folder)
-    except DataError:  # damaged: whoever reads the folder reports it
-        found = None
-    if found is not None:
-        return {*found, manifest.FILE}
+        entries = manifest.read(folder)
+    except DataError:  # damaged: reported when the folder is read
+        entries = None
+    if entries is not None:
+        return {*entries, manifest.FILE}
     return os.listdir(folder) if os.path.exists(os.path.join(folder, "version")) else ()

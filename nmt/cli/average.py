@@ -15,16 +15,14 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command's exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options of nmt-average."""
     parser = options.Parser(
         "nmt-average",
-        "Average the weights of checkpoints of one run; the result is a run directory that translates and "
-        "scores.",
+        "Average the weights of several checkpoints of a run. The result is a run directory, to be used like "
+        "any other.",
     )
     parser.add_argument(
         "run", type=InputPath, metavar="RUN_DIR", help="a run trained with training.keep above 1"
@@ -35,10 +33,15 @@ def parser() -> options.Parser:
         type=arguments.positive,
         default=5,
         metavar="N",
-        help="the N newest checkpoints, or as many as there are",
+        help="average the N newest checkpoints, or all if there are fewer",
     )
     which.add_argument(
-        "--steps", type=arguments.positive, nargs="+", default=None, metavar="STEP", help="these checkpoints"
+        "--steps",
+        type=arguments.positive,
+        nargs="+",
+        default=None,
+        metavar="STEP",
+        help="average the checkpoints of these updates",
     )
     parser.add_argument(
         "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the run directory to make"
@@ -48,7 +51,6 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse, average, log."""
     args = parser().parse_args(argv)
     options.start_log("nmt-average", args)
     run, output = Path(args.run), Path(args.output)
@@ -64,7 +66,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def check_new(output: Path) -> None:
-    """ConfigError unless a folder is missing or empty."""
+    """ConfigError unless the folder is missing or empty."""
     if not locks.is_empty(output):
         raise ConfigError(f"{output}: exists already; choose another name")
 

@@ -16,23 +16,20 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options."""
     parser = options.Parser(
         "nmt-clean",
-        "Drop pairs that are empty, too short, too long, too different in length, or repeated; both outputs "
-        "stay parallel.",
+        "Remove sentence pairs that are empty, too short, too long, too different in length, or repeated. "
+        "Both outputs stay parallel.",
     )
     add_options(parser)
     return parser
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, clean the corpus, report."""
     args = parser().parse_args(argv)
     options.start_log("nmt-clean", args)
     config = parse_settings(CleanConfig, args)
@@ -48,7 +45,6 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def add_options(parser: options.Parser) -> None:
-    """Two inputs, two outputs, the limits."""
     for side, letter in (("source", "s"), ("target", "t")):
         parser.add_argument(
             f"--{side}",
@@ -63,12 +59,12 @@ def add_options(parser: options.Parser) -> None:
             type=OutputPath,
             required=True,
             metavar="FILE",
-            help="the part of it that is kept; .gz compresses",
+            help=f"{side} sides of the pairs that are kept; .gz compresses",
         )
     for name in ("min_length", "max_length", "ratio", "unit", "keep_duplicates"):
         add_setting(parser, CleanConfig, name)
     parser.add_argument(
-        "--report", type=OutputPath, default=None, metavar="FILE", help="write the counts as TSV, too"
+        "--report", type=OutputPath, default=None, metavar="FILE", help="also write the counts as TSV"
     )
     options.add_quiet(parser)
 
@@ -76,7 +72,7 @@ def add_options(parser: options.Parser) -> None:
 def clean_files(
     inputs: Sequence[str], outputs: Sequence[str], config: CleanConfig, progress: Progress
 ) -> CleanReport:
-    """Write the pairs that are kept, each side to its file."""
+    """Write the pairs that are kept, each side to its own file; returns the counts."""
     report = CleanReport()
     with ExitStack() as stack:
         sides = [stack.enter_context(files.Writing(path)) for path in outputs]

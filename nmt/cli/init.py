@@ -1,4 +1,4 @@
-"""nmt-init: look at a parallel text, say what was found in it, and write a configuration for it."""
+"""nmt-init: inspect a parallel text, report problems, and write a configuration for it."""
 
 import argparse
 import os
@@ -30,19 +30,18 @@ SIDES = ("source", "target")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command's exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options of nmt-init."""
     parser = options.Parser(
         "nmt-init",
-        "Look at the two files of a parallel text, say what was found in them, and write DIR/config.yaml, a "
-        "commented configuration for nmt-train. Without a development set, some pairs are held out.",
+        "Inspect the two files of a parallel text, report what nmt-train should know, and write "
+        "DIR/config.yaml, a commented configuration for it. Without a development set, some pairs are held "
+        "out as one.",
     )
     parser.add_argument(
-        "folder", type=OutputPath, metavar="DIR", help="folder to make; it must not exist yet"
+        "folder", type=OutputPath, metavar="DIR", help="folder to create; it must not exist yet"
     )
     for side, letter in zip(SIDES, "st", strict=True):
         parser.add_argument(
@@ -66,62 +65,62 @@ def parser() -> options.Parser:
             f"--{side}-language",
             default="",
             metavar="CODE",
-            help="default: as the name of the file ends, else what its words look like",
+            help="default: the ending of the file's name, else guessed from its words",
         )
-    parser.add_argument("--preset", default="", metavar="NAME", help="default: by the number of pairs")
+    parser.add_argument(
+        "--preset", default="", metavar="NAME", help="preset of settings; default: by the number of pairs"
+    )
     parser.add_argument(
         "--minutes",
         type=real(above=0),
         default=None,
         metavar="N",
-        help="time that training may take: the learning rate falls to 0 by then; default: as long as it "
-        "needs",
+        help="time that training may take, in which the learning rate falls to 0; default: no limit",
     )
     parser.add_argument(
-        "--no-measure", action="store_true", help="do not train for some seconds to see how fast it is here"
+        "--no-measure", action="store_true", help="do not train for a few seconds to measure the speed here"
     )
     options.add_quiet(parser)
     return parser
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, inspect, report, write, measure."""
     args = parser().parse_args(argv)
     options.start_log("nmt-init", args)
-    check(args)
-    train = inspected(args, args.source, args.target, "training text")
-    dev = inspected(args, args.dev_source, args.dev_target, "development set") if args.dev_source else None
+    check_options(args)
+    train = inspect_text(args, args.source, args.target, "training text")
+    dev = inspect_text(args, args.dev_source, args.dev_target, "development set") if args.dev_source else None
     report = list(findings.survey_sections(train, dev))
     for section in report:
         for line in section.lines():
             print(line)
     if mistakes := findings.count_mistakes(report):
         raise DataError(
-            f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; mend "
-            "the files first. Nothing was written"
+            f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; "
+            "correct the files first. Nothing was written"
         )
     from nmt.training import config_file
 
     with new_folder(args.folder) as part:
-        texts = place(args, train, part)
-        proposal = proposed(args, train, texts)
+        texts = choose_texts(args, train, part)
+        proposal = propose_config(args, train, texts)
         files.write_text(part / CONFIG, list(proposal.lines()))
         config_file.load(str(part / CONFIG))
-    print(f"{Path(args.folder, CONFIG)} is written")
+    print(f"wrote {Path(args.folder, CONFIG)}")
     if not args.no_measure:
-        estimate(args, train, proposal)
+        measure_training(args, train, proposal)
     folder = shlex.quote(args.folder)
     print(f"next: nmt-train {folder}, then nmt-translate {folder}")
 
 
-def check(args: argparse.Namespace) -> None:
-    """ConfigError or DataError for what can be refused before the texts are read."""
+def check_options(args: argparse.Namespace) -> None:
+    """ConfigError or DataError for options and files that can be refused before the texts are read."""
     if os.path.lexists(args.folder) and not (os.path.isdir(args.folder) and not os.listdir(args.folder)):
-        raise ConfigError(f"{args.folder}: exists; nothing is overwritten, name a folder that does not")
+        raise ConfigError(f"{args.folder}: exists and is not overwritten; name a new folder")
     if bool(args.dev_source) != bool(args.dev_target):
         raise ConfigError("--dev-source, --dev-target: give both or neither")
-    given = [args.source, args.target, *filter(None, [args.dev_source, args.dev_target])]
-    for path in given:
+    texts = [args.source, args.target, *filter(None, [args.dev_source, args.dev_target])]
+    for path in texts:
         files.existing([path])
         if not os.path.isfile(path):
             raise DataError(f"{files.name_of(path)}: expected a file; it is read more than once")
@@ -134,11 +133,8 @@ def check(args: argparse.Namespace) -> None:
             scripts.check_language_code(language, f"--{side}-language")
 
 
-# ---- looking -----------------------------------------------------------------------------------------------
-
-
-def inspected(args: argparse.Namespace, source: str, target: str, title: str) -> PairReport:
-    """What is in two files."""
+def inspect_text(args: argparse.Namespace, source: str, target: str, title: str) -> PairReport:
+    """Read both files and report on their pairs, with a progress bar."""
     with options.progress(args, "pairs", lambda: files.number_of_lines(source), title=title) as progress:
         return inspect_pairs(source, target, progress.add)
 
@@ -148,10 +144,11 @@ def inspected(args: argparse.Namespace, source: str, target: str, title: str) ->
 
 @contextmanager
 def new_folder(folder: str) -> Iterator[Path]:
-    """A folder that has its name once the body is done; after an error nothing is left."""
+    """Create a folder under a temporary name; it gets its own name when the block succeeds and is removed
+    when it fails."""
     part = Path(f"{os.path.realpath(folder)}.part{os.getpid()}")
     try:
-        made = files.make_parents(part)
+        created = files.make_parents(part)
         part.mkdir()
     except OSError as error:
         raise files.cannot_write(folder, error) from error
@@ -162,29 +159,30 @@ def new_folder(folder: str) -> Iterator[Path]:
         raise files.cannot_write(folder, error) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
-        files.remove_empty_folders(made)
+        files.remove_empty_folders(created)
 
 
-def place(args: argparse.Namespace, train: PairReport, part: Path) -> "Texts":
-    """The files that the configuration names; without a development set those of a split, written here."""
+def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "Texts":
+    """The files that the configuration names. Without a development set, write a training part and a held-out
+    part of the text to the folder `part`, and name these."""
     from nmt.training.proposal import Texts
 
-    given = (args.source, args.target)
-    known = tuple(
-        getattr(args, f"{side}_language") or scripts.language_of_file(path) or one.guess().language
-        for side, path, one in zip(SIDES, given, train.sides, strict=True)
+    texts = (args.source, args.target)
+    languages = tuple(
+        getattr(args, f"{side}_language") or scripts.language_of_file(path) or report.guess().language
+        for side, path, report in zip(SIDES, texts, train.sides, strict=True)
     )
-    named = (known[0], known[1])
+    named = (languages[0], languages[1])
     if args.dev_source:
-        return Texts(given, (args.dev_source, args.dev_target), named)
+        return Texts(texts, (args.dev_source, args.dev_target), named)
     rows = held_out(train)
     endings = named if all(named) and named[0] != named[1] else SIDES
-    packed = [".gz" if path.endswith(".gz") else "" for path in given]
+    packed = [".gz" if path.endswith(".gz") else "" for path in texts]
     train_names, dev_names = (
         [f"{name}.{ending}{gz}" for ending, gz in zip(endings, packed, strict=True)]
         for name in ("train", "dev")
     )
-    split(given, [part / name for name in train_names], [part / name for name in dev_names], rows)
+    split(texts, [part / name for name in train_names], [part / name for name in dev_names], rows)
     print(f"{len(rows):,} pairs are held out as a development set; the others are the training text")
     train_paths, dev_paths = (
         (os.path.join(args.folder, names[0]), os.path.join(args.folder, names[1]))
@@ -193,8 +191,8 @@ def place(args: argparse.Namespace, train: PairReport, part: Path) -> "Texts":
     return Texts(train_paths, dev_paths, named)
 
 
-def proposed(args: argparse.Namespace, train: PairReport, texts: "Texts") -> "Proposal":
-    """The configuration. Its run has the name of the languages, or that of the folder."""
+def propose_config(args: argparse.Namespace, train: PairReport, texts: "Texts") -> "Proposal":
+    """The proposed configuration. Its run is named after the languages, or after the folder."""
     from nmt.training.proposal import propose
 
     source, target = texts.languages
@@ -202,8 +200,8 @@ def proposed(args: argparse.Namespace, train: PairReport, texts: "Texts") -> "Pr
     return propose(train, texts, os.path.join(args.folder, name), args.preset, args.minutes or 0.0)
 
 
-def estimate(args: argparse.Namespace, train: PairReport, proposal: "Proposal") -> None:
-    """Measure and print what a training will take; a warm-up that does not fit into its time is shortened."""
+def measure_training(args: argparse.Namespace, train: PairReport, proposal: "Proposal") -> None:
+    """Measure and print how long the training will take; a warm-up too long for --minutes is shortened."""
     from nmt.training import config_file
     from nmt.training.cost import measure
 
@@ -217,13 +215,13 @@ def estimate(args: argparse.Namespace, train: PairReport, proposal: "Proposal") 
 
 
 def show_cost(cost: "Cost", epochs: int) -> None:
-    """Print what a training will take, which may be fewer than the configured epochs."""
+    """Print the measured speed and the time that the training will take, for `epochs` configured epochs."""
     print(
         f"{cost.parameters:,} parameters; {cost.per_thousand:.2g} seconds a thousand target words or "
         f"subwords, measured over {cost.updates} updates in {cost.seconds:.0f} s ({cost.device})"
     )
     if not cost.epochs and not cost.minutes:
-        print("no limit is set, so nobody can say how long the training takes")
+        print("the training has no limit, so its duration is unknown")
         return
     whole = f" of {epochs}" if epochs > cost.planned_epochs else ""
     print(
@@ -232,7 +230,7 @@ def show_cost(cost: "Cost", epochs: int) -> None:
         f"{duration(cost.planned_seconds)}"
     )
     if cost.planned_epochs < 1:
-        print("  there is not enough time for one epoch: a part of the text would never be read")
+        print("  there is not enough time for one epoch: part of the text would never be read")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""nmt-interpolate: several language models as one, with the weights for which a development text is most
+"""nmt-interpolate: combine language models into a mixture, with the weights that make a development text most
 probable."""
 
 import logging
@@ -31,42 +31,43 @@ READ_AHEAD = 2000  # lines scored together
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command's exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options."""
-    found = options.Parser(
+    parser = options.Parser(
         "nmt-interpolate",
-        "Make one language model of several: p is the sum of their p, each with a weight. The weights are "
-        "learned by EM on a development text, once for all words or by how often a word's context occurs in "
-        "the training text. The output names the models; every command that takes a language model takes it.",
+        "Combine language models linearly: p is the weighted sum of their probabilities. The weights are "
+        "learned by EM on a development text, the same for all words or depending on how often a word's "
+        "context occurs in the training text. The output refers to the models, and serves wherever a command "
+        "takes a language model.",
     )
-    found.add_argument(
+    parser.add_argument(
         "models",
         nargs="+",
         type=InputPath,
         metavar="RUN_DIR|ARPA|BINARY",
-        help="language models of any kind that read text as the same units",
+        help="language models of any kind, which all segment text into the same units",
     )
-    options.add_compute(found)
-    found.add_argument(
+    options.add_compute(parser)
+    parser.add_argument(
         "--input",
         "-i",
         type=InputPath,
         default="",
         metavar="FILE",
-        help="development text that weights are learned on",
+        help="development text on which weights are learned",
     )
-    found.add_argument(
-        "--uniform", action="store_true", help="equal weights, no development text: an ensemble of the models"
+    parser.add_argument(
+        "--uniform",
+        action="store_true",
+        help="equal weights, without a development text: an ensemble of the models",
     )
-    add_contexts(found)
-    found.add_argument(
-        "--tokenized", action="store_true", help="texts are tokenized as those of the runs were"
+    add_contexts(parser)
+    parser.add_argument(
+        "--tokenized", action="store_true", help="texts are tokenized like the training text of the runs"
     )
-    found.add_argument(
+    parser.add_argument(
         "--output",
         "-o",
         type=OutputPath,
@@ -74,9 +75,9 @@ def parser() -> options.Parser:
         metavar="FILE",
         help="the mixture, a small JSON file",
     )
-    found.derived = lambda given: [("--contexts", f"{given.output}.contexts.gz")] if given.contexts else []
-    options.add_quiet(found)
-    return found
+    parser.derived = lambda given: [("--contexts", f"{given.output}.contexts.gz")] if given.contexts else []
+    options.add_quiet(parser)
+    return parser
 
 
 def add_contexts(parser: options.Parser) -> None:
@@ -106,35 +107,37 @@ def add_contexts(parser: options.Parser) -> None:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse, learn, write."""
     args = parser().parse_args(argv)
     options.start_log("nmt-interpolate", args)
-    check(args)
+    check_options(args)
     log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.models[0]))
     from nmt.runs import language_model
     from nmt.runs.language_model import line_scorer
 
     members = [line_scorer(path, args.checkpoint, args.device) for path in args.models]
-    parts = [language_model.MixtureModel(path, step_of(path, args.checkpoint), "") for path in args.models]
+    parts = [
+        language_model.MixtureModel(path, checkpoint_update(path, args.checkpoint), "")
+        for path in args.models
+    ]
     for part in parts:
         part.sha256 = language_model.fingerprint(part.path, part.step)
-    made = language_model.MixtureFile(parts, [interpolation.uniform(len(members)).tolist()])
+    mixture = language_model.MixtureFile(parts, [interpolation.uniform(len(members)).tolist()])
     with files.parent_folders(args.output):
         if args.input:
-            learn(args, members, made)
-        language_model.write_mixture(args.output, made)
+            learn(args, members, mixture)
+        language_model.write_mixture(args.output, mixture)
 
 
-def check(args: Namespace) -> None:
+def check_options(args: Namespace) -> None:
     """ConfigError for options that do not go together."""
     if bool(args.input) == args.uniform:
-        raise ConfigError("expected either --input, a development text, or --uniform")
+        raise ConfigError("expected either --input with a development text, or --uniform")
     if args.uniform and args.contexts:
-        raise ConfigError("--contexts: weights that depend on the context are learned, with --input")
+        raise ConfigError("--contexts: weights that depend on the context have to be learned; give --input")
 
 
-def step_of(path: str, which: str) -> int | None:
-    """The update of a run's checkpoint; None for a file."""
+def checkpoint_update(path: str, which: str) -> int | None:
+    """The number of updates of a run's checkpoint; None for a file."""
     from nmt.runs import directory as run_directory
 
     return run_directory.find_step(Path(path), which) if Path(path).is_dir() else None
@@ -143,65 +146,67 @@ def step_of(path: str, which: str) -> int | None:
 # ---- learning ----------------------------------------------------------------------------------------------
 
 
-def learn(args: Namespace, members: Sequence["LineScorer"], made: "MixtureFile") -> None:
-    """Set weights, and buckets of contexts."""
+def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFile") -> None:
+    """Learn the weights of a mixture, and with --contexts its buckets of contexts."""
     from nmt.runs.language_model import MixtureScorer
 
-    whole = MixtureScorer("", members, np.array(made.weights))
+    scorer = MixtureScorer("", members, np.array(mixture.weights))
     histories = None
     if args.contexts:
-        histories = count_contexts(args, whole)
-        made.contexts = f"{args.output}.contexts.gz"
-        histories.save(made.contexts)
-    dev = score(args, whole, histories)
+        histories = count_contexts(args, scorer)
+        mixture.contexts = f"{args.output}.contexts.gz"
+        histories.save(mixture.contexts)
+    dev = score_development_text(args, scorer, histories)
     if histories:
-        made.edges = interpolation.edges(dev.evidence, args.bucket_words)
-        buckets = interpolation.bucket_of(dev.evidence, made.edges)
-        weights = interpolation.learn_by_bucket(dev.log_probs, buckets, len(made.edges) + 1)
+        mixture.edges = interpolation.edges(dev.evidence, args.bucket_words)
+        buckets = interpolation.bucket_of(dev.evidence, mixture.edges)
+        weights = interpolation.learn_by_bucket(dev.log_probs, buckets, len(mixture.edges) + 1)
         mixed = interpolation.mixed(dev.log_probs, weights[buckets])
     else:
         weights = interpolation.learn(dev.log_probs).weights[None]
         mixed = interpolation.mixed(dev.log_probs, weights[0])
-    made.weights = weights.tolist()
-    for place, member in enumerate(members):
-        shown = " ".join(f"{weight:.4f}" for weight in weights[:, place])
-        log.info("%s: perplexity %.2f, weight %s", member.name, perplexity(dev.alone[:, place]), shown)
+    mixture.weights = weights.tolist()
+    for column, member in enumerate(members):
+        shown = " ".join(f"{weight:.4f}" for weight in weights[:, column])
+        log.info("%s: perplexity %.2f, weight %s", member.name, perplexity(dev.alone[:, column]), shown)
     log.info(
         "%s: perplexity %.2f, without unknown units %.2f, on %s",
         args.output, perplexity(mixed), perplexity(mixed[dev.known]), files.name_of(args.input),
     )  # fmt: skip
 
 
-def count_contexts(args: Namespace, whole: "MixtureScorer") -> Histories:
-    """Counts of the contexts of the training text."""
+def count_contexts(args: Namespace, scorer: "MixtureScorer") -> Histories:
+    """Count the contexts of the training text."""
     with options.line_progress(args, args.contexts) as progress:
         lines = progress.over(files.read_lines(args.contexts))
-        texts = (units for line in lines for units in whole.units([line], args.tokenized))
+        texts = (units for line in lines for units in scorer.units([line], args.tokenized))
         return Histories.count(texts, args.context_words)
 
 
 @dataclass
-class Development:
-    """What M models say of the N units of the development text, ends of lines among them."""
+class DevelopmentScores:
+    """Log probabilities of the N units of the development text, ends of lines included, under M models."""
 
     log_probs: Floats  # (N, M) as parts of a mixture
     alone: Floats  # (N, M) on their own
     known: NDArray[np.bool_]  # (N,)
-    evidence: Ints  # (N,) what is known of the contexts; empty without counts of contexts
+    evidence: Ints  # (N,) counts of the units' contexts; empty without --contexts
 
 
-def score(args: Namespace, whole: "MixtureScorer", histories: Histories | None) -> Development:
-    """Score the development text. DataError for an empty one."""
+def score_development_text(
+    args: Namespace, scorer: "MixtureScorer", histories: Histories | None
+) -> DevelopmentScores:
+    """Score the development text by each model. DataError for an empty text."""
     parts: list[LineParts] = []
     text = iter(files.read_lines(args.input))
     with options.line_progress(args, args.input) as progress:
         while block := list(islice(text, READ_AHEAD)):
-            parts += whole.parts(block, args.tokenized)
+            parts += scorer.parts(block, args.tokenized)
             progress.add(len(block))
     if not parts:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
     evidence = [histories.evidence(part.units) for part in parts] if histories else [np.zeros(0, np.int64)]
-    return Development(
+    return DevelopmentScores(
         log_probs=np.concatenate([part.log_probs for part in parts]),
         alone=np.concatenate([part.alone for part in parts]),
         known=np.concatenate([part.known for part in parts]),
@@ -210,7 +215,7 @@ def score(args: Namespace, whole: "MixtureScorer", histories: Histories | None) 
 
 
 def perplexity(log_probs: Floats) -> float:
-    """e^(- mean log p)"""
+    """Perplexity of units with these natural log probabilities."""
     return math.exp(min(700.0, -float(log_probs.mean())))
 
 

@@ -1,5 +1,5 @@
-"""Commands that turn lines into lines: in this process, in several or on a cluster, and again after they were
-killed."""
+"""Running commands that turn lines into lines: in this process, in several or on a cluster, and resuming them
+after they were killed."""
 
 import argparse
 import logging
@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     from nmt.compute.device import Arithmetic
 
 
-# ---- jobs --------------------------------------------------------------------------------------------------
-
-
 log = logging.getLogger(__name__)
 
 Task = TypeVar("Task")
 Task_contra = TypeVar("Task_contra", contravariant=True)
 
-RESULTS = "lines"  # the file of the job folder
-# Options that no result depends on, and those that are recorded by what they led to.
+RESULTS = "lines"  # file in the job folder
+# Options that do not affect results, or whose effect is recorded instead.
 FREE = (
     "quiet", "log", "resume", "workers", "executor", "cluster", "mixed_workers", "threads", "matmul", "cache",
     "no_cache", "verify",
@@ -44,7 +41,7 @@ FREE = (
 
 
 def add_executor(parser: "Container", **workers: str) -> None:
-    """The options of how a job is computed. `workers`: what argparse is to have for --workers instead."""
+    """Add the options of the executor. `workers`: keywords of argparse that override those of --workers."""
     add_setting(parser, ExecutorConfig, "workers", **workers)
     add_setting(parser, ExecutorConfig, "executor", choices=tuple(EXECUTORS))
     add_setting(parser, ExecutorConfig, "cluster", metavar="ADDRESS|JSON")
@@ -52,42 +49,39 @@ def add_executor(parser: "Container", **workers: str) -> None:
 
 
 def add_options(parser: "Container", **workers: str) -> None:
-    """Those, and --resume."""
+    """Add the options of the executor, and --resume."""
     add_executor(parser, **workers)
     add_resume(parser)
 
 
 def add_resume(parser: "Container") -> None:
-    """--resume alone."""
+    """Add --resume for jobs that are recorded beside their output."""
     parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="resume a job that was killed, from OUTPUT.job",
+        "--resume", action="store_true", help="resume an interrupted job from its folder OUTPUT.job"
     )
 
 
 def describe_workers(args: argparse.Namespace) -> str:
-    """What computes, for the log."""
+    """The workers of a job, for the log."""
     if args.cluster:
         return f"cluster {args.cluster}"
     return f"{args.workers} worker{'s' * (args.workers > 1)}"
 
 
 class ChunkComputer(Protocol[Task_contra]):
-    """What a command computes with, once it is loaded."""
+    """The loaded models of a command, which compute chunks of its input."""
 
     def models(self) -> list[Path]:
-        """The files that its results depend on, besides the text: workers need the same ones."""
+        """The files, besides the texts, that results depend on; every worker needs identical ones."""
         ...
 
     def lines(self, task: Task_contra) -> Lines:
-        """The lines of each output for a chunk."""
+        """Compute the lines that a chunk adds to each output."""
         ...
 
 
 class TextJob:
-    """One call of a command. ConfigError where --resume is asked for, but a text or the output is a
-    stream."""
+    """One run of a command over its input. ConfigError for --resume if a text or the output is a stream."""
 
     def __init__(
         self,
@@ -97,68 +91,74 @@ class TextJob:
         config: ExecutorConfig | None = None,
         output: str = "",
     ) -> None:
-        """`inputs`: the texts, the one that messages name first; `config`, `output`: instead of the
-        options'."""
+        """`inputs`: the texts, first the one that messages name; `config`, `output`: override the options."""
         self.output = output or str(args.output)
         self.args, self.command, self.inputs = args, command, inputs
         self.config = config or parse_settings(ExecutorConfig, args)
-        self.arithmetic: Arithmetic | None = None  # where torch computes
-        self.elsewhere = self.config.name != "local"
+        self.arithmetic: Arithmetic | None = None  # how torch computes, where it does
+        self.is_remote = self.config.name != "local"
         written = self.output != "-" and (not os.path.exists(self.output) or os.path.isfile(self.output))
         can_resume = written and all(os.path.isfile(path) for path in inputs)
         if args.resume and not can_resume:
             raise ConfigError(
-                "--resume reads the input again, and needs an --output: give files, not - or a pipe"
+                "--resume reads the input again and continues the output; give files, not - or a pipe"
             )
-        self.kept = can_resume and (self.elsewhere or args.resume)
+        self.keeps_chunks = can_resume and (self.is_remote or args.resume)
 
     @property
     def folder(self) -> Path | None:
-        """Where finished chunks are kept, and the unfinished output."""
-        return folder.job_folder_path(self.output) if self.kept else None
+        """Folder of finished chunks and of the unfinished output; None for a job that records nothing."""
+        return folder.job_folder_path(self.output) if self.keeps_chunks else None
 
     @property
     def in_parts(self) -> bool:
-        """May different processes compute its chunks?"""
-        return self.elsewhere or self.kept
+        """Whether different processes may compute the chunks, now or when the job is resumed."""
+        return self.is_remote or self.keeps_chunks
 
-    def held(self) -> AbstractContextManager[None]:
-        """The lock of the folder, taken before any work."""
-        return folder.lock_job(self.output, self.command) if self.kept else nullcontext()
+    def lock(self) -> AbstractContextManager[None]:
+        """Context that locks the job folder, if there is one; to be entered before any work."""
+        return folder.lock_job(self.output, self.command) if self.keeps_chunks else nullcontext()
 
     def set_up_torch(self, run: str | None = None) -> str:
-        """Import torch, and choose its threads and back end: those of the job that is resumed, and elsewhere
-        one thread a worker unless given. A line for the log."""
-        before = folder.recorded_settings(self.output) if self.kept else {}
-        known = before.get("threads")
-        threads = self.args.threads or (known if isinstance(known, int) else 1 if self.elsewhere else None)
-        back_end = str(before.get("back_end") or self.args.matmul)
+        """Import torch and choose its threads and back end: those of the job that is resumed, else those of
+        the options; workers have one thread by default. Returns a line for the log."""
+        recorded = folder.recorded_settings(self.output) if self.keeps_chunks else {}
+        recorded_threads = recorded.get("threads")
+        threads = self.args.threads or (
+            recorded_threads if isinstance(recorded_threads, int) else 1 if self.is_remote else None
+        )
+        back_end = str(recorded.get("back_end") or self.args.matmul)
         line = options.set_up_torch(self.args.device, threads, back_end, run)
         from nmt.compute import device
 
         self.arithmetic = device.arithmetic_in_use()
-        return f"{line}, {describe_workers(self.args)}" if self.elsewhere else line
+        return f"{line}, {describe_workers(self.args)}" if self.is_remote else line
 
     @contextmanager
     def run(
-        self, load: "Callable[[argparse.Namespace], ChunkComputer[Task]]", found: "ChunkComputer[Task]"
+        self, load: "Callable[[argparse.Namespace], ChunkComputer[Task]]", computer: "ChunkComputer[Task]"
     ) -> "Iterator[Callable[[Iterable[TextChunk[Task]]], Iterator[FinishedChunk]]]":
-        """What computes chunks, see `texts.compute`: by `found`, which `load` has made of the options, and
-        makes again in each worker. Afterwards the job is done, and its folder gone."""
-        models = folder.file_digests(found.models()) if self.elsewhere or self.kept else {}
-        elsewhere = partial(
+        """Start the executor and yield a function from chunks to finished chunks (`texts.compute_chunks`).
+        `load` has made `computer` from the options, and is called again in each worker. When the block
+        succeeds, the job is done, and its folder is removed."""
+        models = folder.file_digests(computer.models()) if self.is_remote or self.keeps_chunks else {}
+        load_remote = partial(
             load_in_worker, load, absolute_paths(self.args, self.inputs), self.arithmetic, models
         )
         name = files.name_of(self.inputs[0])
-        with executors.make(found.lines, elsewhere, self.config) as executor:
-            yield partial(texts.compute, executor=executor, name=name, kept=self.records(models))
+        with executors.make(computer.lines, load_remote, self.config) as executor:
+            yield partial(
+                texts.compute_chunks, executor=executor, name=name, records=self.open_records(models)
+            )
         if self.folder:
             locks.clear(self.folder)
 
     @contextmanager
-    def writing(self, paths: Sequence[str], flush: bool = True) -> Iterator[Callable[[FinishedChunk], None]]:
-        """What writes the lines of a finished chunk. `paths`: the outputs, the main one first; `flush`: at
-        once, since somebody may be waiting for these lines."""
+    def open_outputs(
+        self, paths: Sequence[str], flush: bool = True
+    ) -> Iterator[Callable[[FinishedChunk], None]]:
+        """Open the outputs, the main one first, and yield a function that writes a finished chunk. `flush`:
+        after each chunk, for readers that wait for its lines."""
         with ExitStack() as stack:
             first, *others = [
                 stack.enter_context(files.Writing(path, None if number else self.folder))
@@ -173,9 +173,9 @@ class TextJob:
 
             yield write
 
-    def records(self, models: Mapping[str, str]) -> ChunkRecords | None:
-        """The results of finished chunks; None for a job that keeps none."""
-        if not self.kept:
+    def open_records(self, models: Mapping[str, str]) -> ChunkRecords | None:
+        """Open the file of finished chunks, new or of the job that is resumed; None for a job without one."""
+        if not self.keeps_chunks:
             return None
         states = [os.stat(path) for path in self.inputs]
         settings = {
@@ -189,46 +189,47 @@ class TextJob:
             **recorded_options(self.args),
             **self.config.recorded(),
         }
-        found = ChunkRecords(folder.start_job(self.output, settings, RESULTS, self.args.resume))
-        if len(found):
-            log.info("resuming after %s finished chunks", f"{len(found):,}")
-        return found
+        records = ChunkRecords(folder.start_job(self.output, settings, RESULTS, self.args.resume))
+        if len(records):
+            log.info("resuming after %s finished chunks", f"{len(records):,}")
+        return records
 
 
 def advance(progress: Progress, done: FinishedChunk) -> None:
-    """Count the lines of a finished chunk; those of an earlier start are no part of the rate."""
-    (progress.skip if done.before else progress.add)(done.count)
+    """Count the lines of a finished chunk; those finished before a resume do not count for the rate."""
+    (progress.skip if done.earlier else progress.add)(done.count)
 
 
 def load_in_worker(
     load: Callable[[argparse.Namespace], ChunkComputer[Task]],
     args: argparse.Namespace,
-    used: "Arithmetic | None",
+    arithmetic: "Arithmetic | None",
     models: Mapping[str, str],
 ) -> Callable[[Task], Lines]:
-    """In a worker: the same models, by the same arithmetic. DataError for files that differ."""
+    """In a worker: load the same models, to be computed with the same arithmetic. DataError for files that
+    differ."""
     folder.check_digests(models)
-    if used:
-        used.use()
+    if arithmetic:
+        arithmetic.use()
     return load(args).lines
 
 
 def absolute_paths(args: argparse.Namespace, texts: Sequence[str]) -> argparse.Namespace:
-    """The options with absolute paths of files, wherever a worker was started. The `texts`, which workers do
-    not read, keep their names."""
+    """The options with absolute paths of inputs, for workers started in another folder. `texts`, which
+    workers do not read, keep their names."""
 
-    def whole(value: object) -> object:
+    def absolute(value: object) -> object:
         if isinstance(value, list):
-            return [whole(one) for one in value]
+            return [absolute(item) for item in value]
         if not isinstance(value, InputPath) or not value or value in texts:
             return value
         return InputPath(os.path.abspath(value))
 
-    return argparse.Namespace(**{name: whole(value) for name, value in vars(args).items()})
+    return argparse.Namespace(**{name: absolute(value) for name, value in vars(args).items()})
 
 
 def recorded_options(args: argparse.Namespace) -> dict[str, object]:
-    """The options that results depend on, by name; of files that are written, whether there are any."""
+    """The options that affect results, by name; for an output file, only whether there is one."""
     return {
         f"--{name.replace('_', '-')}": bool(value) if isinstance(value, OutputPath) else value
         for name, value in vars(args).items()
@@ -237,34 +238,32 @@ def recorded_options(args: argparse.Namespace) -> dict[str, object]:
 
 
 def names_inputs(value: object) -> bool:
-    """Does an option name files that are read? They are recorded by their contents."""
+    """Whether the value of an option is one or more input files, which are recorded by their contents."""
     return isinstance(value, InputPath) or (isinstance(value, list) and any(map(names_inputs, value)))
 
 
-# ---- shared job --------------------------------------------------------------------------------------------
-# The options of commands whose work several processes or hosts share, through a folder
-# (nmt/work/stages.py).
+# ---- jobs in stages, through a shared folder (nmt/work/stages.py) ------------------------------------------
 
 
 def add_shared_job(parser: "Container") -> None:
-    """What computes, and where the job leaves its files."""
+    """Add the options of the executor, and --work and --resume for the shared folder."""
     add_executor(parser)
     parser.add_argument(
         "--work",
         type=OutputPath,
         default="",
         metavar="DIR",
-        help="with several workers: a folder for the files of the job, which all of them share; OUTPUT.job "
-        "unless given",
+        help="with several workers: folder for the intermediate files of the job, seen by all workers; "
+        "default: OUTPUT.job",
     )
-    parser.add_argument("--resume", action="store_true", help="resume a job that was killed, from its folder")
+    parser.add_argument("--resume", action="store_true", help="resume an interrupted job from its folder")
 
 
 def shared_folder(args: argparse.Namespace, command: str, config: ExecutorConfig) -> SharedFolder | None:
-    """The folder of the job; None where this process computes alone, without one. ConfigError for a job
-    without a folder."""
+    """The folder of the job; None where this process computes alone. ConfigError where several workers have
+    no folder to share."""
     if config.name == "local" and not args.work and not args.resume:
         return None
     if not args.work and args.output == "-":
-        raise ConfigError("several workers share a folder: give --output FILE, or --work DIR")
+        raise ConfigError("several workers share a folder; give --output FILE or --work DIR")
     return SharedFolder(Path(args.work or f"{args.output}.job").absolute(), command, args.resume)

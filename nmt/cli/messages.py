@@ -1,5 +1,5 @@
-"""The standard streams and the messages of a command: UTF-8, above a progress bar, and with --log to a file,
-too."""
+"""The standard streams of a command, and its messages: on stderr, above a progress bar, and with --log also
+in a file."""
 
 import logging
 import os
@@ -13,39 +13,38 @@ from nmt.errors import UserError, one_line
 from nmt.io import files
 
 # ---- streams -----------------------------------------------------------------------------------------------
-# The standard streams of a command: UTF-8 whatever the locale says, and usable even where the shell closed
-# them.
 
 
 def set_up_streams() -> None:
-    """Before a command starts. In a locale that is not UTF-8, Python is started anew in its UTF-8 mode."""
+    """Make the standard streams UTF-8 and usable, whatever the locale and even if the shell closed them.
+    Where the locale is not UTF-8, Python is restarted in UTF-8 mode."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode and sys.executable:
         restart_in_utf8()
-    # Opened in the wrong direction, a closed stream fails when it is used, and no file that is opened later
-    # gets its number.
+    # The placeholder of a closed stream is opened in the wrong direction, so that using it fails, and takes
+    # the stream's number, so that no file opened later gets it.
     sys.stdin = sys.stdin or placeholder_stream(os.O_WRONLY, "r")
     sys.stdout = sys.stdout or placeholder_stream(os.O_RDONLY, "w")
     sys.stderr = sys.stderr or placeholder_stream(os.O_WRONLY, "w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # for names that are not UTF-8
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # file names may not be UTF-8
 
 
 def restart_in_utf8() -> NoReturn:
-    """Start Python anew so that names, options, texts and the commands we start are all UTF-8; `-X` wins over
+    """Restart Python so that file names, options, texts and subprocesses are all UTF-8; `-X` wins over
     PYTHONUTF8=0."""
     os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def placeholder_stream(flags: int, mode: str) -> TextIOWrapper:
-    """A stream in place of a closed one."""
-    number = os.open(os.devnull, flags)  # the lowest free number, which is that of the closed stream
+    """A stream that takes the file descriptor of a closed one."""
+    number = os.open(os.devnull, flags)  # the lowest free descriptor, which is that of the closed stream
     os.set_inheritable(number, True)
     return TextIOWrapper(open(number, f"{mode}b", closefd=False), encoding="utf-8")
 
 
 def flush_stdout() -> None:
-    """Write what stdout still holds. UserError when that fails."""
+    """Flush stdout. UserError when that fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -56,8 +55,7 @@ def flush_stdout() -> None:
 
 
 def drop_stdout() -> None:
-    """Do not try again, when Python ends, to write what stdout could not take: that would print a second
-    message."""
+    """Discard what stdout could not write: Python would try again as it ends, and print a second message."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -65,7 +63,7 @@ def drop_stdout() -> None:
 
 
 def print_to_stderr(line: str) -> None:
-    """A line to stderr; nobody is left to tell when that fails."""
+    """Print a line to stderr, ignoring failures."""
     with suppress(OSError):
         print(line, file=sys.stderr)
 
@@ -73,20 +71,20 @@ def print_to_stderr(line: str) -> None:
 # ---- messages ----------------------------------------------------------------------------------------------
 
 
-PACKAGES = ("nmt", "smt_bridge")  # their loggers write the messages of a command
+PACKAGES = ("nmt", "smt_bridge")  # whose loggers carry the messages of a command
 MESSAGE = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] ")
 TIMES = "%Y-%m-%d %H:%M:%S"
 
 
 class OneLine(logging.Formatter):
-    """Whatever a message quotes, it is one line."""
+    """Formats every message as one line, even if it quotes text with line breaks."""
 
     def format(self, record: logging.LogRecord) -> str:
         return one_line(super().format(record))
 
 
 class ToTerminal(logging.Handler):
-    """Messages above a progress bar, not through it. What a bar shows is no message."""
+    """Prints messages above the progress bar, except those that the bar shows itself."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not getattr(record, "on_bar", False) and bool(super().filter(record))
@@ -96,17 +94,17 @@ class ToTerminal(logging.Handler):
 
 
 class LogFile(logging.FileHandler):
-    """The file of --log, to which all messages are appended. UserError when it cannot be opened, or holds
-    anything but messages: a text that the configuration names, say."""
+    """The file of --log, to which all messages are appended. UserError when it cannot be opened, or exists
+    and is no log, for instance a text that was named by mistake."""
 
     def __init__(self, path: str, command: str) -> None:
         try:
             files.make_parents(path)
             if os.path.isfile(path):
-                with open(path, "rb") as before:
-                    start = before.read(30)
+                with open(path, "rb") as stream:
+                    start = stream.read(30)
                 if start and not MESSAGE.match(start):
-                    raise UserError(f"{path}: is no log of ours; name another file")
+                    raise UserError(f"{path}: exists and is not a log of this program; name another file")
             super().__init__(path, "a", "utf-8", errors="backslashreplace")
         except OSError as error:
             raise files.cannot_write(path, error) from error
@@ -115,15 +113,16 @@ class LogFile(logging.FileHandler):
         self.setFormatter(OneLine(f"[%(asctime)s] {command}: %(message)s", TIMES))
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A full disk, say: nothing more is written, and the work goes on."""
+        """Stop writing to the file, on a full disk for instance, and let the command go on."""
         self.setLevel(logging.CRITICAL + 1)
         error = sys.exc_info()[1]
         print_to_stderr(f"{self.path}: cannot write: {getattr(error, 'strerror', None) or error}")
 
 
 def start(command: str, quiet: bool, path: str | None, times: bool) -> None:
-    """Messages go to stderr, with `quiet` only warnings and errors; all of them, and details such as what was
-    measured of the processor, to a file if one is given. UserError when it cannot be written."""
+    """Send messages to stderr, with `quiet` only warnings and errors, and all of them with further details to
+    the file `path` if there is one. `times`: start lines on stderr with the time instead of the command.
+    UserError when the file cannot be written."""
     stop()
     terminal: logging.Handler = ToTerminal() if sys.stderr.isatty() else logging.StreamHandler()
     terminal.setFormatter(OneLine("[%(asctime)s] %(message)s" if times else f"{command}: %(message)s", TIMES))
@@ -143,7 +142,7 @@ def log_file() -> LogFile | None:
 
 
 def say(line: str) -> None:
-    """A line to stderr, above a progress bar if there is one."""
+    """Print a line to stderr, above the progress bar if there is one."""
     if "tqdm" not in sys.modules or not sys.stderr.isatty():
         print_to_stderr(line)
         return
@@ -154,17 +153,17 @@ def say(line: str) -> None:
 
 
 def error(command: str, message: str) -> None:
-    """The line that a command ends with: to stderr, and to the file."""
+    """Report the error that ends a command, on stderr and in the log file."""
     say(f"{command}: {message}")
-    if found := log_file():
-        found.handle(logging.makeLogRecord({"msg": message, "levelno": logging.ERROR}))
+    if log := log_file():
+        log.handle(logging.makeLogRecord({"msg": message, "levelno": logging.ERROR}))
 
 
 def stop() -> None:
-    """Close the file."""
-    if found := log_file():
+    """Close the log file, if there is one."""
+    if log := log_file():
         with suppress(OSError):
-            found.close()
+            log.close()
         for package in PACKAGES:
             root = logging.getLogger(package)
-            root.handlers = [handler for handler in root.handlers if handler is not found]
+            root.handlers = [handler for handler in root.handlers if handler is not log]

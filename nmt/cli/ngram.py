@@ -1,5 +1,5 @@
-"""nmt-ngram: estimate an n-gram model from text, in ARPA format: modified Kneser-Ney, with KenLM's lmplz
-where it is installed, Katz, stupid back-off, add-k."""
+"""nmt-ngram: estimate an n-gram model from text in ARPA format, by modified Kneser-Ney (with KenLM's lmplz
+where it is installed), Katz, stupid backoff or add-k."""
 
 import argparse
 import logging
@@ -37,16 +37,16 @@ def command(argv: Sequence[str] | None) -> None:
     )
     config = parse_settings(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
-    check(args)
+    check_options(args)
     executor = parse_settings(ExecutorConfig, args)
-    place = jobs.shared_folder(args, "nmt-ngram", executor)
-    limit = (args.memory or 0.6 * memory()) * 1e9
+    shared_folder = jobs.shared_folder(args, "nmt-ngram", executor)
+    limit = (args.memory or 0.6 * total_memory()) * 1e9
     needed = (
-        size(args.input) / 5 * args.order * estimators.BYTES_PER_NGRAM
+        text_size(args.input) / 5 * args.order * estimators.BYTES_PER_NGRAM
     )  # a word and its blank: 5 bytes or more
-    if place and (args.input == "-" or args.estimator == "lmplz"):
-        raise ConfigError("several workers read a file, not stdin, and count without lmplz")
-    if not place and (
+    if shared_folder and (args.input == "-" or args.estimator == "lmplz"):
+        raise ConfigError("several workers cannot read stdin or use lmplz; give a file, and leave lmplz out")
+    if not shared_folder and (
         args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and estimators.find_lmplz())
     ):
         estimators.estimate_with_lmplz(args.input, args.output, config, limit)
@@ -57,64 +57,69 @@ def command(argv: Sequence[str] | None) -> None:
             f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, "
             f"{limit / 1e9:.0f} GB are allowed (--memory); install KenLM's lmplz, which works on disk"
         )
-    shared = partial(count_text, args.input, executor=executor, where=place) if place else None
+    shared = (
+        partial(count_text, args.input, executor=executor, where=shared_folder) if shared_folder else None
+    )
     estimate(args, config, shared)
 
 
 def parser() -> options.Parser:
-    found = options.Parser(
+    parser = options.Parser(
         "nmt-ngram",
-        "Estimate an n-gram model and write it in ARPA format: interpolated modified Kneser-Ney, the same "
-        "n-grams and numbers as KenLM's lmplz, whose options it has, or one of the older estimators. A word "
-        "<unk> of the text is the unknown word.",
+        "Estimate an n-gram model and write it in ARPA format: interpolated modified Kneser-Ney, with the "
+        "same options and the same result as KenLM's lmplz, or one of the older estimators. A word <unk> in "
+        "the text counts as the unknown word.",
     )
-    options.add_input_output(found, "tokenized text, one sentence a line,")
-    add_setting(found, SmoothingConfig, "order")
-    found.add_argument(
+    options.add_input_output(parser, "tokenized text, one sentence a line,")
+    add_setting(parser, SmoothingConfig, "order")
+    parser.add_argument(
         "--estimator",
         choices=(*OF_KNESER_NEY, *ESTIMATORS),
         default="auto",
-        help="auto: modified Kneser-Ney, by lmplz for texts that need more than --memory, where it is "
-        "installed; own, lmplz: modified Kneser-Ney by one of them; katz: Good-Turing's discounts; "
-        "stupid-backoff: relative frequencies, scores that do not sum to 1; add-k: counts plus --add",
+        help="auto: modified Kneser-Ney, by lmplz if it is installed and the text needs more than --memory; "
+        "own, lmplz: modified Kneser-Ney by this program, or by lmplz; katz: Good-Turing discounts; "
+        "stupid-backoff: relative frequencies, scores do not sum to 1; add-k: counts plus --add",
     )
-    add_setting(found, SmoothingConfig, "prune", nargs="+")
-    add_setting(found, SmoothingConfig, "interpolate_unigrams")
-    add_setting(found, SmoothingConfig, "discount_fallback", nargs="*", metavar="D")
-    add_setting(found, SmoothingConfig, "skip_symbols")
+    add_setting(parser, SmoothingConfig, "prune", nargs="+")
+    add_setting(parser, SmoothingConfig, "interpolate_unigrams")
+    add_setting(parser, SmoothingConfig, "discount_fallback", nargs="*", metavar="D")
+    add_setting(parser, SmoothingConfig, "skip_symbols")
     for name in ("katz_cutoff", "backoff_factor", "add"):
-        add_setting(found, SmoothingConfig, name)
-    found.add_argument(
+        add_setting(parser, SmoothingConfig, name)
+    parser.add_argument(
         "--memory",
         type=arguments.real(0),
         default=0,
         metavar="GB",
-        help="memory that may be used; 0: 60%% of this machine's",
+        help="memory that may be used; 0: 60%% of the memory of this machine",
     )
-    jobs.add_shared_job(found)
-    options.add_quiet(found)
-    return found
+    jobs.add_shared_job(parser)
+    options.add_quiet(parser)
+    return parser
 
 
-def check(args: argparse.Namespace) -> None:
-    """ConfigError for options of Kneser-Ney models beside another estimator."""
+def check_options(args: argparse.Namespace) -> None:
+    """ConfigError for options of Kneser-Ney models with another estimator."""
     if args.estimator not in OF_KNESER_NEY and (tuple(args.prune) != (0,) or not args.interpolate_unigrams):
         option = "--no-interpolate-unigrams" if tuple(args.prune) == (0,) else "--prune"
-        raise ConfigError(f"{option}: for Kneser-Ney models only, not for --estimator {args.estimator}")
+        raise ConfigError(f"{option}: only for Kneser-Ney models, not for --estimator {args.estimator}")
 
 
-def estimate(args: argparse.Namespace, config: SmoothingConfig, shared: CountText | None = None) -> None:
-    """Estimate in memory, and write the ARPA file. `shared`: what counts the n-grams by several workers."""
+def estimate(
+    args: argparse.Namespace, config: SmoothingConfig, count_shared: CountText | None = None
+) -> None:
+    """Estimate a model in memory and write the ARPA file. `count_shared`: counts the n-grams by several
+    workers; this process counts without it."""
     clock, output = time.monotonic(), args.output
     try:
-        if shared:
-            counted = shared(CountSettings(config.order, config.skip_symbols))
+        if count_shared:
+            counted = count_shared(CountSettings(config.order, config.skip_symbols))
             if args.estimator in ESTIMATORS:
                 model = estimators.smoothed_model(*counted, config, args.estimator)
             else:
                 model = estimators.kneser_ney_model(*counted, config)
         else:
-            model = estimated(args, config)
+            model = estimate_here(args, config)
     except DataError as error:
         name = files.name_of(args.input)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
@@ -125,11 +130,11 @@ def estimate(args: argparse.Namespace, config: SmoothingConfig, shared: CountTex
     seconds = time.monotonic() - clock
     log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)
     if args.estimator == "stupid-backoff":
-        log.warning("%s has scores that do not sum to 1: perplexities by it mean nothing", output)
+        log.warning("%s has scores that do not sum to 1, so its perplexities mean nothing", output)
 
 
-def estimated(args: argparse.Namespace, config: SmoothingConfig) -> NgramModel:
-    """The model, from counts of this process."""
+def estimate_here(args: argparse.Namespace, config: SmoothingConfig) -> NgramModel:
+    """Count in this process and estimate the model."""
     with options.line_progress(args, args.input) as progress:
         lines = progress.over(files.read_lines(args.input))
         sentences = map(files.split_words, lines)
@@ -138,17 +143,16 @@ def estimated(args: argparse.Namespace, config: SmoothingConfig) -> NgramModel:
         return estimators.estimate_kneser_ney(sentences, config)
 
 
-def size(path: str) -> float:
-    """Bytes of text; a compressed file is taken to hold four times its size. 0 for stdin, whose size is
-    unknown."""
+def text_size(path: str) -> float:
+    """Estimated bytes of a text: four times the size of a compressed file, 0 for stdin."""
     if path == "-":
         return 0.0
     files.existing([path])
     return os.path.getsize(path) * (4 if path.endswith(".gz") else 1)
 
 
-def memory() -> float:
-    """GB of this machine."""
+def total_memory() -> float:
+    """Memory of this machine in GB."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
 
 

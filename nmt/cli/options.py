@@ -1,5 +1,5 @@
-"""The parser of every command, the options that commands share, and what happens around a command: its exit
-status, its messages, its progress."""
+"""The parser of every command, the options that commands share, and everything around a command: exit
+status, messages, progress."""
 
 import argparse
 import difflib
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 # ---- parser ------------------------------------------------------------------------------------------------
-# The parser of every command: errors in one line that name a typo, completion of
-# the shell.
 
 
 CHOICE = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)")
@@ -38,7 +36,7 @@ OPTION = re.compile(r"--\w[\w-]*")
 
 
 class Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Defaults are shown where there are any."""
+    """Shows the default of an option unless it is empty or the help text already states it."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         default = action.default
@@ -50,7 +48,7 @@ class Help(argparse.ArgumentDefaultsHelpFormatter):
 
 
 class PrintCompletion(argparse.Action):
-    """--print-completion SHELL: the script that completes a command's options, and names of files."""
+    """--print-completion SHELL: print the shell script that completes options and file names."""
 
     def __call__(
         self,
@@ -63,20 +61,21 @@ class PrintCompletion(argparse.Action):
 
         for action in all_actions(parser):
             if names_file(action):
-                action.complete = shtab.FILE  # type: ignore[attr-defined]  # what shtab looks for
+                action.complete = shtab.FILE  # type: ignore[attr-defined]  # read by shtab
         print(shtab.complete(parser, shell=str(values)))
         parser.exit()
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors are one line; `--beam_size` is `--beam-size`; no output is an input, or another output."""
+    """Reports errors in one line that suggests a correction, reads `--beam_size` as `--beam-size`, and
+    refuses outputs that would overwrite an input or each other."""
 
     completes = True
 
     def __init__(self, command: str, description: str, epilog: str | None = None) -> None:
         super().__init__(prog=command, description=description, epilog=epilog, formatter_class=Help)
-        # (option, file): outputs whose names the command derives from others
-        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda found: []
+        # returns (option, path) of the outputs whose names the command derives from other options
+        self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda args: []
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
         if self.completes:
             self.add_argument(
@@ -88,19 +87,19 @@ class Parser(argparse.ArgumentParser):
             )
 
     def error(self, message: str) -> NoReturn:
-        if found := CHOICE.search(message):
-            message += did_you_mean(found[1], re.findall(r"[^\s',]+", found[2]))
+        if match := CHOICE.search(message):
+            message += did_you_mean(match[1], re.findall(r"[^\s',]+", match[2]))
         self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]  # parse_args calls it too
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        given = list(sys.argv[1:] if args is None else args)
-        end = given.index("--") if "--" in given else len(given)
-        own = min(end, self.action_index(given))
-        words = [*map(with_dashes, given[:own]), *given[own:]]
+        raw_args = list(sys.argv[1:] if args is None else args)
+        end = raw_args.index("--") if "--" in raw_args else len(raw_args)
+        own = min(end, self.action_index(raw_args))
+        words = [*map(with_dashes, raw_args[:own]), *raw_args[own:]]
         self.check_names(words[:own])
-        found, rest = super().parse_known_args(words, namespace)
+        parsed, rest = super().parse_known_args(words, namespace)
         names = {
             action.dest: action.option_strings[0]
             if action.option_strings
@@ -108,33 +107,36 @@ class Parser(argparse.ArgumentParser):
             for action in self._actions
         }
         for name in ("threads", "workers"):
-            if (asked := getattr(found, name, None)) and (most := bounded_threads(asked)) < asked:
-                messages.print_to_stderr(f"{self.prog}: {names[name]} {TOO_MANY_THREADS.format(asked, most)}")
-                setattr(found, name, most)
-        check_separate(
-            list_files(found, names, InputPath), list_files(found, names, OutputPath) + self.derived(found)
-        )
-        return found, rest
+            count = getattr(parsed, name, None)
+            if count and (allowed := bounded_threads(count)) < count:
+                messages.print_to_stderr(
+                    f"{self.prog}: {names[name]} {TOO_MANY_THREADS.format(count, allowed)}"
+                )
+                setattr(parsed, name, allowed)
+        outputs = list_files(parsed, names, OutputPath) + self.derived(parsed)
+        check_separate(list_files(parsed, names, InputPath), outputs)
+        return parsed, rest
 
     def action_index(self, words: Sequence[str]) -> int:
-        """The place of the action's name, from where words are its parser's; past the end without actions."""
+        """Index of the action's name, after which words belong to the action's own parser; past the end for
+        a command without actions."""
         if not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
             return len(words)
-        return next((place for place, word in enumerate(words) if not word.startswith("-")), len(words))
+        return next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
 
     def check_names(self, words: Iterable[str]) -> None:
-        """Refuse the first option that does not exist, before argparse asks for what is missing."""
-        known = [name for action in self._actions for name in action.option_strings]
+        """Refuse the first option that does not exist, before argparse asks for missing ones."""
+        option_strings = [name for action in self._actions for name in action.option_strings]
         for word in words:
             name = word.partition("=")[0]
-            if OPTION.fullmatch(name) and not any(option.startswith(name) for option in known):
-                self.error(f"unrecognized arguments: {word}{did_you_mean(name, known)}")
+            if OPTION.fullmatch(name) and not any(option.startswith(name) for option in option_strings):
+                self.error(f"unrecognized arguments: {word}{did_you_mean(name, option_strings)}")
 
 
 class ActionParser(Parser):
-    """The parser of a sub-command; argparse makes it and passes its full name."""
+    """The parser of an action (sub-command); argparse constructs it with its full name."""
 
-    completes = False  # the command's script has its actions
+    completes = False  # the completion script of the command covers its actions
 
     def __init__(self, prog: str, description: str = "") -> None:
         super().__init__(prog, description)
@@ -147,14 +149,14 @@ def with_dashes(word: str) -> str:
     return name.replace("_", "-") + equals + value
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """How a message about an unknown word goes on; empty where nothing is close to it."""
-    close = difflib.get_close_matches(word, known, 1, 0.7)
+def did_you_mean(word: str, candidates: Sequence[str]) -> str:
+    """The end of a message about an unknown word; empty when no candidate is close to it."""
+    close = difflib.get_close_matches(word, candidates, 1, 0.7)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 def all_actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
-    """Its options and arguments, and those of its sub-commands."""
+    """All options and arguments, including those of sub-commands."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):
@@ -196,18 +198,18 @@ def add_quiet(parser: "Container") -> None:
         type=OutputPath,
         default=None,
         metavar="FILE",
-        help="append all messages with their times to FILE, also what --quiet hides, details of how torch "
-        "computes, and a line a minute on the progress",
+        help="append all messages to FILE with their times, including those that --quiet hides, details of "
+        "how torch computes, and progress once a minute",
     )
 
 
 def add_model(parser: "Container") -> None:
-    """The argument RUN_DIR and the options of how to compute with it."""
+    """Add the argument RUN_DIR and the options of how to compute with it."""
     parser.add_argument("run", type=InputPath, metavar="RUN_DIR", help="a run directory made by nmt-train")
     add_compute(parser)
 
 
-def add_compute(parser: "Container", threads: str = "torch decides unless given") -> None:
+def add_compute(parser: "Container", threads: str = "default: chosen by torch") -> None:
     parser.add_argument(
         "--checkpoint",
         type=checkpoint,
@@ -220,25 +222,25 @@ def add_compute(parser: "Container", threads: str = "torch decides unless given"
 
 
 def add_processor(
-    parser: "Container", threads: str = "torch decides unless given", matmul: str = "auto"
+    parser: "Container", threads: str = "default: chosen by torch", matmul: str = "auto"
 ) -> None:
-    """Options of how the CPU computes. `threads`: what its help says; `matmul`: its default."""
+    """Add --threads and --matmul. `threads`: end of the help text of --threads; `matmul`: default."""
     parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
     parser.add_argument(
         "--matmul",
         choices=("auto", "mkl", "onednn"),
         default=matmul,
-        help="back end of matrix products on the CPU",
+        help="library for matrix products on the CPU; auto measures which is faster",
     )
 
 
 def add_language_model(parser: "Container") -> None:
-    """The argument of a language model of any kind, and the options of how to compute with a network."""
+    """Add the argument for a language model of any kind, and the options for neural ones."""
     parser.add_argument(
         "model",
         type=InputPath,
         metavar="RUN_DIR|ARPA|BINARY",
-        help="a language model's run directory, an ARPA file (.gz too), a KenLM binary, or a mixture of "
+        help="run directory of a language model, ARPA file (also .gz), KenLM binary, or mixture written by "
         "nmt-interpolate",
     )
     add_compute(parser)
@@ -247,17 +249,17 @@ def add_language_model(parser: "Container") -> None:
         type=InputPath,
         default="",
         metavar="ARPA",
-        help="share a network's p(UNK) among unknown words, as this n-gram model does",
+        help="divide a neural model's p(UNK) among unknown words in the proportions of this n-gram model",
     )
     parser.add_argument(
         "--assume-normalized",
         action="store_true",
-        help="take log Z as 0: faster; only for a CSLM that was trained with lm.normalizer",
+        help="assume log Z = 0: faster; only for a CSLM trained with lm.normalizer",
     )
 
 
 def add_max_line_words(parser: "Container", what: str, default: str = "") -> None:
-    """The option for the longest line. `what`: what happens to longer ones."""
+    """Add --max-line-words. `what`: clause that says what happens to longer lines."""
     parser.add_argument(
         "--max-line-words",
         type=positive,
@@ -268,17 +270,17 @@ def add_max_line_words(parser: "Container", what: str, default: str = "") -> Non
 
 
 def flags(names: Sequence[str]) -> str:
-    """Options as a user writes them: n_best, mbr -> --n-best, --mbr"""
+    """Options as they are typed: n_best, mbr -> --n-best, --mbr"""
     return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def add_split_sentences(parser: "Container", refused: str) -> None:
-    """The option to cut lines into sentences. `refused`: what it does not go with."""
+    """Add --split-sentences. `refused`: the options that exclude it."""
     parser.add_argument(
         "--split-sentences",
         action="store_true",
-        help="translate each sentence of a raw line by itself; what stands between them stays, and a line is "
-        f"a line; not with {refused}",
+        help="translate each sentence of a raw line by itself and join the translations to one line, with "
+        f"the same spacing; not with {refused}",
     )
 
 
@@ -287,13 +289,13 @@ def add_precision(parser: "Container") -> None:
         "--precision",
         choices=("fp32", "bf16", "int8"),
         default="fp32",
-        help="precision of matrix products; bf16 and int8 are faster, but results change",
+        help="precision of matrix products; bf16 and int8 are faster but change results",
     )
 
 
 def precision_contexts(precision: str, models: "Sequence[Weights]", device: str) -> "list[Reduced]":
-    """The contexts in which the matrix products of models are computed in a precision. ConfigError where the
-    processor lacks it."""
+    """Contexts that compute the matrix products of `models` in a lower precision; none for fp32. ConfigError
+    where the processor does not support it."""
     if precision == "fp32":
         return []
     from nmt.compute.device import resolve_device
@@ -315,8 +317,8 @@ OUT_OF_MEMORY = "out of memory; use a smaller batch or model"
 
 
 def run(command: Command, argv: Sequence[str] | None) -> int:
-    """Call a command and return its exit status: 2, with one line on stderr, for what a user can cause, 130
-    for an interrupt."""
+    """Call a command and return its exit status: 0; 2, with one line on stderr, for errors that a user can
+    cause; 130 for an interrupt."""
     name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
     if argv is None:
         messages.set_up_streams()
@@ -324,7 +326,7 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
     try:
         call_and_flush(command, argv)
         return 0
-    except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`: nobody is left to tell
+    except BrokenPipeError:  # the reader of our output is gone, e.g. `| head`
         messages.drop_stdout()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
@@ -340,11 +342,11 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
     finally:
         messages.stop()
         if argv is None:
-            gc.freeze()  # the process ends: searching its libraries for garbage would take half a second
+            gc.freeze()  # a last garbage collection through all libraries would take half a second
 
 
 def error_message(error: UserError | MemoryError | RuntimeError | OSError | ModuleNotFoundError) -> str:
-    """What to tell the user; empty for an error of ours."""
+    """The line that a user sees; empty for an error that is a bug."""
     if isinstance(error, OSError):
         return f"{error.filename or '<stdout>'}: {error.strerror or error}"
     if isinstance(error, UserError):
@@ -357,7 +359,7 @@ def error_message(error: UserError | MemoryError | RuntimeError | OSError | Modu
 
 
 def call_and_flush(command: Command, argv: Sequence[str] | None) -> None:
-    """A command, and all that it has printed, be it --help."""
+    """Run a command and flush what it printed, even if it was only --help."""
     try:
         if plugins.named():
             plugins.load()
@@ -369,14 +371,13 @@ def call_and_flush(command: Command, argv: Sequence[str] | None) -> None:
 
 
 def start_log(command: str, args: argparse.Namespace, times: bool = False) -> None:
-    """Messages go to stderr, as the options of `add_quiet` say; results go to stdout."""
-    given = vars(args)
-    messages.start(command, given.get("quiet", False), given.get("log"), times)
+    """Set up messages on stderr and in the log file, following the options of `add_quiet`."""
+    settings = vars(args)
+    messages.start(command, settings.get("quiet", False), settings.get("log"), times)
 
 
 def shows_bar(args: argparse.Namespace) -> bool:
-    """Is there a terminal for a progress bar? Not where results go to it, too: the bar would break into
-    them."""
+    """Whether to show a progress bar: stderr is a terminal, and results are not printed there, too."""
     results = any(isinstance(value, OutputPath) and value == "-" for value in vars(args).values())
     return not args.quiet and sys.stderr.isatty() and not (results and sys.stdout.isatty())
 
@@ -384,12 +385,12 @@ def shows_bar(args: argparse.Namespace) -> bool:
 def progress(
     args: argparse.Namespace, unit: str, total: Total | None, opening: str = "", title: str = ""
 ) -> Progress:
-    """The progress of a command, see `Progress`."""
+    """Progress of a command, with a bar where there is a terminal for it; see `Progress`."""
     return Progress(total, unit, shows_bar(args), title, opening)
 
 
 def line_progress(args: argparse.Namespace, *paths: str, unit: str = "lines", title: str = "") -> Progress:
-    """The progress through the lines of some texts, one after the other."""
+    """Progress through the lines of one or more texts."""
     return progress(args, unit, partial(files.number_of_lines, *paths), title=title)
 
 

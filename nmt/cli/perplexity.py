@@ -40,7 +40,7 @@ def command(argv: Sequence[str] | None) -> None:
     )
     lines = partial(files.number_of_lines, args.input)
     with options.progress(args, "lines", lines, set_up) as progress:
-        totals = score(model, args.input, args.tokenized, progress)
+        totals = score_file(model, args.input, args.tokenized, progress)
     if not totals.lines:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
     rows = [
@@ -59,14 +59,13 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def parser() -> options.Parser:
-    found = options.Parser(
+    parser = options.Parser(
         "nmt-perplexity",
-        "Perplexity of a text, with and without unknown words, as a table of values and their names. With "
-        "unknown words counted, a model that knows few words looks better than it is: compare models of the "
-        "same vocabulary.",
+        "Perplexity of a text, with and without unknown words, as a table of values and their names. "
+        "Counting unknown words flatters a model of a small vocabulary; compare models of the same one.",
     )
-    options.add_language_model(found)
-    found.add_argument(
+    options.add_language_model(parser)
+    parser.add_argument(
         "--input",
         "-i",
         type=InputPath,
@@ -74,15 +73,17 @@ def parser() -> options.Parser:
         metavar="FILE",
         help="text to read; plain, gzip, or - for stdin",
     )
-    options.add_output(found)
-    found.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
-    options.add_quiet(found)
-    return found
+    options.add_output(parser)
+    parser.add_argument(
+        "--tokenized", action="store_true", help="the text is tokenized like the training text of the run"
+    )
+    options.add_quiet(parser)
+    return parser
 
 
 @dataclass
 class PerplexityTotals:
-    """Sums over the lines of a text; logarithms are natural."""
+    """Counts and sums of natural log probabilities over the lines of a text."""
 
     lines: int = 0
     characters: int = 0  # ends of lines included
@@ -94,7 +95,7 @@ class PerplexityTotals:
     log_z: list[float] = field(default_factory=list)  # |log Z| of distinct contexts
 
     def add(self, line: str, scored: "LineScores") -> None:
-        """Count a line."""
+        """Add the scores of a line."""
         self.lines, self.characters = self.lines + 1, self.characters + len(line) + 1
         self.words += len(scored.units)
         self.unknown += scored.known.count(False)
@@ -102,49 +103,44 @@ class PerplexityTotals:
         known = zip(scored.log_probs, [*scored.known, True], strict=True)
         self.known_log_prob += sum(value for value, is_known in known if is_known)
 
-    def packed(self) -> str:
-        """What `add` has counted, as a line that `add_packed` reads."""
+    def pack(self) -> str:
+        """The counts and sums as a line of text, which `add_packed` reads."""
         return " ".join(repr(getattr(self, name)) for name in COUNTED)
 
     def add_packed(self, line: str) -> None:
-        """Count the lines of another text."""
+        """Add packed counts and sums of other lines."""
         for name, value in zip(COUNTED, line.split(" "), strict=True):
             mine = getattr(self, name)
             setattr(self, name, mine + type(mine)(value))
 
     @property
     def units(self) -> int:
-        """Words or subword units, and ends of lines."""
+        """Number of words or subword units, ends of lines included."""
         return self.words + self.lines
 
     @property
     def perplexity(self) -> float:
-        """A unit, unknown ones as <unk>."""
+        """Perplexity of all units, unknown ones counted as <unk>."""
         return perplexity(self.log_prob, self.units)
 
     @property
     def known_perplexity(self) -> float:
-        """A unit, unknown ones left out."""
+        """Perplexity of the units that are not unknown."""
         return perplexity(self.known_log_prob, self.units - self.unknown)
 
     def perplexities(self) -> str:
-        """Both, for a line of the log."""
+        """Both perplexities, for the log."""
         return f"perplexity {self.perplexity:.2f}, without unknown units {self.known_perplexity:.2f}"
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """The values of the table and their names."""
+        """(value, name) of each row of the table."""
         units = self.units
         yield f"{self.lines}", "sentences"
         yield f"{self.words}", "words or subword units"
         yield f"{self.unknown}", "of them unknown"
-        yield (
-            f"{self.perplexity:.4f}",
-            "perplexity a unit, ends of sentences counted, unknown ones as <unk>",
-        )
-        yield (
-            f"{self.known_perplexity:.4f}",
-            "perplexity without unknown units",
-        )
+        name = "perplexity a unit, ends of sentences counted, unknown ones as <unk>"  # read by recipes
+        yield f"{self.perplexity:.4f}", name
+        yield f"{self.known_perplexity:.4f}", "perplexity without unknown units"
         bits = -self.log_prob / math.log(2) / self.characters
         yield f"{bits:.5f}", "bits a character, ends of lines counted"
         yield f"{self.log_prob:.4f}", "log p of the text, natural"
@@ -153,22 +149,22 @@ class PerplexityTotals:
             yield f"{sum(self.log_z) / len(self.log_z):.4f}", "mean |log Z| of distinct contexts"
 
 
-def score(model: "LineScorer", path: str, tokenized: bool, progress: Progress) -> PerplexityTotals:
-    """Score the lines of a file."""
+def score_file(model: "LineScorer", path: str, tokenized: bool, progress: Progress) -> PerplexityTotals:
+    """Score the lines of a file by a model."""
     totals, text = PerplexityTotals(), iter(files.read_lines(path))
     while block := list(islice(text, READ_AHEAD)):
         clock = time.process_time()
-        found = model.score(block, tokenized)
+        scores = model.score(block, tokenized)
         totals.seconds += time.process_time() - clock
         totals.log_z += model.log_z(block, tokenized)
-        for line, scored in zip(block, found, strict=True):
+        for line, scored in zip(block, scores, strict=True):
             totals.add(line, scored)
         progress.add(len(block))
     return totals
 
 
 def perplexity(log_prob: float, units: int) -> float:
-    """e^(-log p / units); nan for no units."""
+    """exp(-log p / units); nan without units."""
     return math.exp(min(700.0, -log_prob / units)) if units else math.nan
 
 

@@ -1,4 +1,4 @@
-"""nmt-sample: draw lines from a language model."""
+"""nmt-sample: draw random lines from a language model."""
 
 import logging
 import sys
@@ -35,30 +35,30 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def parser() -> options.Parser:
-    found = options.Parser(
+    parser = options.Parser(
         "nmt-sample",
-        "Draw lines from a language model that nmt-train made; the same seed gives the same lines.",
+        "Draw random lines from a language model trained by nmt-train; the same seed gives the same lines.",
     )
-    options.add_model(found)
-    found.add_argument("--count", "-n", type=arguments.integer(1, 10**7), default=10, help="number of lines")
-    found.add_argument(
+    options.add_model(parser)
+    parser.add_argument("--count", "-n", type=arguments.integer(1, 10**7), default=10, help="number of lines")
+    parser.add_argument(
         "--max-length",
         type=arguments.integer(1, 10**6),
         default=200,
         metavar="N",
-        help="a line is cut off after this many units",
+        help="cut lines off after this many units",
     )
-    found.add_argument("--temperature", type=arguments.real(above=0), default=1.0, help="draw from p^(1/T)")
-    found.add_argument(
+    parser.add_argument("--temperature", type=arguments.real(above=0), default=1.0, help="draw from p^(1/T)")
+    parser.add_argument(
         "--boundaries",
         default=None,
         metavar="MARK",
-        help="multiscale models: put this between tokens (van Merriënboer 2018, table 8.2)",
+        help="multiscale models: write this mark between tokens",
     )
-    found.add_argument("--seed", type=arguments.integer(0), default=1, help="seed of the random draws")
-    options.add_output(found)
-    options.add_quiet(found)
-    return found
+    parser.add_argument("--seed", type=arguments.integer(0), default=1, help="seed of the random draws")
+    options.add_output(parser)
+    options.add_quiet(parser)
+    return parser
 
 
 if __name__ == "__main__":

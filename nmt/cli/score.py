@@ -1,4 +1,4 @@
-"""nmt-score: log p(target | source) of given pairs, one line a pair."""
+"""nmt-score: log p(target | source) of sentence pairs, or log p of lines, one number a line."""
 
 import logging
 import sys
@@ -22,7 +22,6 @@ READ_AHEAD = 2000  # pairs sorted by length and scored together
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command's exit status."""
     return options.run(command, argv)
 
 
@@ -30,20 +29,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> options.Parser:
-    """The options of nmt-score."""
     parser = options.Parser(
         "nmt-score",
-        "Natural log p(target | source) by a translator, one line for each pair, or log p of text by a "
-        "language model, one line for each line; the end of the sentence included.",
+        "Score text line by line: natural log p(target | source) of sentence pairs by a translator, or log p "
+        "of lines by a language model. Scores include the end of the sentence.",
     )
     parser.add_argument(
         "runs",
         nargs="+",
         type=InputPath,
         metavar="RUN_DIR|ARPA|BINARY",
-        help="run directories made by nmt-train; several translators are an ensemble, the mean of their "
-        "probabilities. Or one language model: a run, an ARPA file, a KenLM binary, a mixture of "
-        "nmt-interpolate",
+        help="run directories made by nmt-train; several translators form an ensemble, which averages their "
+        "probabilities. Or one language model: run directory, ARPA file, KenLM binary, or mixture written "
+        "by nmt-interpolate",
     )
     options.add_compute(parser)
     options.add_precision(parser)
@@ -59,7 +57,7 @@ def parser() -> options.Parser:
         type=InputPath,
         default=None,
         metavar="FILE",
-        help="for a joint model: the word alignment of both texts, lines of points 0-0 1-2",
+        help="for a joint model: word alignment of both texts, lines of points 0-0 1-2",
     )
     options.add_output(parser)
     parser.add_argument(
@@ -67,15 +65,17 @@ def parser() -> options.Parser:
         type=OutputPath,
         default=None,
         metavar="FILE",
-        help="translators with attention: also write source-target word pairs of each pair, 0-0 1-2 ..., by "
-        "greatest attention",
+        help="also write the word alignment of each pair, 0-0 1-2 ..., from the greatest attention of each "
+        "target word; for models with attention",
     )
     parser.add_argument(
         "--word-scores",
         action="store_true",
-        help="add ` ||| ` and the log p of each unit and of the end symbol",
+        help="append ` ||| ` and the log p of each unit and of the end symbol",
     )
-    parser.add_argument("--tokenized", action="store_true", help="both texts are tokenized as the run's were")
+    parser.add_argument(
+        "--tokenized", action="store_true", help="both texts are tokenized like the training text"
+    )
     options.add_max_line_words(
         parser, "are refused by a translator", ", or what the training allowed if that is more"
     )
@@ -94,18 +94,18 @@ def add_language_model(parser: options.Parser) -> None:
     group.add_argument(
         "--assume-normalized",
         action="store_true",
-        help="take log Z as 0; only for a CSLM trained with lm.normalizer",
+        help="assume log Z = 0: faster; only for a CSLM trained with lm.normalizer",
     )
     group.add_argument(
         "--backoff",
         type=InputPath,
         default="",
         metavar="ARPA",
-        help="share p(UNK) among unknown words as this n-gram model does",
+        help="divide p(UNK) among unknown words in the proportions of this n-gram model",
     )
 
 
-def check(args: Namespace) -> None:
+def check_options(args: Namespace) -> None:
     """ConfigError for options that exclude each other."""
     pairs = any(given is not None for given in (args.source, args.target, args.alignment))
     if args.input is not None:
@@ -119,7 +119,7 @@ def check(args: Namespace) -> None:
     elif args.assume_normalized or args.backoff:
         raise ConfigError("--assume-normalized and --backoff are for language models, with --input")
     elif args.alignments and args.alignment is not None:
-        raise ConfigError("--alignments: a joint model has no attention; it is given the --alignment")
+        raise ConfigError("--alignments: a joint model has no attention, it reads the --alignment")
     elif args.alignment is not None and (len(args.runs) > 1 or args.precision != "fp32"):
         raise ConfigError("--alignment is for one joint model, in fp32")
 
@@ -128,29 +128,28 @@ def check(args: Namespace) -> None:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse, score, write."""
     args = parser().parse_args(argv)
     options.start_log("nmt-score", args)
-    check(args)
-    texts = texts_of(args)
+    check_options(args)
+    texts = text_paths(args)
     if args.input is not None:
         number: Total = partial(files.number_of_lines, args.input)
     else:
         number = files.check_parallel(*texts)  # before the first pair is scored
     job = TextJob(args, "nmt-score", texts)
-    with job.held():
-        score(args, job, number)
+    with job.lock():
+        score_texts(args, job, number)
 
 
-def texts_of(args: Namespace) -> list[str]:
-    """The texts, the one that messages name first."""
+def text_paths(args: Namespace) -> list[str]:
+    """Paths of the texts, first the one that messages name."""
     if args.input is not None:
         return [args.input]
     return [args.source, args.target, *([args.alignment] if args.alignment else [])]
 
 
-def score(args: Namespace, job: TextJob, number: Total) -> None:
-    """Load the models, score, write."""
+def score_texts(args: Namespace, job: TextJob, number: Total) -> None:
+    """Load the models, score the texts and write the scores."""
     set_up = job.set_up_torch(args.runs[0])
     work = scorers.load_scorer(args)
     work.check(job.in_parts)
@@ -159,7 +158,7 @@ def score(args: Namespace, job: TextJob, number: Total) -> None:
     sums, lines = list[str](), 0
     with (
         job.run(scorers.load_scorer, work) as compute,
-        job.writing(paths) as write,
+        job.open_outputs(paths) as write,
         options.progress(args, unit, number, set_up) as progress,
     ):
         for done in compute(chunks(job.inputs)):
@@ -172,7 +171,7 @@ def score(args: Namespace, job: TextJob, number: Total) -> None:
 
 
 def chunks(texts: Sequence[str]) -> Iterator[TextChunk[ScoringBlock]]:
-    """The texts in blocks that are scored together."""
+    """Cut the texts into blocks that are scored together."""
     rows, first = files.parallel(*texts), 0
     while block := list(islice(rows, READ_AHEAD)):
         yield TextChunk(first, len(block), ScoringBlock(first, block))

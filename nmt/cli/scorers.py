@@ -1,6 +1,6 @@
-"""What nmt-score computes: blocks of pairs or lines in, the lines of its outputs out.
+"""Scorers of nmt-score: they turn blocks of pairs or lines into lines of the outputs.
 
-The last output is written nowhere: it has sums over each block, for the line that the log ends with.
+The last output is not written to a file: it holds sums over each block, for the summary in the log.
 """
 
 import argparse
@@ -21,42 +21,42 @@ from nmt.work.texts import Lines
 
 @dataclass(frozen=True)
 class ScoringBlock:
-    """Rows of lines that are scored together."""
+    """Lines that are scored together."""
 
-    first: int  # number of the first one, from 0
-    rows: Sequence[tuple[str, ...]]  # source and target, with their alignment for a joint model; or one text
+    first: int  # number of the first line, from 0
+    rows: Sequence[tuple[str, ...]]  # (source, target), with alignment for a joint model; (text,) for an LM
 
 
 class BlockScorer(Protocol):
-    """What scores, loaded."""
+    """Scores blocks of lines by loaded models."""
 
     def models(self) -> list[Path]:
-        """The files that scores depend on, besides the texts."""
+        """The files, besides the texts, that scores depend on."""
         ...
 
     def check(self, in_parts: bool) -> None:
-        """ConfigError or DataError for what cannot be scored, before the first line is. `in_parts`: by
-        more than one process."""
+        """ConfigError or DataError for options and lines that cannot be scored, before any work. `in_parts`:
+        several processes may score."""
         ...
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """The lines that a block adds to each output, and its sums."""
+        """The lines that a block adds to each output, and as last output its sums."""
         ...
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
-        """A line for the log of all blocks; empty for none."""
+        """Summary of all blocks for the log; empty for none."""
         ...
 
 
 def load_scorer(args: argparse.Namespace) -> BlockScorer:
-    """The models that the options name."""
+    """Load the models that the options name."""
     if args.input is not None:
         return TextScorer(args)
     return PairScorer(args) if args.alignment is None else AlignedScorer(args)
 
 
 class PairScorer:
-    """log p of each pair by one or several translators."""
+    """Scores pairs by one translator or an ensemble."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         from nmt.runs import alignment
@@ -66,12 +66,11 @@ class PairScorer:
         self.run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
         if args.alignments:
             alignment.check_attention(self.run)
-        self.reduced = options.precision_contexts(
-            args.precision, [one.model for one in self.run.members], args.device
+        self.precision = options.precision_contexts(
+            args.precision, [member.model for member in self.run.members], args.device
         )
 
     def models(self) -> list[Path]:
-        """The files of all runs."""
         return self.run.files()
 
     def check(self, in_parts: bool) -> None:
@@ -84,24 +83,24 @@ class PairScorer:
             lengths.refuse(files.preview(path), args.tokenized, limit, SCORED)
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """Scores, alignments if they are asked for, and log p and words of the block."""
+        """Scores, alignments with --alignments, and the sums of log p and words."""
         from nmt.compute.precision import enter_all
         from nmt.runs import alignment
 
         args, name = self.args, files.name_of(self.args.source)
         limit = self.run.source_lengths.limit(args.max_line_words, name, block.first)
-        with enter_all(self.reduced):
-            found = self.run.word_scores(block.rows, args.tokenized, limit)
-            outputs = [[score_line(scores, args.word_scores) for scores in found]]
+        with enter_all(self.precision):
+            scores = self.run.word_scores(block.rows, args.tokenized, limit)
+            outputs = [[score_line(row, args.word_scores) for row in scores]]
             if args.alignments:
                 links = alignment.align(self.run, block.rows, args.tokenized, limit)
-                outputs.append([pharaoh.line_of(one) for one in links])
-        return [*outputs, [f"{sum(map(sum, found))!r} {sum(map(len, found))}"]]
+                outputs.append(list(map(pharaoh.line_of, links)))
+        return [*outputs, [f"{sum(map(sum, scores))!r} {sum(map(len, scores))}"]]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
-        """Means of log p."""
-        parts = [line.split() for line in sums]
-        total, words = sum(float(part[0]) for part in parts), sum(int(part[1]) for part in parts)
+        """Mean log p of a pair and of a word."""
+        fields = [line.split() for line in sums]
+        total, words = sum(float(log_prob) for log_prob, _ in fields), sum(int(count) for _, count in fields)
         if not words:
             return ""
         return (
@@ -111,7 +110,7 @@ class PairScorer:
 
 
 class AlignedScorer:
-    """log p of each pair by a joint model, given the alignment."""
+    """Scores pairs with their alignment by a joint model."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         from nmt.runs.alignment import load_aligned
@@ -120,27 +119,25 @@ class AlignedScorer:
         self.run = load_aligned(args.runs[0], args.checkpoint, args.device)
 
     def models(self) -> list[Path]:
-        """The files of the run."""
         return self.run.files()
 
     def check(self, in_parts: bool) -> None:
-        """Nothing."""
+        """Accept everything: lines are checked when they are scored."""
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """Scores."""
+        """Scores, and nothing as sums."""
         from nmt.runs.alignment import aligned_word_scores
 
         name = files.name_of(self.args.alignment)
-        found = aligned_word_scores(self.run, block.rows, self.args.tokenized, name, block.first)
-        return [[score_line(scores, self.args.word_scores) for scores in found], []]
+        scores = aligned_word_scores(self.run, block.rows, self.args.tokenized, name, block.first)
+        return [[score_line(row, self.args.word_scores) for row in scores], []]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
-        """None."""
         return ""
 
 
 class TextScorer:
-    """log p of each line by a language model."""
+    """Scores lines by a language model."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         from nmt.runs.language_model import line_scorer
@@ -151,12 +148,12 @@ class TextScorer:
         )
 
     def models(self) -> list[Path]:
-        """The files of the model, or of all models of a mixture."""
-        given = [path for path in (self.args.runs[0], self.args.backoff) if os.path.isfile(path)]
-        return [*self.model.files(), *map(Path, given)]
+        """The files of the model, or of all members of a mixture, and of --backoff."""
+        paths = [path for path in (self.args.runs[0], self.args.backoff) if os.path.isfile(path)]
+        return [*self.model.files(), *map(Path, paths)]
 
     def check(self, in_parts: bool) -> None:
-        """ConfigError for a model whose lines depend on those before, unless one process scores all."""
+        """ConfigError where several processes may score lines that depend on the previous ones."""
         if in_parts and self.model.carries:
             raise ConfigError(
                 f"{self.args.runs[0]}: lm.carry: each line depends on those before it; score it in one "
@@ -164,16 +161,16 @@ class TextScorer:
             )
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """Scores, and the sums of the block."""
+        """Scores, and packed totals as sums."""
         texts = [line for (line,) in block.rows]
         totals, outputs = PerplexityTotals(), list[str]()
         for line, scored in zip(texts, self.model.score(texts, self.args.tokenized), strict=True):
             outputs.append(score_line(scored.log_probs, self.args.word_scores))
             totals.add(line, scored)
-        return [outputs, [totals.packed()]]
+        return [outputs, [totals.pack()]]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
-        """Both perplexities."""
+        """The perplexities with and without unknown units."""
         totals = PerplexityTotals()
         for packed in sums:
             totals.add_packed(packed)
@@ -181,6 +178,6 @@ class TextScorer:
 
 
 def score_line(scores: Sequence[float], words: bool) -> str:
-    """A line of the output: the sum of the scores of the words, and with `words` each of them."""
+    """Format the log p of a line, and with `words` also that of each unit."""
     each = " ||| " + " ".join(f"{value:.6f}" for value in scores) if words else ""
     return f"{sum(scores):.6f}{each}"

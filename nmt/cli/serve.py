@@ -47,8 +47,8 @@ def command(argv: Sequence[str] | None) -> None:
 def serve(
     args: argparse.Namespace, config: ServeConfig, listening: socket.socket, token: Token | None
 ) -> None:
-    """Load the engines, and serve them until a signal comes."""
-    run = run_of(args.engines)
+    """Load the engines and serve them until a signal arrives."""
+    run = first_run(args.engines)
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
     from nmt.serve import served, server
 
@@ -58,68 +58,70 @@ def serve(
 
 
 def parser() -> options.Parser:
-    made = options.Parser(
+    parser = options.Parser(
         "nmt-serve",
-        "Serve translations to browsers and programs: a page, an interface of our own, that of "
-        "LibreTranslate, and the XML-RPC of mosesserver. An engine is a run directory, several with commas "
-        "between them (an ensemble), a moses.ini or its folder, or the folder of a hybrid system.",
+        "Serve translations to browsers and programs: a web page, a JSON interface, the interface of "
+        "LibreTranslate, and the XML-RPC of mosesserver. An engine is a run directory, several separated by "
+        "commas (an ensemble), a moses.ini or its folder, or the folder of a hybrid system.",
     )
-    made.add_argument(
+    parser.add_argument(
         "engines",
         nargs="+",
         type=named_path,
         metavar="NAME=PATH",
-        help="an engine and its name; a name such as en-fr says the languages where the engine does not",
+        help="an engine and its name; a name such as en-fr tells the languages of an engine that does not "
+        "know them",
     )
-    add_setting(made, ServeConfig, "host", metavar="ADDRESS")
-    add_setting(made, ServeConfig, "port")
-    add_setting(made, ServeConfig, "token", type=InputPath, metavar="FILE")
-    made.add_argument(
+    add_setting(parser, ServeConfig, "host", metavar="ADDRESS")
+    add_setting(parser, ServeConfig, "port")
+    add_setting(parser, ServeConfig, "token", type=InputPath, metavar="FILE")
+    parser.add_argument(
         "--allow-origin",
         nargs="+",
         default=[],
         metavar="ORIGIN",
-        help="sites, such as https://example.org, whose pages may read the answers (CORS); none by default",
+        help="sites, such as https://example.org, whose pages may use the server (CORS); default: none",
     )
-    add_setting(made, ServeConfig, "proxy", nargs="+", metavar="ADDRESS")
-    add_compute(made.add_argument_group("engines"))
-    limits = made.add_argument_group("limits")
+    add_setting(parser, ServeConfig, "proxy", nargs="+", metavar="ADDRESS")
+    add_compute(parser.add_argument_group("engines"))
+    limits = parser.add_argument_group("limits")
     for name in LIMITS:
         add_setting(limits, ServeConfig, name)
-    options.add_quiet(made)
-    return made
+    options.add_quiet(parser)
+    return parser
 
 
 def add_compute(group: argparse._ArgumentGroup) -> None:
-    """Options of how engines compute."""
+    """Add the options of how engines compute."""
     add_setting(group, EngineConfig, "beam_size", "-b")
     add_setting(group, EngineConfig, "device", metavar="DEVICE")
-    # oneDNN compiles code for each shape, and a server meets hundreds: no faster, a fifth more memory.
+    # MKL by default: oneDNN compiles a kernel per shape, and a server sees hundreds of shapes; it was no faster
+    # and used 20% more memory.
     options.add_processor(group, matmul="mkl")
     add_setting(group, EngineConfig, "workers")
     add_setting(group, EngineConfig, "cache", metavar="DIR")
 
 
 def named_path(text: str) -> tuple[str, str]:
-    """An argument type: NAME=PATH"""
+    """Argument type: the name and the path of an engine, NAME=PATH."""
     try:
         return engine.parse_engine_name(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def run_of(engines: Sequence[tuple[str, str]]) -> str | None:
-    """The first run directory, whose choice of matrix products counts for all engines."""
+def first_run(engines: Sequence[tuple[str, str]]) -> str | None:
+    """The first run directory, whose choice of matrix back end applies to all engines; None without one."""
     paths = [run_directory.resolve(path.split(",")[0]) for _, path in engines]
     return next((str(path) for path in paths if run_directory.exists(path)), None)
 
 
 def check_names(args: argparse.Namespace) -> None:
-    """ConfigError for a name that is given twice."""
+    """ConfigError for two engines of one name."""
     given = [name for name, _ in args.engines]
     for name in given:
         if given.count(name) > 1:
-            raise ConfigError(f"{name}: two engines of this name; give each its own")
+            raise ConfigError(f"{name}: two engines have this name; give each its own")
 
 
 if __name__ == "__main__":

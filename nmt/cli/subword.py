@@ -1,4 +1,4 @@
-"""nmt-subword: learn subwords from one or more texts, apply them, undo them."""
+"""nmt-subword: learn subword units, segment words into them, join them to words."""
 
 import argparse
 import logging
@@ -19,16 +19,14 @@ from nmt.text.subwords.protocol import MIN_FREQUENCY
 log = logging.getLogger(__name__)
 
 MERGES = 10000
-KINDS = "bpe: subword-nmt's, of tokenized text; unigram, sentencepiece-bpe: SentencePiece's, of raw text"
+KINDS = "bpe: as in subword-nmt, for tokenized text; unigram, sentencepiece-bpe: SentencePiece, for raw text"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options; learn subwords, or convert lines."""
     args = parser().parse_args(argv)
     options.start_log("nmt-subword", args)
     if args.action == "learn":
@@ -41,42 +39,42 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def parser() -> options.Parser:
-    """The actions and their options."""
     parser = options.Parser(
-        "nmt-subword", "Subword units: BPE of subword-nmt, unigram and BPE of SentencePiece."
+        "nmt-subword", "Subword units: BPE as in subword-nmt, unigram models and BPE as in SentencePiece."
     )
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.ActionParser)
-    about = "Learn subwords; several inputs give joint ones."
+    about = "Learn subword units, joint ones from several inputs."
     learn = actions.add_parser("learn", description=about, help=about)
     learn.add_argument(
         "--input", "-i", nargs="+", type=InputPath, default=[InputPath("-")], metavar="FILE", help="text"
     )
     options.add_output(learn)
     add_kind(learn)
-    learn.add_argument("--merges", type=positive, default=MERGES, help="bpe: number of merges")
+    learn.add_argument("--merges", type=positive, default=MERGES, help="bpe: number of merge operations")
     learn.add_argument(
-        "--min-frequency", type=positive, default=MIN_FREQUENCY, help="bpe: rarer pairs are not merged"
+        "--min-frequency", type=positive, default=MIN_FREQUENCY, help="bpe: do not merge rarer pairs"
     )
     for config, name in ((DataConfig, "pieces"), (DataConfig, "byte_fallback"), (SideConfig, "unicode")):
         add_setting(learn, config, name)
-    apply = actions.add_parser("apply", description="Cut words into units.", help="Cut words into units.")
-    apply.add_argument("codes", type=InputPath, help="file of codes, or SentencePiece model")
+    apply = actions.add_parser(
+        "apply", description="Segment words into units.", help="Segment words into units."
+    )
+    apply.add_argument("codes", type=InputPath, help="file of BPE codes, or SentencePiece model")
     options.add_input_output(apply, "text")
-    undo = actions.add_parser("undo", description="Join units to words.", help="Join units to words.")
+    undo = actions.add_parser("undo", description="Join units into words.", help="Join units into words.")
     add_kind(undo)
-    options.add_input_output(undo, "text in units")
+    options.add_input_output(undo, "text segmented into units")
     for action in (learn, apply, undo):
         options.add_quiet(action)
     return parser
 
 
 def add_kind(parser: options.Parser) -> None:
-    """--kind"""
     parser.add_argument("--kind", choices=tuple(SUBWORDS), default=next(iter(SUBWORDS)), help=KINDS)
 
 
 def learn(args: argparse.Namespace) -> None:
-    """Learn from the inputs, and write."""
+    """Learn units from the inputs and write them. DataError for text without words."""
     kind = SUBWORDS[args.kind]
     text = TrainingText(kind.raw)
     with options.line_progress(args, *args.input) as progress:
@@ -86,12 +84,12 @@ def learn(args: argparse.Namespace) -> None:
         raise DataError(
             f"{', '.join(args.input)}: no words, expected {'raw' if kind.raw else 'tokenized'} text"
         )
-    total = 0 if kind.raw else args.merges  # SentencePiece does not say how far it has come
+    total = 0 if kind.raw else args.merges  # SentencePiece reports no progress
     with options.progress(args, "merges", total) as progress:
-        how = Learning(
+        learning = Learning(
             args.merges, args.pieces, args.byte_fallback, args.unicode, args.min_frequency, progress.over
         )
-        learned = kind.learn(text, how)
+        learned = kind.learn(text, learning)
     learned.save(args.output)
     log.info("%s from %s", learned.summary, text.summary)
 

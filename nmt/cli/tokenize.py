@@ -20,16 +20,14 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options."""
     parser = options.Parser(
         "nmt-tokenize",
-        "Moses' normalization and tokenization, and segmentation of scripts without spaces, line by line. "
-        "Moses' escapes are written only with --escape.",
+        "Normalize and tokenize text as Moses does, and segment scripts without spaces, line by line. Moses' "
+        "escapes are written only with --escape.",
     )
     options.add_input_output(parser)
     parser.add_argument(
@@ -37,16 +35,16 @@ def parser() -> options.Parser:
         "-l",
         default=None,
         metavar="CODE",
-        help="ISO 639 code of the language; default: as the name of the input ends, news.de or news.de.gz",
+        help="ISO 639 code of the language; default: the ending of the input's name, news.de or news.de.gz",
     )
     arguments.add_setting(parser, SideConfig, "segment")
     parser.add_argument("--no-normalize", action="store_true", help="leave punctuation as it is")
     parser.add_argument("--lower", action="store_true", help="lower-case the words")
-    parser.add_argument("--detokenize", "-d", action="store_true", help="the other direction: words to text")
+    parser.add_argument("--detokenize", "-d", action="store_true", help="turn tokenized text back into text")
     parser.add_argument(
         "--escape",
         action="store_true",
-        help="write &apos; &#124; ... as Moses' models want them; with --detokenize they are undone",
+        help="write Moses' escapes (&apos; &#124; ...); with --detokenize, undo them",
     )
     parser.add_argument(
         "--workers",
@@ -60,14 +58,13 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, convert line by line."""
     args = parser().parse_args(argv)
     options.start_log("nmt-tokenize", args)
     conversion = Conversion(
-        language=language_of(args),
+        language=find_language(args),
         normalize=not args.no_normalize,
         case="lower" if args.lower else "keep",
-        # the way back needs no dictionary
+        # detokenization needs no dictionary
         segment="character" if args.detokenize and args.segment == "word" else args.segment,
         detokenize=args.detokenize,
         escape=args.escape,
@@ -75,14 +72,16 @@ def command(argv: Sequence[str] | None) -> None:
     with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
         text = files.read_lines(args.input)
         lines = convert_lines(
-            conversion.begin, text if args.detokenize else warn_of_tokenized(text, args.input), args.workers
+            conversion.make_converter,
+            text if args.detokenize else warn_of_tokenized(text, args.input),
+            args.workers,
         )
         out.write_lines(progress.over(lines))
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What is done to each line."""
+    """The conversion of lines that the options describe."""
 
     language: str
     normalize: bool
@@ -91,30 +90,30 @@ class Conversion:
     detokenize: bool
     escape: bool
 
-    def begin(self) -> Callable[[Sequence[str]], list[str]]:
-        """What converts lines, in any process."""
+    def make_converter(self) -> Callable[[Sequence[str]], list[str]]:
+        """Make a function that converts lines; called once in each process."""
         tokenizer = Tokenizer(self.language, normalize=self.normalize, case=self.case, segment=self.segment)
-        one = self.text if self.detokenize else self.words
-        return lambda lines: [one(tokenizer, line) for line in lines]
+        convert = self.join if self.detokenize else self.split
+        return lambda lines: [convert(tokenizer, line) for line in lines]
 
-    def words(self, tokenizer: Tokenizer, line: str) -> str:
-        """Text -> words between blanks."""
+    def split(self, tokenizer: Tokenizer, line: str) -> str:
+        """Text -> words separated by spaces."""
         words = tokenizer.words(line)
         return " ".join(map(escape, words) if self.escape else words)
 
-    def text(self, tokenizer: Tokenizer, line: str) -> str:
-        """Words between blanks -> text."""
+    def join(self, tokenizer: Tokenizer, line: str) -> str:
+        """Words separated by spaces -> text."""
         words = files.split_words(line)
         return tokenizer.text(list(map(unescape, words)) if self.escape else words)
 
 
-def language_of(args: argparse.Namespace) -> str:
-    """The language that the options give. ConfigError for an unknown one, or none."""
+def find_language(args: argparse.Namespace) -> str:
+    """The language of --language or of the input's name. ConfigError for an unknown language, or none."""
     language: str = scripts.language_of_file(args.input) if args.language is None else args.language
     if args.language is None and not language:
         raise ConfigError(
-            f"--language: missing, and {files.name_of(args.input)} does not end in the code of a language, "
-            "as news.de does; give it, e.g. --language de"
+            f"--language: missing, and the name {files.name_of(args.input)} does not end in a language code "
+            "as in news.de; give it, e.g. --language de"
         )
     scripts.check_language_code(language, "--language")
     if args.language is None:

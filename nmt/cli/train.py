@@ -14,7 +14,6 @@ FLAGS = ("seed", "threads", "device", "precision")  # options that stand for a k
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command's exit status."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return options.run(command, argv)
     try:
@@ -24,59 +23,60 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         status = 1
-    # Under torchrun: all is saved, and torch's own threads now and then abort an interpreter that is shut
-    # down in order.
+    # Under torchrun, torch's threads now and then abort an orderly shutdown of the interpreter; everything is
+    # saved by now.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
 def parser() -> options.Parser:
-    """The options of nmt-train."""
     parser = options.Parser(
         "nmt-train",
-        "Train a translator, or with section lm a language model. A run directory that exists is resumed "
-        "exactly where it was saved.",
-        epilog="Every key of the file can be overridden: nmt-train train.yaml training.batch_size=32 "
-        "model.hidden=500",
+        "Train a translator, or a language model if the configuration has a section lm. A training whose run "
+        "directory exists is resumed exactly where it was saved.",
+        epilog="Every key of the configuration can be overridden: nmt-train train.yaml "
+        "training.batch_size=32 model.hidden=500",
     )
     parser.add_argument(
         "config",
         type=arguments.ConfigFile,
         metavar="CONFIG",
-        help="configuration file, or the folder that nmt-init has made for it; see docs/files.md, or "
-        "--print-config",
+        help="configuration file, or a folder made by nmt-init; see --print-config and docs/files.md",
     )
-    parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="override keys of the file")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="section.key=value", help="override keys of the configuration"
+    )
     parser.add_argument(
         "--print-config",
         action="store_true",
-        help="print the resolved configuration, with what each key means, and stop",
+        help="print the resolved configuration with an explanation of every key, and exit",
     )
     parser.add_argument(
         "--preset",
         default=None,
         metavar="NAME",
-        help="defaults for small (about 30,000 pairs) or large data; your file overrides them",
+        help="settings for a kind of model and data, such as small (about 30,000 pairs) or large, which the "
+        "configuration file overrides",
     )
     parser.add_argument(
         "--init-from",
         type=arguments.InputPath,
         default=None,
         metavar="RUN_DIR",
-        help="start from the weights of another run, the same as init_from=...",
+        help="start from the weights of another run; same as init_from=...",
     )
-    parser.add_argument("--overwrite", action="store_true", help="remove an existing run and start afresh")
+    parser.add_argument("--overwrite", action="store_true", help="remove an existing run and start over")
     kinds = {"seed": arguments.integer(0), "threads": arguments.positive}
     for flag in FLAGS:
         kind = kinds.get(flag, str)
-        parser.add_argument(f"--{flag}", type=kind, default=argparse.SUPPRESS, help=f"the same as {flag}=...")
+        parser.add_argument(f"--{flag}", type=kind, default=argparse.SUPPRESS, help=f"same as {flag}=...")
     options.add_quiet(parser)
     return parser
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse, train; exit status 128 + the number of the signal that stopped it."""
+    """Train, or print the configuration. Exit status 128 + N after signal N has stopped the training."""
     args = parser().parse_intermixed_args(argv)
     overrides = args.overrides + [f"{flag}={getattr(args, flag)}" for flag in FLAGS if hasattr(args, flag)]
     overrides += [f"init_from={args.init_from}"] if args.init_from else []

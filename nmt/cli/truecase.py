@@ -1,4 +1,4 @@
-"""nmt-truecase: learn the case of words, give it to sentences, and capitalize sentences again."""
+"""nmt-truecase: learn the case of words, apply it to text, and capitalize sentences again."""
 
 import argparse
 import logging
@@ -15,20 +15,20 @@ from nmt.text import truecase
 log = logging.getLogger(__name__)
 
 ABOUT = {
-    "train": "Learn from tokenized text how words are written inside a sentence.",
-    "apply": "Give the first word of each sentence, and unknown words, their most frequent case.",
-    "undo": "Write the first word of each sentence with a capital.",
+    "train": "Learn from tokenized text how words are cased inside sentences.",
+    "apply": "Write the first word of each sentence, and unknown words, in their most frequent case.",
+    "undo": "Capitalize the first word of each sentence.",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options."""
-    parser = options.Parser("nmt-truecase", "Truecasing of tokenized text, by Moses' rules and in its files.")
+    parser = options.Parser(
+        "nmt-truecase", "Truecasing of tokenized text, with the rules and model files of Moses."
+    )
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.ActionParser)
     train, apply, undo = (
         actions.add_parser(name, description=about, help=about) for name, about in ABOUT.items()
@@ -43,7 +43,9 @@ def parser() -> options.Parser:
         help="tokenized text",
     )
     options.add_output(train)
-    apply.add_argument("model", type=InputPath, metavar="MODEL", help="a model of this command or of Moses")
+    apply.add_argument(
+        "model", type=InputPath, metavar="MODEL", help="a model trained by this command or by Moses"
+    )
     for action in (apply, undo):
         options.add_input_output(action, "tokenized text")
     for action in (train, apply, undo):
@@ -52,7 +54,6 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options; learn a model, or convert lines."""
     args = parser().parse_args(argv)
     options.start_log("nmt-truecase", args)
     if args.action == "train":
@@ -68,23 +69,25 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def learn(args: argparse.Namespace) -> None:
-    """Write the model of several texts. DataError where it would be empty."""
+    """Learn a model from the texts and write it. DataError where it would be empty."""
     lines = chain.from_iterable(map(files.read_lines, args.input))
     with options.line_progress(args, *args.input) as progress:
         model = truecase.learn(map(truecase.words_of, progress.over(lines)))
     if not model.forms:
         raise DataError(
-            f"{', '.join(args.input)}: no word stands inside a sentence; expected tokenized text, see "
+            f"{', '.join(args.input)}: no word occurs inside a sentence; expected tokenized text, see "
             "nmt-tokenize"
         )
     truecase.save(model, args.output)
     log.info(
-        "%s words, %s with several cases", f"{len(model.forms):,}", f"{sum(map(several, model.forms)):,}"
+        "%s words, %s with several cases",
+        f"{len(model.forms):,}",
+        f"{sum(map(has_several_cases, model.forms)):,}",
     )
 
 
-def several(forms: truecase.Forms) -> bool:
-    """Was a word seen in more than one case?"""
+def has_several_cases(forms: truecase.Forms) -> bool:
+    """Whether a word occurs in more than one case."""
     return len(forms) > 1
 
 

@@ -1,4 +1,4 @@
-"""nmt-vocab: count the words of a text into a vocabulary file, with a report of its coverage."""
+"""nmt-vocab: count the words of a text, write a vocabulary file, and report its coverage."""
 
 import logging
 import sys
@@ -15,35 +15,33 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options."""
     parser = options.Parser(
         "nmt-vocab",
-        "The most frequent words of tokenized text; the file keeps the counts of all others, too.",
+        "Make a vocabulary of the most frequent words of tokenized text; the file also records the counts of "
+        "all other words.",
     )
     options.add_input_output(parser, "tokenized text (see nmt-tokenize, nmt-subword)")
     parser.add_argument(
         "--size",
         type=positive,
         default=SideConfig.vocabulary,
-        help="most frequent words kept; the papers use 15000 and 30000",
+        help="number of words in the vocabulary; 15,000 to 30,000 are usual without subwords",
     )
-    parser.add_argument("--min-count", type=positive, default=1, help="rarer words are never kept")
+    parser.add_argument("--min-count", type=positive, default=1, help="leave out rarer words")
     parser.add_argument(
         "--unescape",
         action="store_true",
-        help="undo Moses' escapes (&apos; ...), as models of phrase tables do",
+        help="undo Moses' escapes (&apos; ...), as is done for models that score phrase tables",
     )
     options.add_quiet(parser)
     return parser
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, count, write."""
     args = parser().parse_args(argv)
     options.start_log("nmt-vocab", args)
     with options.line_progress(args, args.input) as progress:

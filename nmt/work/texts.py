@@ -36,37 +36,37 @@ class ChunkRecords:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.places: dict[int, tuple[int, int]] = {}  # of a chunk: where its result begins, and its length
+        self.positions: dict[int, tuple[int, int]] = {}  # of a chunk: where its result begins, and its length
         self.end = 0  # bytes of whole records
         if path.exists():
-            self.find()
+            self.scan()
 
     def __contains__(self, number: int) -> bool:
-        return number in self.places
+        return number in self.positions
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
-    def find(self) -> None:
+    def scan(self) -> None:
         """Note the place of each whole record."""
         size, head = self.path.stat().st_size, RECORD_KEY.size + RECORD_CHECKSUM.size
         with open(self.path, "rb") as stream:
             while len(read := stream.read(head)) == head:
                 number, length = RECORD_KEY.unpack(read[: RECORD_KEY.size])
-                begin = stream.tell()
-                if length > size - begin or read[RECORD_KEY.size :] != record_checksum(
+                start = stream.tell()
+                if length > size - start or read[RECORD_KEY.size :] != record_checksum(
                     read[: RECORD_KEY.size], stream.read(length)
                 ):
                     break
-                self.places[number] = begin, length
+                self.positions[number] = start, length
                 self.end = stream.tell()
 
     def read(self, number: int) -> bytes:
         """The result of a finished chunk. DataError where it can no longer be read."""
-        begin, length = self.places[number]
+        start, length = self.positions[number]
         try:
             with open(self.path, "rb") as stream:
-                stream.seek(begin)
+                stream.seek(start)
                 return stream.read(length)
         except OSError as error:
             raise DataError(f"{self.path}: cannot read: {error.strerror or error}") from error
@@ -83,7 +83,7 @@ class ChunkRecords:
                 end = stream.tell()
         except OSError as error:
             raise files.cannot_write(self.path, error) from error
-        self.places[number] = end - len(result), len(result)
+        self.positions[number] = end - len(result), len(result)
         self.end = end
 
 
@@ -116,14 +116,14 @@ class FinishedChunk:
 
     count: int  # lines of the input
     outputs: Lines
-    before: bool  # was it finished by an earlier start?
+    earlier: bool  # was it finished by an earlier start?
 
 
-def compute(
+def compute_chunks(
     chunks: Iterable[TextChunk[Task]],
     executor: Executor[Task, Lines],
     name: str,
-    kept: ChunkRecords | None = None,
+    records: ChunkRecords | None = None,
 ) -> Iterator[FinishedChunk]:
     """The finished chunks, in order; as many are drawn as keep the executor busy. `name`: of the input, for
     messages; `kept`: results of earlier starts, and of this one.
@@ -136,36 +136,36 @@ def compute(
     def tasks() -> Iterator[Task]:
         for number, chunk in enumerate(chunks):
             waiting.append((number, chunk.first, chunk.count))
-            if kept is None or number not in kept:
+            if records is None or number not in records:
                 yield chunk.task
 
-    def finished() -> Iterator[FinishedChunk]:
+    def recorded_chunks() -> Iterator[FinishedChunk]:
         """What earlier starts have done of the next chunks."""
-        while kept is not None and waiting and waiting[0][0] in kept:
+        while records is not None and waiting and waiting[0][0] in records:
             number, _, count = waiting.popleft()
-            yield FinishedChunk(count, read_chunk(kept, number), before=True)
+            yield FinishedChunk(count, read_chunk(records, number), earlier=True)
 
-    for found in executor.map(tasks()):
-        yield from finished()
+    for result in executor.map(tasks()):
+        yield from recorded_chunks()
         number, first, count = waiting.popleft()
-        if isinstance(found, Lost):
-            lost.add(first + 1, first + count, found)
-            if kept is None:
+        if isinstance(result, Lost):
+            lost.add(first + 1, first + count, result)
+            if records is None:
                 lost.check(name, "write to a file, not to a stream, and --resume computes only these")
             continue
-        if kept is not None:
-            kept.add(number, json.dumps(found, ensure_ascii=False).encode())
-        yield FinishedChunk(count, found, before=False)
-    yield from finished()
+        if records is not None:
+            records.add(number, json.dumps(result, ensure_ascii=False).encode())
+        yield FinishedChunk(count, result, earlier=False)
+    yield from recorded_chunks()
     lost.check(name, "the others are kept, --resume computes only these")
 
 
-def read_chunk(kept: ChunkRecords, number: int) -> Lines:
+def read_chunk(records: ChunkRecords, number: int) -> Lines:
     """The lines of a finished chunk. DataError for a file that has changed meanwhile."""
     try:
-        found: Lines = json.loads(kept.read(number))
+        outputs: Lines = json.loads(records.read(number))
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{kept.path}: damaged; --resume again, or remove {kept.path.parent} to start over"
+            f"{records.path}: damaged; --resume again, or remove {records.path.parent} to start over"
         ) from error
-    return found
+    return outputs

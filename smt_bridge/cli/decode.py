@@ -178,9 +178,9 @@ def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> N
     job = TextJob(args, "smt-decode", [args.input], ExecutorConfig() if threads else None)
     paths = [args.output, *(getattr(args, name) for name in OUTPUTS if getattr(args, name))]
     with (
-        job.held(),
+        job.lock(),
         translated(work, args, job if not threads else None) as chunks,
-        job.writing(paths, flush=args.input == "-") as write,
+        job.open_outputs(paths, flush=args.input == "-") as write,
         options.progress(args, "sentences", sentences) as progress,
     ):
         for done in chunks:
@@ -201,7 +201,7 @@ def translated(
     if job is None:
         with closing(work.decoder.translate_all(sentences, args.workers, name, numbers)) as results:
             yield (
-                FinishedChunk(1, work.outputs(number, line, results), before=False)
+                FinishedChunk(1, work.outputs(number, line, results), earlier=False)
                 for number, line in enumerate(lines)
             )
         return

@@ -42,7 +42,7 @@ def command(argv: Sequence[str] | None) -> None:
     for paths in (args.in_domain, args.general):
         files.check_parallel(*paths)
     job = TextJob(args, "smt-select", args.general, output=args.output[0])
-    with job.held(), scored(args, job) as (sides, values):
+    with job.lock(), scored(args, job) as (sides, values):
         write(args, sides, values)
 
 

@@ -61,7 +61,7 @@ def test_what_a_job_keeps_depends_on_its_files(tmp_path: Path) -> None:
     text.write_text("a\n")
 
     def kept(*words: str) -> bool:
-        return TextJob(args_of(*words), "test", [str(text)]).kept
+        return TextJob(args_of(*words), "test", [str(text)]).keeps_chunks
 
     assert not kept("-o", out) and kept("-o", out, "--resume")
     assert kept("-o", out, "--workers", "2") and kept("-o", out, "--cluster", "127.0.0.1:1")

@@ -161,7 +161,7 @@ def test_totals_of_parts_are_those_of_the_whole() -> None:
         part = perplexity.PerplexityTotals()
         for totals in (whole, part):
             totals.add(line, one)
-        parts.add_packed(part.packed())
+        parts.add_packed(part.pack())
     assert parts == whole and parts.perplexity == whole.perplexity
 
 

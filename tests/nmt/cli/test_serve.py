@@ -35,8 +35,8 @@ def test_what_is_refused(options: list[str], message: str, capsys: pytest.Captur
 
 def test_the_first_run_directory_decides_on_matrix_products() -> None:
     runs = str(TRANSLATOR)
-    assert serve.run_of([("a", "/nowhere"), ("b", f"{runs},{runs}")]) == runs
-    assert serve.run_of([("a", "/nowhere")]) is None
+    assert serve.first_run([("a", "/nowhere"), ("b", f"{runs},{runs}")]) == runs
+    assert serve.first_run([("a", "/nowhere")]) is None
 
 
 @pytest.mark.ci
