@@ -95,8 +95,8 @@ def add_compute(group: argparse._ArgumentGroup) -> None:
     """Add the options of how engines compute."""
     add_setting(group, EngineConfig, "beam_size", "-b")
     add_setting(group, EngineConfig, "device", metavar="DEVICE")
-    # MKL by default: oneDNN compiles a kernel per shape, and a server sees hundreds of shapes; it was no faster
-    # and used 20% more memory.
+    # MKL by default: oneDNN compiles a kernel per shape, and a server sees hundreds of shapes; it was no
+    # faster and used 20% more memory.
     options.add_processor(group, matmul="mkl")
     add_setting(group, EngineConfig, "workers")
     add_setting(group, EngineConfig, "cache", metavar="DIR")

@@ -338,12 +338,12 @@ def count_text(
         names = stages.cut_shards(folder, (path,), words)
         worker = CountWorker(folder, settings)
         with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
-            list(stages.run(running, NUMBER_STAGE, names))
+            list(stages.run_stage(running, NUMBER_STAGE, names))
             vocabulary = number_all(folder, len(names))
-            list(stages.run(running, COUNT_STAGE, names))
+            list(stages.run_stage(running, COUNT_STAGE, names))
             buckets = buckets_of(len(names))
             what = [f"bucket {number + 1} of {buckets}" for number in range(buckets)]
-            list(stages.run(running, SUM_STAGE, what))
+            list(stages.run_stage(running, SUM_STAGE, what))
         return vocabulary, join_buckets(folder, len(names), settings.order, len(vocabulary))
 
 

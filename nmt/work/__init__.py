@@ -1,1 +1,2 @@
-"""Work in chunks, by executors: in this process, in others, on a cluster; and the folders of long jobs."""
+"""Long jobs in chunks, computed in this process, in others or on a cluster, and the folders that let them
+resume."""

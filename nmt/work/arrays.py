@@ -1,5 +1,4 @@
-"""Parts of files (nmt/work/stages.py) that are arrays, rows that are sorted, and rows that are spread over
-buckets."""
+"""Arrays of rows in the files of a job (nmt/work/stages.py): reading, sorting, and splitting into buckets."""
 
 from pathlib import Path
 
@@ -13,24 +12,24 @@ Int64s = NDArray[np.int64]
 
 
 def read_rows(path: Path, number: int, columns: int) -> UINT:
-    """A part that is an array: (N, columns)"""
+    """Read part `number` of a file as an array (N, columns)."""
     return np.frombuffer(stages.read_part(path, number), np.uint64).reshape(-1, columns)
 
 
 def sorted_order(rows: UINT, columns: int) -> Int64s:
-    """The order that sorts rows by their first columns: (N,)"""
+    """Indices (N,) that sort rows by their first columns."""
     return np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))
 
 
 def group_starts(rows: UINT, columns: int) -> Int64s:
-    """Where each group of sorted rows with the same first columns begins."""
+    """Index of the first row of each group of sorted rows with equal first columns."""
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:, :columns] != rows[:-1, :columns]).any(1)
     return np.flatnonzero(new)
 
 
 def hash_buckets(keys: UINT, buckets: int) -> Int64s:
-    """The bucket of each phrase, by a hash of its columns: (N, C) -> (N,)"""
+    """Assign rows to buckets by a hash of their columns: (N, C) -> (N,)"""
     value = np.zeros(len(keys), np.uint64)
     for column in range(keys.shape[1]):  # the finalizer of splitmix64, column by column
         value = (value ^ keys[:, column]) + np.uint64(0x9E3779B97F4A7C15)
@@ -40,7 +39,7 @@ def hash_buckets(keys: UINT, buckets: int) -> Int64s:
     return (value % np.uint64(buckets)).astype(np.int64)
 
 
-def split_buckets(rows: UINT, where: Int64s, buckets: int) -> list[UINT]:
-    """The rows of each bucket, in their order."""
-    order = np.argsort(where, kind="stable")
-    return np.split(rows[order], np.cumsum(np.bincount(where, minlength=buckets))[:-1])
+def split_buckets(rows: UINT, buckets_of_rows: Int64s, buckets: int) -> list[UINT]:
+    """Split rows into the rows of each bucket, in their order. `buckets_of_rows`: (N,)"""
+    order = np.argsort(buckets_of_rows, kind="stable")
+    return np.split(rows[order], np.cumsum(np.bincount(buckets_of_rows, minlength=buckets))[:-1])

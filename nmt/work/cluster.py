@@ -1,7 +1,8 @@
-"""The connection to a Dask cluster: whose address is safe, and whose workers compute as this process does.
+"""Connecting to a Dask cluster, with checks that its address is safe and its workers compute as this process
+does.
 
-Dask's messages are pickled, and whoever reaches a scheduler can run code on its workers and in its clients.
-So addresses other than the loopback need TLS, with certificates on both sides.
+Dask's messages are pickled: whoever reaches a scheduler can run code on its workers and in its clients. So
+addresses other than the loopback need TLS, with certificates on both sides.
 """
 
 import importlib
@@ -22,43 +23,43 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLURM = "slurm:"  # what comes before the settings of jobs
-SECONDS = 10  # that a scheduler is waited for
-FIRST_WORKER = 60  # seconds that its first worker is waited for, which may just have been started
+SLURM = "slurm:"  # prefix of the file with the settings of Slurm jobs
+SECONDS = 10  # to wait for a scheduler
+FIRST_WORKER = 60  # seconds to wait for its first worker, which may have been started just now
 
 
 @dataclass(frozen=True)
 class Host:
-    """What the numbers that a worker computes depend on."""
+    """Properties of a worker on which its results depend."""
 
-    version: str  # ours
-    processor: str  # and torch
+    version: str  # of nmt-smt
+    processor: str  # with the version of torch
 
 
-def connect(where: str) -> "Client":
-    """`where`: the address of a scheduler, the scheduler.json that it wrote, or `slurm:` and the settings of
-    jobs, which are started (`Client.cluster`). ConfigError for an address that is not safe; UserError where
-    there is no scheduler, where TLS fails, and without `distributed`."""
+def connect(target: str) -> "Client":
+    """Connect to a scheduler. `target`: its address, the scheduler.json that it wrote, or `slurm:FILE`, which
+    starts a scheduler (`Client.cluster`) and jobs of Slurm. ConfigError for an unsafe address; UserError
+    without a scheduler, where TLS fails, and without the package `distributed`."""
     try:
         from distributed import Client, Security
     except ModuleNotFoundError as error:
         raise UserError("--cluster needs more libraries: pip install 'nmt-smt[cluster]'") from error
-    for name in ("distributed", "distributed.client"):  # what goes wrong is said by us, in one line
+    for name in ("distributed", "distributed.client"):  # our own error says the cause in one line
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    address = "" if where.startswith(SLURM) else parse_address(where)
+    address = "" if target.startswith(SLURM) else parse_address(target)
     try:
         if not address:
             slurm = importlib.import_module("nmt.work.slurm")
-            return Client(slurm.start_cluster(where.removeprefix(SLURM)), set_as_default=False)
+            return Client(slurm.start_cluster(target.removeprefix(SLURM)), set_as_default=False)
         check_safe(address)
         security = Security(require_encryption=address.startswith("tls:"))
         return Client(address, timeout=SECONDS, security=security, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError, ssl.SSLError) as error:
-        raise UserError(f"--cluster {where}: {connection_failure(error)}") from error
+        raise UserError(f"--cluster {target}: {connection_failure(error)}") from error
 
 
 def connection_failure(error: BaseException) -> str:
-    """Why there is no connection, in one line."""
+    """The cause of a failed connection, in one line."""
     if isinstance(error, TypeError) or "ssl_context" in str(error):
         return (
             "no certificates: set distributed.comm.tls.ca-file, and client.cert and client.key below it, in "
@@ -66,7 +67,7 @@ def connection_failure(error: BaseException) -> str:
         )
     if isinstance(error, FileNotFoundError):
         return (
-            "a certificate that Dask's configuration names below distributed.comm.tls is not there "
+            "a certificate named in Dask's configuration, below distributed.comm.tls, is missing "
             "(docs/cluster.md)"
         )
     chain: BaseException | None = error
@@ -77,25 +78,25 @@ def connection_failure(error: BaseException) -> str:
     return f"no scheduler answers within {SECONDS} s; is `dask scheduler` running there?"
 
 
-def parse_address(where: str) -> str:
-    """protocol://host:port, from a scheduler.json too. ConfigError for anything else."""
-    if where.endswith(".json"):
+def parse_address(target: str) -> str:
+    """Read protocol://host:port, HOST:PORT or a scheduler.json. ConfigError for anything else."""
+    if target.endswith(".json"):
         try:
-            found = json.loads(Path(where).read_text(encoding="utf-8"))
-            where = found["address"] + ""
+            scheduler = json.loads(Path(target).read_text(encoding="utf-8"))
+            target = scheduler["address"] + ""
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(
-                f"--cluster {where}: not a scheduler.json (of `dask scheduler --scheduler-file FILE`)"
+                f"--cluster {target}: not a scheduler.json (of `dask scheduler --scheduler-file FILE`)"
             ) from error
-    address = where if "://" in where else f"tcp://{where}"
+    address = target if "://" in target else f"tcp://{target}"
     try:
         parts = urlsplit(address)
-        sound = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
+        is_valid = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
     except ValueError:
-        sound = None
-    if not sound:
+        is_valid = None
+    if not is_valid:
         raise ConfigError(
-            f"--cluster {where}: expected tls://HOST:PORT, tcp://127.0.0.1:PORT, a scheduler.json or "
+            f"--cluster {target}: expected tls://HOST:PORT, tcp://127.0.0.1:PORT, a scheduler.json or "
             "slurm:FILE"
         )
     return address
@@ -106,8 +107,8 @@ def check_safe(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme != "tls" and not is_loopback(parts.hostname or ""):
         raise ConfigError(
-            f"--cluster {address}: whoever reaches a scheduler without TLS runs code on its workers; start "
-            "scheduler and workers with certificates and use tls:// (docs/cluster.md)"
+            f"--cluster {address}: without TLS, anybody who reaches the scheduler can run code on its "
+            "workers; start scheduler and workers with certificates and use tls:// (docs/cluster.md)"
         )
 
 
@@ -118,30 +119,29 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def difference(found: Host, expected: Host, mixed: bool) -> str:
-    """Why a worker cannot take part; empty where it can."""
-    if found.version != expected.version:
-        return f"has version {found.version} of nmt-smt, this is {expected.version}; install the same one"
-    if found != expected and not mixed:
+def difference(host: Host, expected: Host, mixed: bool) -> str:
+    """Why a worker cannot take part; empty if it can. `mixed`: other processors are allowed."""
+    if host.version != expected.version:
+        return f"has version {host.version} of nmt-smt, not {expected.version}; install the same version"
+    if host != expected and not mixed:
         return (
-            f"computes on {found.processor}, this is {expected.processor}: numbers would differ in their "
-            "last digits; --mixed-workers allows it"
+            f"computes on {host.processor}, not {expected.processor}: numbers would differ in their last "
+            "digits; --mixed-workers allows this"
         )
     return ""
 
 
-def check_workers(found: Mapping[str, Host | BaseException], expected: Host, mixed: bool) -> None:
+def check_workers(hosts: Mapping[str, Host | BaseException], expected: Host, mixed: bool) -> None:
     """ConfigError for the first worker that cannot take part. `found`: by address, or why it could not be
     asked."""
-    for address, host in sorted(found.items()):
-        if isinstance(host, ImportError | AttributeError):  # the function that is called there is missing
+    for address, host in sorted(hosts.items()):
+        if isinstance(host, ImportError | AttributeError):  # the queried function is missing there
             raise ConfigError(
-                f"worker {address}: nmt-smt is not installed there, or is another version than "
-                f"{expected.version}, which this is ({host})"
+                f"worker {address}: nmt-smt is not installed there, or not version {expected.version} ({host})"
             )
         if isinstance(host, BaseException):
             raise ConfigError(f"worker {address}: {host}")
-        if what := difference(host, expected, mixed):
-            raise ConfigError(f"worker {address}: {what}")
+        if difference_found := difference(host, expected, mixed):
+            raise ConfigError(f"worker {address}: {difference_found}")
         if host != expected:
-            log.warning("worker %s: computes on %s, this is %s", address, host.processor, expected.processor)
+            log.warning("worker %s: computes on %s, not %s", address, host.processor, expected.processor)

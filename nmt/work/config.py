@@ -1,4 +1,4 @@
-"""How the chunks of a long job are computed."""
+"""Settings of the executors that compute long jobs."""
 
 from dataclasses import dataclass
 
@@ -7,29 +7,33 @@ from nmt.config.settings import number, setting
 
 @dataclass(frozen=True)
 class ExecutorConfig:
-    """The result of a job never depends on these, except that workers of several kinds of processors may
-    round differently."""
+    """Where and by how many workers a job is computed. Its result does not depend on these, except that
+    workers with different processors may round differently."""
 
-    executor: str = setting("", help="what computes; unless given local for one worker, processes for more")
-    workers: int = number(1, least=1, help="processes; the result does not depend on it")
+    executor: str = setting(
+        "",
+        help="where to compute: local (this process), processes, or dask; default: processes for several "
+        "workers, dask with --cluster",
+    )
+    workers: int = number(1, least=1, help="number of processes; the result does not depend on it")
     cluster: str = setting(
         "",
         help="compute on a Dask cluster: the address of its scheduler, or the scheduler.json that it wrote; "
-        "slurm:FILE starts workers in jobs of Slurm",
+        "slurm:FILE starts workers in Slurm jobs",
     )
     mixed_workers: bool = setting(
         False,
-        help="let workers of a cluster compute on other processors, or with another torch, than this one: "
-        "numbers may differ in their last digits from worker to worker",
+        help="allow workers of a cluster with another processor or version of torch than this one: numbers "
+        "may differ in their last digits from worker to worker",
     )
 
     def recorded(self) -> dict[str, bool]:
-        """What the settings of a job hold of it: what may change its numbers."""
+        """The settings that a job folder records, because they may affect numbers."""
         return {"mixed_workers": True} if self.mixed_workers else {}
 
     @property
     def name(self) -> str:
-        """The executor, named or not."""
+        """Name of the executor, chosen by the other settings unless `executor` is set."""
         if self.executor:
             return self.executor
         return "dask" if self.cluster else "processes" if self.workers > 1 else "local"

@@ -1,9 +1,9 @@
-"""What the scheduler of a Dask cluster does for a job: it counts the workers that each chunk has killed, and
-lets go of the job when its client is gone.
+"""Plugin of the scheduler of a Dask cluster: counts the workers that each chunk has killed, and removes the job
+when its client is gone.
 
-Dask blames a lost worker on all chunks that it had been sent. Only one of them was being computed, the one of
-the highest priority unless it came late, and only that one is blamed here: otherwise a chunk might be given
-up that merely waited beside a bad one.
+Dask blames a lost worker on all chunks that had been sent to it. But only one of them was being computed,
+usually the one with the highest priority, and only that one is blamed here: otherwise Dask might give up a
+chunk that merely waited beside a bad one.
 """
 
 import asyncio
@@ -21,41 +21,40 @@ if TYPE_CHECKING:
     from dask.typing import Key
 
 
-# ---- dask scheduler ----------------------------------------------------------------------------------------
-
-
-DEATHS = 3  # workers that a chunk may kill
-MESSAGES = 5  # that a stream keeps for Dask's developers; it would be 1,000, of a chunk each
+DEATHS = 3  # workers that a chunk may kill before it is given up
+MESSAGES = 5  # that a stream keeps for debugging; Dask's 1,000 would hold a chunk each
 
 
 def shorten_log(stream: BatchedSend) -> None:
-    """Let a stream forget what it has sent: 1,000 chunks are 300 MB for each worker."""
+    """Keep few of the messages that a stream has sent: 1,000 chunks would take 300 MB for each worker."""
     stream.recent_message_log = deque(stream.recent_message_log, maxlen=MESSAGES)
 
 
 class JobWatch(SchedulerPlugin):
-    """Of one job, for as long as its client is there."""
+    """Watches one job for as long as its client is connected."""
 
     def __init__(self, name: str, client: str) -> None:
         self.name, self.client = name, client
         self.deaths: Counter[Key] = Counter()  # by key of the chunk
-        self.event = ""  # what moves chunks now
-        self.blamed: list[tuple[bool, tuple[float, ...], Key]] = []  # by Dask, for this event; see `blame`
+        self.event = ""  # Dask's id of the event that moves chunks now
+        self.blamed: list[
+            tuple[bool, tuple[float, ...], Key]
+        ] = []  # chunks that Dask blames for it; see `blame`
 
     async def start(self, scheduler: Scheduler) -> None:
-        """As the job begins."""
+        """Called by Dask as the job begins."""
         self.scheduler = scheduler
         for stream in scheduler.stream_comms.values():
             shorten_log(stream)
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
-        """A worker has joined."""
+        """Called by Dask when a worker joins."""
         shorten_log(scheduler.stream_comms[worker])
 
     def transition(
         self, key: "Key", start: str, finish: str, *args: object, stimulus_id: str, **more: object
     ) -> None:
-        """A chunk changes its state."""
+        """Called by Dask when a task changes its state."""
         if not (isinstance(key, str) and key.startswith(f"{self.name}-")):
             return
         task: TaskState = self.scheduler.tasks[key]
@@ -69,65 +68,62 @@ class JobWatch(SchedulerPlugin):
             task.suspicious = self.suspicion(key)
 
     def shorten_span(self, task: TaskState) -> None:
-        """Let Dask's description of the job forget what kind of thing each chunk was: 400 bytes a chunk."""
+        """Drop Dask's description of every chunk of the job, 400 bytes each."""
         extension = self.scheduler.extensions.get("spans")
         span = extension.spans.get(task.group.span_id) if extension else None
         if span and span.metadata:
             span.metadata["collections"].clear()
 
     def blame(self, task: TaskState, finish: str, event: str) -> None:
-        """Note a chunk that Dask suspects, for `remove_worker`: first one that has failed, then by priority,
-        the order in which a worker computes. No two are equal: `Dask.map` sees to that."""
+        """Note a chunk that Dask suspects, for `remove_worker`. Failed chunks sort first, then by priority,
+        the order in which a worker computes; `Dask.map` gives each chunk its own priority."""
         if event != self.event:
             self.event, self.blamed = event, []
         if task.suspicious > self.suspicion(task.key):
             self.blamed.append((finish != "erred", task.priority or (), task.key))
 
     def suspicion(self, key: "Key") -> int:
-        """What Dask is told, so that it gives up a chunk with its third worker, whatever it would allow
-        itself."""
+        """Dask's count of suspicions of a chunk, set so that Dask gives it up with its third worker whatever
+        `allowed_failures` is."""
         return self.scheduler.allowed_failures + 1 - DEATHS + self.deaths[key]
 
     def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **more: object) -> None:
-        """A worker is gone, and its chunks have been moved."""
+        """Called by Dask when a worker is gone and its chunks have been moved."""
         if stimulus_id != self.event or not self.blamed:
             return
-        alive, _, key = min(self.blamed, key=lambda one: one[:2])
+        alive, _, key = min(self.blamed, key=lambda entry: entry[:2])
         self.blamed = []
         if alive and key in scheduler.tasks:
             self.deaths[key] += 1
             scheduler.tasks[key].suspicious = self.suspicion(key)
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
-        """The client has ended, or was killed: workers forget its models."""
+        """Called by Dask when the client has ended or was killed: workers drop its models."""
         if client == self.client:
             self.ending = asyncio.ensure_future(self.end(scheduler))
 
     async def end(self, scheduler: Scheduler) -> None:
         scheduler.plugins.pop(self.name, None)
-        with suppress(Exception):  # a worker that is lost at this moment has forgotten them, too
+        with suppress(Exception):  # a worker that is lost at this moment has dropped them, too
             await scheduler.unregister_worker_plugin(comm=None, name=self.name)
 
 
-# ---- dask task ---------------------------------------------------------------------------------------------
-# A task on its way through a Dask cluster. The scheduler imports this module, and looks at each task: it is
-# spared torch, and the content of chunks.
+# ---- tasks -------------------------------------------------------------------------------------------------
+# The scheduler imports this module and unpickles each task. So the module does not import torch, and the
+# content of a chunk is bytes to the scheduler.
 
 
 class Computes(Protocol):
-    """What a job left on the worker."""
+    """The plugin of a job on a worker (dask_worker.JobPlugin, which imports torch)."""
 
-    def compute(self, task: object) -> object:
-        """The result of a chunk."""
-        ...
+    def compute(self, task: object) -> object: ...
 
 
 def pack_task(task: object) -> bytes:
-    """A chunk as bytes."""
     return bytes(dumps(task))
 
 
 def compute_task(name: str, task: bytes) -> object:
-    """One chunk of a job, on a worker."""
+    """Compute a chunk of the job `name`; runs on a worker."""
     plugin = cast(Computes, get_worker().plugins[name])
     return plugin.compute(loads(task))

@@ -1,4 +1,4 @@
-"""What a worker of a Dask cluster does for a job."""
+"""Plugin of the workers of a Dask cluster: loads the models of a job and computes its chunks."""
 
 import asyncio
 import logging
@@ -22,32 +22,31 @@ from nmt.errors import ConfigError, UserError
 from nmt.work import cluster
 from nmt.work.cluster import Host
 
-# ---- gpus --------------------------------------------------------------------------------------------------
-# The GPUs of a host, shared out among the workers on it: one each, as far as they go.
+# ---- GPUs of a host, one for each worker -------------------------------------------------------------------
 
 
 log = logging.getLogger(__name__)
 
 
 def claim_gpu(folder: Path, names: Sequence[str]) -> tuple[int, FileLock | None]:
-    """The first GPU that no other process has claimed, and the lock that holds it. When there are more
-    processes than GPUs, they share, and there is no lock; neither where others could plant files in the
-    folder. `names`: of the GPUs that this process may use."""
+    """The index of the first GPU that no other process has claimed, and the lock that claims it. Without a
+    lock, GPUs are shared: when there are more processes than GPUs, or when other users could write to the
+    folder of the locks. `names`: of the GPUs that this process may use."""
     if not is_private_folder(folder):
-        log.warning("%s: is not this user's alone; GPUs are shared out without locks", folder)
+        log.warning("%s: other users can write there; GPUs are assigned without locks", folder)
         return os.getpid() % len(names), None
     for number, name in enumerate(names):
         lock = FileLock(folder / f"{name}.lock")
         try:
             lock.acquire(timeout=0)
-        except (Timeout, OSError):  # a lock that is a link is not opened
+        except (Timeout, OSError):  # OSError for a lock that is a symbolic link
             continue
         return number, lock
     return os.getpid() % len(names), None
 
 
 def is_private_folder(folder: Path) -> bool:
-    """Is this a folder, no link to one, that nobody but this user can change? It is made if need be."""
+    """Whether this is a folder, not a link to one, that only this user can write to; created if missing."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
@@ -58,39 +57,38 @@ def is_private_folder(folder: Path) -> bool:
 
 @cache
 def claim_own_gpu(count: int) -> tuple[int, FileLock | None]:
-    """The GPU of this process, for as long as it lives. `count`: how many torch finds."""
+    """Claim a GPU for the lifetime of this process. `count`: GPUs that torch sees."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = visible if len(visible) == count and all(visible) else [str(number) for number in range(count)]
     return claim_gpu(Path(tempfile.gettempdir()) / f"nmt-smt-gpus-{os.getuid()}", names)
 
 
-# ---- dask worker -------------------------------------------------------------------------------------------
+# ---- plugin ------------------------------------------------------------------------------------------------
 
 
 def this_host() -> Host:
-    """This process."""
     return Host(nmt.__version__, processor_name())
 
 
 class JobPlugin(WorkerPlugin):
-    """Loads the models of a job once, and computes its chunks, in a thread of its own: the number of threads
-    that torch computes with belongs to a thread."""
+    """Loads the models of a job once and computes its chunks. Both happen in one thread of its own, since
+    torch's number of threads is a property of the calling thread."""
 
     def __init__(
         self,
         name: str,
-        begin: Callable[[], Callable[[object], object]],
+        make_compute: Callable[[], Callable[[object], object]],
         expected: Host,
         mixed: bool,
         members: Container[str] = (),
     ) -> None:
-        """`members`: addresses of the workers that the job starts with. The job is refused where one of them
-        cannot take part; a worker that joins later and cannot is closed."""
-        self.name, self.begin, self.expected, self.mixed = name, begin, expected, mixed
+        """`members`: addresses of the workers that the job starts with. If one of them cannot take part, the
+        job is refused; a worker that joins later and cannot take part is closed."""
+        self.name, self.make_compute, self.expected, self.mixed = name, make_compute, expected, mixed
         self.members = members
 
     async def setup(self, worker: Worker) -> None:
-        """As the job starts, or the worker does. ConfigError for a member that cannot take part."""
+        """Called by Dask as the job or the worker starts. ConfigError for a member that cannot take part."""
         self.address = worker.address
         self.thread = ThreadPoolExecutor(1)
         self.run: Callable[[object], object] = reschedule
@@ -104,21 +102,22 @@ class JobPlugin(WorkerPlugin):
             worker.loop.add_callback(worker.close_gracefully, reason=what)
 
     def load(self) -> Callable[[object], object]:
-        """What computes a chunk. ConfigError for a worker that differs, and whatever `begin` raises."""
+        """Return the function that computes a chunk. ConfigError for a worker that differs from the job's
+        host, and whatever `make_compute` raises."""
         if what := cluster.difference(this_host(), self.expected, self.mixed):
             raise ConfigError(what)
         if (count := torch.cuda.device_count()) > 1:
-            torch.cuda.set_device(claim_own_gpu(count)[0])  # of this thread, which loads and computes
+            torch.cuda.set_device(claim_own_gpu(count)[0])  # holds for this thread
         keep_freed_memory()
         plugins.load()
-        return self.begin()
+        return self.make_compute()
 
     def teardown(self, worker: Worker) -> None:
-        """As the job ends; the models go with this object."""
+        """Called by Dask as the job ends; the models go with this object."""
         self.thread.shutdown(wait=False, cancel_futures=True)
 
     def compute(self, task: object) -> object:
-        """The result of a chunk."""
+        """Compute the result of a chunk."""
         try:
             return self.thread.submit(self.run, task).result()
         except Exception as error:
@@ -127,5 +126,5 @@ class JobPlugin(WorkerPlugin):
 
 
 def reschedule(task: object) -> object:
-    """A chunk that reached a worker which cannot compute: another one takes it."""
+    """Stands for `compute` on a worker that cannot compute: another worker takes the chunk."""
     raise Reschedule

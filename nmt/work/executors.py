@@ -1,12 +1,12 @@
-"""Executors compute the chunks of a long job: in this process, in several, on a cluster, or wherever a plugin
+"""Executors compute the chunks of a long job: in this process, in several, on a cluster, or where a plugin
 takes them.
 
-An executor is made with two functions. `compute` turns a task into its result in this process. `begin`, which
-can be pickled, is called once wherever else tasks are computed, and returns such a function there (it loads
-the models). The result of a job never depends on the executor.
+An executor is made with two functions. `compute` turns a task into its result in this process. `make_compute`,
+which can be pickled, is called once in each worker and returns such a function there: it loads the models. The
+result of a job never depends on the executor.
 
 On a cluster, a task that killed three workers does not end the job: its result is `Lost`. The other executors
-never lose one: a worker process that dies on this machine ends the job.
+lose no tasks: a worker process that dies on this machine ends the job.
 """
 
 import importlib
@@ -41,30 +41,28 @@ if TYPE_CHECKING:
 
 
 # ---- lost chunks -------------------------------------------------------------------------------------------
-# Chunks that no worker survived: the rest of the job is computed, and its last line names theirs.
-#
-# A consumer of `Executor.map` gets `Lost` in the place of such a chunk. It notes the lines in `LostLines`,
-# and when all is done `check` ends the command.
+# A chunk that no worker survived yields `Lost` as its result. The command collects the lines of such chunks in
+# `LostLines`, computes the rest, and then `check` ends it with an error.
 
 
 Result = TypeVar("Result")
 
-SHOWN_RANGES = 10  # ranges that the error names
+SHOWN_RANGES = 10  # ranges of lines named in the error
 
 
 @dataclass(frozen=True)
 class Lost:
-    """Stands for the result of a task that could not be computed. `reason`: a clause about the workers, such
-    as `three workers died while they computed them`."""
+    """The result of a task that could not be computed. `reason`: a clause such as `three workers died while
+    computing them`."""
 
     reason: str
 
 
-KILLED = Lost("three workers died while they computed them")  # on a cluster
+KILLED = Lost("three workers died while computing them")  # on a cluster
 
 
-def all_results(results: Iterable[Result | Lost]) -> Iterator[Result]:
-    """For jobs that need every result: UserError for the first that was lost."""
+def require_results(results: Iterable[Result | Lost]) -> Iterator[Result]:
+    """Pass results on, for jobs that need every one. UserError for the first that was lost."""
     for number, result in enumerate(results, 1):
         if isinstance(result, Lost):
             raise UserError(f"chunk {number} of the job: {result.reason}; are they short of memory?")
@@ -73,25 +71,27 @@ def all_results(results: Iterable[Result | Lost]) -> Iterator[Result]:
 
 @dataclass
 class LostLines:
-    """The lines of a job's input whose chunks were lost."""
+    """Lines of the input whose chunks were lost."""
 
     ranges: list[tuple[int, int]] = field(default_factory=list)  # first and last line, from 1
     reason: str = ""
 
     def add(self, first: int, last: int, lost: Lost) -> None:
-        """Note the lines of a chunk; chunks come in order."""
+        """Add the lines of a lost chunk; chunks come in order."""
         self.reason = self.reason or lost.reason
         if self.ranges and self.ranges[-1][1] == first - 1:
             first = self.ranges.pop()[0]
         self.ranges.append((first, last))
 
-    def check(self, name: str, remedy: str, before: int = 0) -> None:
-        """UserError that names the lost lines of `name`, and says what to do; nothing where there are none.
-        `before`: lines of it that come before those that were counted."""
+    def check(self, name: str, remedy: str, lines_before: int = 0) -> None:
+        """UserError that names the lost lines of the file `name` and a remedy; nothing where none were lost.
+        `lines_before`: lines of the file before the first one that was counted."""
         if not self.ranges:
             return
         shown = ", ".join(
-            f"{before + first:,}-{before + last:,}" if last > first else f"{before + first:,}"
+            f"{lines_before + first:,}-{lines_before + last:,}"
+            if last > first
+            else f"{lines_before + first:,}"
             for first, last in self.ranges[:SHOWN_RANGES]
         )
         more = (
@@ -102,19 +102,18 @@ class LostLines:
 
 
 # ---- local -------------------------------------------------------------------------------------------------
-# The executor `local`: chunks are computed in this process, one after the other.
 
 
 Task = TypeVar("Task")
 
 
 class Local(Generic[Task, Result]):
-    """No other process; a task is drawn when its result is asked for."""
+    """Computes chunks in this process, one after the other; a task is drawn when its result is needed."""
 
     def __init__(
         self,
         compute: Callable[[Task], Result],
-        begin: Callable[[], Callable[[Task], Result]],
+        make_compute: Callable[[], Callable[[Task], Result]],
         config: ExecutorConfig,
     ) -> None:
         self.compute = compute
@@ -131,25 +130,23 @@ class Local(Generic[Task, Result]):
 
 
 # ---- processes ---------------------------------------------------------------------------------------------
-# The executor `processes`: worker processes on this machine take chunks in turn.
-#
-# Each worker is served by a thread of this process, which sends it a task and waits for the result. A worker
-# that dies is noticed by its pipe, a parent that dies by its workers.
+# Each worker is served by a thread of this process, which sends it a task and waits for the result. The death
+# of a worker closes its pipe; the workers follow the death of their parent.
 
 
-TASKS_PER_PROCESS = 2  # tasks that wait for each worker: enough to keep it busy, few enough for memory
+TASKS_PER_PROCESS = 2  # tasks waiting for each worker: enough to keep it busy, few enough for memory
 
 
 class Processes(Generic[Task, Result]):
-    """Worker processes, each of which calls `begin` as it starts."""
+    """Computes chunks in worker processes on this machine; each calls `make_compute` as it starts."""
 
     def __init__(
         self,
         compute: Callable[[Task], Result],
-        begin: Callable[[], Callable[[Task], Result]],
+        make_compute: Callable[[], Callable[[Task], Result]],
         config: ExecutorConfig,
     ) -> None:
-        self.begin, self.workers = begin, config.workers
+        self.make_compute, self.workers = make_compute, config.workers
         self.processes: list[tuple[SpawnProcess, Connection]] = []
         self.idle: SimpleQueue[Connection] = SimpleQueue()
         self.threads = ThreadPoolExecutor(config.workers)
@@ -158,7 +155,7 @@ class Processes(Generic[Task, Result]):
         context = multiprocessing.get_context("spawn")  # a forked torch may hang
         for _ in range(self.workers):
             here, there = context.Pipe()
-            process = context.Process(target=serve_tasks, args=(there, self.begin), daemon=True)
+            process = context.Process(target=serve_tasks, args=(there, self.make_compute), daemon=True)
             process.start()
             there.close()  # or the end of the worker would not close the pipe
             self.processes.append((process, here))
@@ -168,7 +165,7 @@ class Processes(Generic[Task, Result]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:  # a chunk takes seconds: nobody waits for it after an error or an interrupt
+        if kind is not None:  # a chunk takes seconds: do not wait for it after an error or an interrupt
             for process, _ in self.processes:
                 process.terminate()
         self.threads.shutdown(cancel_futures=True)
@@ -177,7 +174,7 @@ class Processes(Generic[Task, Result]):
             process.join()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results, in the order of the tasks; only as many tasks are drawn as keep the workers busy.
+        """Yield results in the order of the tasks; only as many tasks are drawn as keep the workers busy.
         UserError where a worker died."""
         waiting: deque[Future[Result]] = deque()
         for task in tasks:
@@ -188,14 +185,14 @@ class Processes(Generic[Task, Result]):
             yield waiting.popleft().result()
 
     def compute(self, task: Task) -> Result:
-        """One task, by a worker that is idle: there are as many threads as workers."""
+        """Let an idle worker compute a task; there is one, since there are as many threads as workers."""
         connection = self.idle.get()
         try:
             connection.send(task)
             result, error = connection.recv()
         except (EOFError, OSError) as gone:
             raise UserError(
-                "a worker process died; was it short of memory? Use fewer workers; where the command has "
+                "a worker process died, possibly for lack of memory; use fewer workers. Where the command has "
                 "--resume, it continues after the finished chunks"
             ) from gone
         finally:
@@ -206,13 +203,13 @@ class Processes(Generic[Task, Result]):
         return answer
 
 
-def serve_tasks(connection: Connection, begin: Callable[[], Callable[[Task], Result]]) -> None:
-    """What a worker does: tasks in, (result, None) or (None, exception) out, until the pipe closes. It leaves
-    interrupts to its parent, and does not outlive it."""
+def serve_tasks(connection: Connection, make_compute: Callable[[], Callable[[Task], Result]]) -> None:
+    """Run a worker: read tasks, send (result, None) or (None, exception), until the pipe closes. Interrupts
+    are left to the parent, which the worker does not outlive."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=follow_parent, daemon=True).start()
-    compute = begin_or_fail(begin)
+    compute = make_compute_or_fail(make_compute)
     with suppress(EOFError):
         while True:
             task: Task = connection.recv()
@@ -224,11 +221,11 @@ def serve_tasks(connection: Connection, begin: Callable[[], Callable[[Task], Res
             connection.send(answer)
 
 
-def begin_or_fail(begin: Callable[[], Callable[[Task], Result]]) -> Callable[[Task], Result]:
-    """What `begin` returns; where it fails, a function that reports it as the failure of every task."""
+def make_compute_or_fail(make_compute: Callable[[], Callable[[Task], Result]]) -> Callable[[Task], Result]:
+    """Call `make_compute`; if it fails, return a function that raises this error for every task."""
     try:
         plugins.load()
-        return begin()
+        return make_compute()
     except Exception as error:
         failure = error
 
@@ -239,7 +236,7 @@ def begin_or_fail(begin: Callable[[], Callable[[Task], Result]]) -> Callable[[Ta
 
 
 def follow_parent() -> None:
-    """Wait for the parent's end, and end with it, whatever this process computes."""
+    """Wait for the end of the parent and exit at once, whatever this process is computing."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         with suppress(Exception):
@@ -248,42 +245,40 @@ def follow_parent() -> None:
 
 
 # ---- dask --------------------------------------------------------------------------------------------------
-# The executor `dask`: chunks are computed by the workers of a Dask cluster, on any number of hosts.
-#
-# Dask starts a task anew where its worker was lost; results come back in order. Models are not sent: each
-# worker loads them from their path, once a job.
+# Dask restarts a task whose worker was lost. Models are not sent: each worker loads them from their path, once
+# for each job.
 
 
 log = logging.getLogger(__name__)
 
-TASKS_PER_DASK_WORKER = 3  # tasks that wait for each worker: enough to keep it busy, few enough for memory
-SECONDS_TO_NEWS = 60.0  # seconds after which the user hears that no worker is left
+TASKS_PER_DASK_WORKER = 3  # tasks waiting for each worker: enough to keep it busy, few enough for memory
+SECONDS_TO_NEWS = 60.0  # seconds between warnings that no worker is left
 COUNT_EVERY = 2.0  # seconds between counts of the workers
-JOB_STARTS = 5  # times that a job starts, where each time a worker is lost meanwhile
+JOB_STARTS = 5  # attempts to start a job while workers are lost
 
 
 class Dask(Generic[Task, Result]):
-    """A client of a cluster. UserError and ConfigError as `cluster.connect` and `check_workers` raise them,
-    as the block begins."""
+    """Computes chunks on the workers of a Dask cluster. Entering the block raises UserError and ConfigError as
+    `cluster.connect` and `cluster.check_workers` do."""
 
     def __init__(
         self,
         compute: Callable[[Task], Result],
-        begin: Callable[[], Callable[[Task], Result]],
+        make_compute: Callable[[], Callable[[Task], Result]],
         config: ExecutorConfig,
     ) -> None:
         if not config.cluster:
             raise ConfigError("--executor dask needs a --cluster")
-        self.begin, self.config = begin, config
+        self.make_compute, self.config = make_compute, config
         self.name = f"nmt-smt-{uuid.uuid4().hex}"
         self.submitted = 0  # tasks of all calls of `map`
-        self.counted, self.count = 0.0, 1  # when workers were counted, and how many there were
+        self.counted, self.count = 0.0, 1  # time of the last count of workers, and their number
 
     def __enter__(self) -> Self:
         self.client: Client = cluster.connect(self.config.cluster)
-        # What workers do needs `distributed` and torch, which --help and bad options do not wait for.
-        self.there = importlib.import_module("nmt.work.dask_worker")
-        self.scheduling = importlib.import_module("nmt.work.dask_scheduler")
+        # These import `distributed` and torch, for which --help and wrong options should not wait.
+        self.worker_module = importlib.import_module("nmt.work.dask_worker")
+        self.scheduler_module = importlib.import_module("nmt.work.dask_scheduler")
         try:
             self.start()
         except BaseException as error:
@@ -292,21 +287,22 @@ class Dask(Generic[Task, Result]):
         return self
 
     def start(self) -> None:
-        """Wait for a worker, and let all load the models."""
+        """Wait for a worker and let all workers load the models; again if one is lost meanwhile."""
         if self.client.scheduler_comm is None:
-            raise self.gone()
-        self.scheduling.shorten_log(self.client.scheduler_comm)
-        watch = self.scheduling.JobWatch(self.name, self.client.id)
+            raise self.scheduler_lost()
+        self.scheduler_module.shorten_log(self.client.scheduler_comm)
+        watch = self.scheduler_module.JobWatch(self.name, self.client.id)
         failure: OSError | None = None
         for _ in range(JOB_STARTS):
             try:
                 seconds = None if self.client.cluster else cluster.FIRST_WORKER  # jobs may wait for hours
                 self.client.wait_for_workers(1, timeout=seconds)
             except TimeoutError as error:
-                what = f"--cluster {self.config.cluster}: has no worker; start `dask worker` on each host"
-                raise UserError(what) from error
+                raise UserError(
+                    f"--cluster {self.config.cluster}: has no worker; start `dask worker` on each host"
+                ) from error
             except OSError as error:
-                raise self.gone() from error
+                raise self.scheduler_lost() from error
             try:
                 self.client.register_plugin(watch, name=self.name)
                 self.client.subscribe_topic(self.name, warn_of_refusal)
@@ -320,18 +316,20 @@ class Dask(Generic[Task, Result]):
             except OSError as error:  # a worker was lost meanwhile
                 failure = error
         raise UserError(
-            f"--cluster {self.config.cluster}: workers are lost while they load the models; are they short "
-            "of memory?"
+            f"--cluster {self.config.cluster}: workers are lost while loading the models, possibly for lack "
+            "of memory"
         ) from failure
 
     def load(self) -> None:
-        """Let all workers load the models. ConfigError for one that cannot take part, OSError where one is
+        """Let all workers load the models. ConfigError for a worker that cannot take part, OSError if one is
         lost meanwhile."""
-        mixed, expected = self.config.mixed_workers, self.there.this_host()
-        found = self.client.run(self.there.this_host, on_error="return")
-        there = {address: host for address, host in found.items() if not isinstance(host, OSError)}
-        cluster.check_workers(there, expected, mixed)
-        plugin = self.there.JobPlugin(self.name, self.begin, expected, mixed, frozenset(there))
+        mixed, expected = self.config.mixed_workers, self.worker_module.this_host()
+        hosts = self.client.run(self.worker_module.this_host, on_error="return")
+        reached = {address: host for address, host in hosts.items() if not isinstance(host, OSError)}
+        cluster.check_workers(reached, expected, mixed)
+        plugin = self.worker_module.JobPlugin(
+            self.name, self.make_compute, expected, mixed, frozenset(reached)
+        )
         self.client.register_plugin(plugin, name=self.name)
 
     def __exit__(
@@ -343,16 +341,16 @@ class Dask(Generic[Task, Result]):
             own.close()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result | Lost]:
-        """The results, in the order of the tasks, `Lost` for those that killed their workers; only as many
+        """Yield results in the order of the tasks, `Lost` for tasks that killed their workers; only as many
         tasks are drawn as keep the workers busy. UserError where the scheduler is lost."""
         waiting: deque[DaskFuture[object]] = deque()
         for task in tasks:
             key = f"{self.name}-{self.submitted}"
-            chunk = self.scheduling.pack_task(task)
-            first = -self.submitted  # what is drawn first is computed first, on each worker: see `JobWatch`
+            chunk = self.scheduler_module.pack_task(task)
+            first = -self.submitted  # each worker computes its tasks in order, as `JobWatch` assumes
             waiting.append(
                 self.client.submit(
-                    self.scheduling.compute_task, self.name, chunk, key=key, pure=False, priority=first
+                    self.scheduler_module.compute_task, self.name, chunk, key=key, pure=False, priority=first
                 )
             )
             self.submitted += 1
@@ -362,55 +360,55 @@ class Dask(Generic[Task, Result]):
             yield self.result(waiting.popleft())
 
     def workers(self) -> int:
-        """How many there are; counted now and then. UserError where the scheduler is lost."""
+        """Number of workers, counted anew every few seconds. UserError where the scheduler is lost."""
         if time.monotonic() > self.counted + COUNT_EVERY:
-            self.count = max(1, self.there_now())
+            self.count = max(1, self.count_workers())
             self.counted = time.monotonic()
         return self.count
 
-    def there_now(self) -> int:
-        """How many workers there are, asked of the scheduler. UserError where it is lost."""
+    def count_workers(self) -> int:
+        """Query the scheduler for the number of workers. UserError where it is lost."""
         try:
             return len(self.client.nthreads())
         except OSError as error:
-            raise self.gone() from error
+            raise self.scheduler_lost() from error
 
     def result(self, future: "DaskFuture[object]") -> Result | Lost:
-        """Wait for a task, and let the cluster forget it. Where no worker is left, say so now and then."""
+        """Wait for a task and release it on the cluster. Warns now and then while no worker is left."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm.core import CommClosedError
 
         try:
             while not self.done(future):
-                if not self.there_now():
+                if not self.count_workers():
                     log.warning("--cluster %s: has no worker left; waiting for one", self.config.cluster)
-            found: Result = future.result()  # type: ignore[assignment]
+            result: Result = future.result()  # type: ignore[assignment]
         except KilledWorker:
             return KILLED
         except (CancelledError, CommClosedError) as error:
-            raise self.gone() from error
+            raise self.scheduler_lost() from error
         finally:
             future.release()
-        return found
+        return result
 
     def done(self, future: "DaskFuture[object]") -> bool:
-        """Wait a while for a task: is it done?"""
+        """Wait a while for a task; returns whether it is done."""
         from distributed import wait
 
         with self.client.as_current(), suppress(TimeoutError):
             wait(future, timeout=SECONDS_TO_NEWS)
         return bool(future.done())
 
-    def gone(self) -> UserError:
+    def scheduler_lost(self) -> UserError:
         """The error of a lost scheduler."""
         return UserError(
-            f"--cluster {self.config.cluster}: the scheduler is gone; where the command has --resume, it "
+            f"--cluster {self.config.cluster}: lost the scheduler; where the command has --resume, it "
             "continues after the finished chunks"
         )
 
 
 def warn_of_refusal(event: tuple[float, str]) -> None:
-    """Tell the user of a worker that joined later and cannot take part; it has closed."""
+    """Warn of a worker that joined later, could not take part, and has closed."""
     log.warning("%s; it does not take part", event[1])
 
 
@@ -422,7 +420,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Executor(Protocol[Task_contra, Result_co]):
-    """A context manager: whatever it starts ends with the block, at once where the block ends in an error."""
+    """Context manager that computes tasks. All that it starts ends with the block, at once after an error."""
 
     def __enter__(self) -> Self: ...
 
@@ -431,18 +429,18 @@ class Executor(Protocol[Task_contra, Result_co]):
     ) -> bool | None: ...
 
     def map(self, tasks: Iterable[Task_contra]) -> Iterator[Result_co | Lost]:
-        """The results, in the order of the tasks, and `Lost` for those that no worker survived. Tasks are
-        drawn only as they are needed, since a job may have more of them than memory holds."""
+        """Yield results in the order of the tasks, `Lost` for tasks that no worker survived. Tasks are drawn
+        only as needed, since a job may have more of them than memory holds."""
         ...
 
 
 class ExecutorType(Protocol):
-    """How an executor is made; see above."""
+    """Constructor of an executor, with the functions described at the top of this module."""
 
     def __call__(
         self,
         compute: Callable[[Task], Result],
-        begin: Callable[[], Callable[[Task], Result]],
+        make_compute: Callable[[], Callable[[Task], Result]],
         config: ExecutorConfig,
     ) -> Executor[Task, Result]: ...
 
@@ -452,39 +450,40 @@ EXECUTORS: dict[str, ExecutorType] = {"local": Local, "processes": Processes, "d
 
 def make(
     compute: Callable[[Task], Result],
-    begin: Callable[[], Callable[[Task], Result]],
+    make_compute: Callable[[], Callable[[Task], Result]],
     config: ExecutorConfig,
 ) -> Executor[Task, Result]:
-    """The executor that the configuration names; without a name the cluster where there is one, this process
-    for one worker, several processes for more. ConfigError for a name that is not in EXECUTORS, and for a
-    cluster that another executor does not use."""
+    """Make the executor that the settings name. ConfigError for an unknown name, and for a cluster that the
+    executor does not use."""
     if config.name not in EXECUTORS:
         raise ConfigError(f"executor {config.name!r} is unknown, expected one of {', '.join(EXECUTORS)}")
     if config.cluster and config.name in ("local", "processes"):
         raise ConfigError(f"--executor {config.name} does not use the --cluster {config.cluster}")
-    return EXECUTORS[config.name](compute, begin, config)
+    return EXECUTORS[config.name](compute, make_compute, config)
 
 
 # ---- lines in chunks ---------------------------------------------------------------------------------------
-# Lines of text, or tuples of lines, converted in chunks by one process or several.
 
 
 Line = TypeVar("Line")
 
-LINES_PER_CHUNK = 500  # lines: a tenth of a second for a tokenizer
+LINES_PER_CHUNK = 500  # a tenth of a second for a tokenizer
 
 
 def convert_lines(
-    begin: Callable[[], Callable[[Sequence[Line]], Sequence[Result]]], lines: Iterable[Line], workers: int
+    make_compute: Callable[[], Callable[[Sequence[Line]], Sequence[Result]]],
+    lines: Iterable[Line],
+    workers: int,
 ) -> Iterator[Result]:
-    """The result of each line, in order, whatever the number of workers. `begin`, which can be pickled, is
-    called once in each process and returns what converts a chunk; its errors come at the first result."""
-    with make(begin(), begin, ExecutorConfig(workers=workers)) as executor:
-        for results in all_results(executor.map(line_chunks(iter(lines)))):
+    """Convert lines, or tuples of parallel lines, in one process or several; yields the results in order.
+    `make_compute`, which can be pickled, is called once in each process and returns a function that converts a
+    chunk; its errors are raised with the first result."""
+    with make(make_compute(), make_compute, ExecutorConfig(workers=workers)) as executor:
+        for results in require_results(executor.map(line_chunks(iter(lines)))):
             yield from results
 
 
 def line_chunks(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    """The lines, many at a time."""
+    """Cut lines into chunks."""
     while chunk := list(islice(lines, LINES_PER_CHUNK)):
         yield chunk

@@ -15,18 +15,18 @@ from nmt.io import files, locks, manifest
 # give the same ones.
 
 
-def read_settings(place: Path) -> dict[str, object] | None:
+def read_settings(path: Path) -> dict[str, object] | None:
     """The settings; None where nothing was started. DataError for a damaged file, and for one that is not
     ours."""
     try:
-        found = json.loads(files.read_small(place).decode("utf-8"))
+        settings = json.loads(files.read_small(path).decode("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise damaged_settings(place) from error
-    if not isinstance(found, dict):
-        raise damaged_settings(place)
-    return found
+        raise damaged_settings(path) from error
+    if not isinstance(settings, dict):
+        raise damaged_settings(path)
+    return settings
 
 
 def is_ours(folder: Path, name: str) -> bool:
@@ -38,21 +38,21 @@ def is_ours(folder: Path, name: str) -> bool:
     return name in names or all(one == locks.FILE or one.startswith(f"{name}.part") for one in names)
 
 
-def damaged_settings(place: Path) -> DataError:
+def damaged_settings(path: Path) -> DataError:
     """The error for settings that cannot be read."""
-    return DataError(f"{place}: damaged; remove {place.parent} to start over")
+    return DataError(f"{path}: damaged; remove {path.parent} to start over")
 
 
-def write_settings(place: Path, settings: Mapping[str, object]) -> None:
+def write_settings(path: Path, settings: Mapping[str, object]) -> None:
     """Write the settings, as the work starts."""
-    files.write_text(place, [json.dumps(settings)])
+    files.write_text(path, [json.dumps(settings)])
 
 
-def changed_settings(before: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
+def changed_settings(recorded: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
     """The names of settings that are not what they were. Tuples become lists when they are written and
     read."""
     now = json.loads(json.dumps(settings))
-    return [key for key in now if now[key] != before.get(key)]
+    return [key for key in now if now[key] != recorded.get(key)]
 
 
 # ---- folder beside an output -------------------------------------------------------------------------------
@@ -94,14 +94,14 @@ def recorded_settings(output: str) -> dict[str, object]:
 def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
     """Is there a job to be resumed? ConfigError for one that `resume` does not ask for, or of other
     settings."""
-    before = read_settings(folder / SETTINGS)
-    if before is None:
+    recorded = read_settings(folder / SETTINGS)
+    if recorded is None:
         return False
     if not resume:
         raise ConfigError(
             f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
         )
-    if changed := changed_settings(before, settings):
+    if changed := changed_settings(recorded, settings):
         raise ConfigError(
             f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
             "remove the folder to start over"
@@ -138,10 +138,10 @@ def check_digests(contents: Mapping[str, str]) -> None:
     """DataError unless the files are the same here."""
     for path, expected in contents.items():
         try:
-            found = manifest.digest(path)
+            digest = manifest.digest(path)
         except DataError as error:
             raise DataError(
                 f"{error} on {platform.node()}; workers read models from the same path"
             ) from error
-        if found != expected:
+        if digest != expected:
             raise DataError(f"{path}: is another file on {platform.node()} than where the job was started")

@@ -42,26 +42,26 @@ class SlurmConfig:
     prologue: list[str] = setting([], help="lines of the job script before the worker, such as module load")
 
 
-def read_config(place: str) -> SlurmConfig:
+def read_config(path: str) -> SlurmConfig:
     """ConfigError for a file that is not there, is not YAML, or has another key or a bad value."""
-    text = "\n".join(files.read_lines(place))
+    text = "\n".join(files.read_lines(path))
     try:
-        given = OmegaConf.to_container(parse(text))
-        if not isinstance(given, dict):
+        values = OmegaConf.to_container(parse(text))
+        if not isinstance(values, dict):
             raise NotYaml("expected keys and values", 1)
-        config = settings.changed(SlurmConfig(), {str(key): value for key, value in given.items()})
+        config = settings.changed(SlurmConfig(), {str(key): value for key, value in values.items()})
     except NotYaml as error:
-        raise ConfigError(f"{place}:{error.line or 1}: {error}") from error
+        raise ConfigError(f"{path}:{error.line or 1}: {error}") from error
     except TypeError as error:
-        raise ConfigError(f"{place}: {error}") from error
-    settings.check(config, f"{place}: ")
+        raise ConfigError(f"{path}: {error}") from error
+    settings.check(config, f"{path}: ")
     plain = SlurmConfig()
     for item in fields(plain):
         value, usual = getattr(config, item.name), getattr(plain, item.name)
         listed = isinstance(usual, list)
         if not isinstance(usual, int) and not fits(value, listed):
             expected = "a list of texts" if listed else "a text in quotes"
-            raise ConfigError(f"{place}: {item.name}: {value!r}, expected {expected}")
+            raise ConfigError(f"{path}: {item.name}: {value!r}, expected {expected}")
     return config
 
 
@@ -89,10 +89,10 @@ def job_options(config: SlurmConfig) -> dict[str, object]:
     }
 
 
-def start_cluster(place: str) -> "SLURMCluster":
+def start_cluster(path: str) -> "SLURMCluster":
     """The scheduler, with TLS, and the jobs of the workers, submitted. UserError where there is no Slurm, and
     without dask-jobqueue; TypeError, ValueError and OSError for certificates that are missing or unusable."""
-    config = read_config(place)
+    config = read_config(path)
     try:
         from dask_jobqueue.slurm import SLURMCluster
         from distributed import Security
@@ -100,11 +100,11 @@ def start_cluster(place: str) -> "SLURMCluster":
         raise UserError(MISSING) from error
     if not shutil.which("sbatch"):
         raise UserError(
-            f"--cluster slurm:{place}: there is no sbatch here; start the command on a host of Slurm"
+            f"--cluster slurm:{path}: there is no sbatch here; start the command on a host of Slurm"
         )
     security = Security(require_encryption=True)
-    given = job_options(config) | {"scheduler_options": {"dashboard_address": ":0"}}
-    found = SLURMCluster(security=security, protocol="tls://", **given)  # type: ignore[arg-type]
-    log.info("dashboard: %s", found.dashboard_link)
-    found.scale(jobs=config.jobs)
-    return found
+    keywords = job_options(config) | {"scheduler_options": {"dashboard_address": ":0"}}
+    cluster = SLURMCluster(security=security, protocol="tls://", **keywords)  # type: ignore[arg-type]
+    log.info("dashboard: %s", cluster.dashboard_link)
+    cluster.scale(jobs=config.jobs)
+    return cluster

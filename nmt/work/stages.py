@@ -63,24 +63,24 @@ def write_parts(path: Path, parts: Iterable[Part]) -> None:
     views = [memoryview(part if isinstance(part, bytes) else part.data) for part in parts]
     buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
     sizes = [buffer.nbytes for buffer in buffers]
-    begin = PARTS_HEAD + PART_ENTRY.size * len(buffers)
-    beside = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
+    start = PARTS_HEAD + PART_ENTRY.size * len(buffers)
+    temporary = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(exist_ok=True)
-        with open(beside, "wb") as out:
+        with open(temporary, "wb") as out:
             out.write(PARTS_MAGIC + PART_COUNT.pack(len(buffers)))
             for buffer, size in zip(buffers, sizes, strict=True):
-                out.write(PART_ENTRY.pack(begin, size, zlib.crc32(buffer) if size else 0))
-                begin += size
+                out.write(PART_ENTRY.pack(start, size, zlib.crc32(buffer) if size else 0))
+                start += size
             for buffer, size in zip(buffers, sizes, strict=True):
                 if size:
                     out.write(buffer)
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except OSError as error:
         raise files.cannot_write(path, error) from error
     finally:
         with suppress(OSError):
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def part_entry(path: Path, number: int) -> tuple[int, int, int]:
@@ -88,26 +88,26 @@ def part_entry(path: Path, number: int) -> tuple[int, int, int]:
     try:
         with open(path, "rb") as stream:
             stream.seek(PARTS_HEAD + PART_ENTRY.size * number)
-            begin, size, checksum = PART_ENTRY.unpack(stream.read(PART_ENTRY.size))
-            if begin + size > os.fstat(stream.fileno()).st_size:
+            start, size, checksum = PART_ENTRY.unpack(stream.read(PART_ENTRY.size))
+            if start + size > os.fstat(stream.fileno()).st_size:
                 raise damaged_file(path)
     except (OSError, struct.error) as error:
         raise damaged_file(path) from error
-    return begin, size, checksum
+    return start, size, checksum
 
 
 def read_part(path: Path, number: int) -> bytes:
     """A part. Damaged where it is not what was written."""
-    begin, size, checksum = part_entry(path, number)
+    start, size, checksum = part_entry(path, number)
     try:
         with open(path, "rb") as stream:
-            stream.seek(begin)
-            found = stream.read(size)
+            stream.seek(start)
+            content = stream.read(size)
     except OSError as error:
         raise damaged_file(path) from error
-    if len(found) != size or zlib.crc32(found) != checksum:
+    if len(content) != size or zlib.crc32(content) != checksum:
         raise damaged_file(path)
-    return found
+    return content
 
 
 def count_parts(path: Path) -> int:
@@ -119,11 +119,11 @@ def count_parts(path: Path) -> int:
         raise damaged_file(path) from error
     if len(head) < PARTS_HEAD or not head.startswith(PARTS_MAGIC):
         raise damaged_file(path)
-    found: int = PART_COUNT.unpack_from(head, len(PARTS_MAGIC))[0]
-    return found
+    count: int = PART_COUNT.unpack_from(head, len(PARTS_MAGIC))[0]
+    return count
 
 
-def is_whole(path: Path) -> bool:
+def is_complete(path: Path) -> bool:
     """Is the file there, with all its parts as they were written?"""
     try:
         size = path.stat().st_size
@@ -168,12 +168,12 @@ class StageWorker(ABC):
         self.folder = folder
 
     @abstractmethod
-    def make(self, stage: str, number: int) -> Iterable[Part]:
+    def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
         """What the file of a task holds."""
 
     def __call__(self, task: Task) -> None:
         """Make the file of a task, unless it is there."""
-        ensure_file(task_file(self.folder, *task), partial(self.make, *task))
+        ensure_file(task_file(self.folder, *task), partial(self.compute_parts, *task))
 
 
 def begin_worker(worker: StageWorker) -> StageWorker:
@@ -184,22 +184,22 @@ def begin_worker(worker: StageWorker) -> StageWorker:
 
 def ensure_file(path: Path, make: Callable[[], Iterable[Part]]) -> None:
     """Write a file unless it is there and whole."""
-    if not is_whole(path):
+    if not is_complete(path):
         write_parts(path, make())
 
 
 @contextmanager
-def lock_shared(where: SharedFolder, settings: Mapping[str, object]) -> Iterator[None]:
+def lock_shared(shared: SharedFolder, settings: Mapping[str, object]) -> Iterator[None]:
     """The folder of a job, locked, and removed once the job is done. It stays after an error, except for one
     in the data: DataError.
 
     ConfigError for an unfinished job that `resume` does not ask for, one of other settings, and a folder with
     other files."""
-    folder = where.folder
+    folder = shared.folder
     if not job_folder.is_ours(folder, SETTINGS):
         raise ConfigError(f"{folder}: is not empty, and not the folder of a job; name another one")
-    with locks.locked(folder, where.command):
-        if not is_unfinished(folder, settings, where.resume):
+    with locks.locked(folder, shared.command):
+        if not is_unfinished(folder, settings, shared.resume):
             job_folder.write_settings(folder / SETTINGS, settings)
         try:
             yield
@@ -215,7 +215,7 @@ def check_shared(folder: Path) -> None:
         raise ConfigError(f"{folder}: is not the folder of the job here; all hosts have to share it (--work)")
 
 
-def run(executor: Executor[Task, object], stage: str, names: Sequence[str]) -> Iterator[int]:
+def run_stage(executor: Executor[Task, object], stage: str, names: Sequence[str]) -> Iterator[int]:
     """Compute the tasks of a stage, and yield their numbers, in order, as they are done. `names`: what each
     task is about. UserError that names the tasks that no worker survived, when all others are done."""
     lost: list[tuple[str, str]] = []
@@ -260,7 +260,7 @@ def cut_shards(folder: Path, paths: Sequence[str], words: int) -> list[str]:
     call them. DataError for texts of unequal length."""
     names: list[str] = []
     rows: list[tuple[str, ...]] = []
-    first = held = 0
+    first = words_so_far = 0
 
     def finish() -> None:
         shard = Shard(first + 1, rows)
@@ -270,10 +270,10 @@ def cut_shards(folder: Path, paths: Sequence[str], words: int) -> list[str]:
 
     for number, row in enumerate(files.parallel(*paths), 1):
         rows.append(row)
-        held += sum(text.count(" ") + 1 for text in row[:2])
-        if held >= words:
+        words_so_far += sum(text.count(" ") + 1 for text in row[:2])
+        if words_so_far >= words:
             finish()
-            first, rows, held = number, [], 0
+            first, rows, words_so_far = number, [], 0
     if rows:
         finish()
     ensure_file(folder / SHARD_COUNT, lambda: [str(len(names)).encode()])

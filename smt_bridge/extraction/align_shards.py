@@ -177,7 +177,7 @@ def align(
         with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
             ways = [f"word alignment, {way}" for way in WAYS]
             for stage, what in ((TRAIN, ways), (ALIGN, names)):
-                list(stages.run(running, stage, what))
+                list(stages.run_stage(running, stage, what))
         paths = [task_file(folder, ALIGN, number) for number in range(len(names))]
         for part, path in enumerate((outputs.both, outputs.forward, outputs.reverse)):
             if path:

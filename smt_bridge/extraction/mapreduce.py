@@ -281,7 +281,7 @@ class Work:
         return pairs
 
     def stage(self, name: str, what: list[str]) -> Iterator[int]:
-        return stages.run(self.executor, name, what)
+        return stages.run_stage(self.executor, name, what)
 
     def survey(self) -> None:
         """Number the words, and decide on the number of buckets."""

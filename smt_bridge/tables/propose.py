@@ -32,7 +32,7 @@ from nmt.io import files, numbers
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
 from nmt.text.tokenize import escape, unescape
-from nmt.work.executors import Executor, all_results
+from nmt.work.executors import Executor, require_results
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import Feature, WordPairs
 from smt_bridge.tables.filter import Occurring, same_rows
@@ -273,7 +273,7 @@ class Proposer:
         `progress` is called with the number of phrases of each batch. UserError for phrases that it lost."""
         batches = [sources[start : start + BATCH] for start in range(0, len(sources), BATCH)]
         found: list[list[Proposal]] = []
-        for batch, said in zip(batches, all_results(executor.map(map(Asked, batches))), strict=True):
+        for batch, said in zip(batches, require_results(executor.map(map(Asked, batches))), strict=True):
             found.append(self.targets_of(batch, said))
             progress(len(batch))
         rows: list[ProposedRow] = []
@@ -312,7 +312,7 @@ class Proposer:
             yield from ([chance for _, _, chance in proposals] for proposals in found)
             return
         asked = (Asked(pairs=[(source, target) for source, target, _ in proposals]) for proposals in found)
-        yield from (said.inverse for said in all_results(executor.map(asked)))
+        yield from (said.inverse for said in require_results(executor.map(asked)))
 
 
 def merged(

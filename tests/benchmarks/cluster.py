@@ -19,7 +19,7 @@ from pathlib import Path
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import Dask
 from nmt.work.executors import make
-from nmt.work.executors import all_results
+from nmt.work.executors import require_results
 from tests.nmt.work import clusters
 
 Chunk = list[str]
@@ -55,9 +55,9 @@ def measure_time(args: argparse.Namespace, place: str) -> None:
             config = ExecutorConfig(name, args.workers, place if name == "dask" else "")
             function = partial(begin, args.seconds)
             with make(function(), function, config) as running:
-                list(all_results(running.map(chunks[: args.workers])))  # workers have started
+                list(require_results(running.map(chunks[: args.workers])))  # workers have started
                 start = time.perf_counter()
-                list(all_results(running.map(chunks)))
+                list(require_results(running.map(chunks)))
                 seconds.append(time.perf_counter() - start)
     processes, dask = min(found["processes"]), min(found["dask"])
     ideal = args.chunks * args.seconds / args.workers
@@ -74,7 +74,7 @@ def measure_memory(args: argparse.Namespace, place: str) -> None:
     shown = FIRST
     with Dask(function(), function, ExecutorConfig(cluster=place)) as running:
         start = time.perf_counter()
-        for number, _ in enumerate(all_results(running.map(tasks)), 1):
+        for number, _ in enumerate(require_results(running.map(tasks)), 1):
             if number in (shown, args.chunks):
                 scheduler = running.client.run_on_scheduler(memory)
                 seconds = time.perf_counter() - start

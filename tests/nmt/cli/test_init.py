@@ -33,7 +33,7 @@ def test_a_development_set_is_held_out(texts: Path, capsys: pytest.CaptureFixtur
         "train.en: 60 lines; Latin script, probably en; 11.0 words a line (half up to 11,"
     )
     assert "\n3 pairs are held out as a development set; the others are the training text\n" in printed
-    assert printed.endswith("\nnew/config.yaml is written\nnext: nmt-train new, then nmt-translate new\n")
+    assert printed.endswith("\nwrote new/config.yaml\nnext: nmt-train new, then nmt-translate new\n")
     assert sorted(path.name for path in Path("new").iterdir()) == [
         "config.yaml", "dev.en", "dev.fr", "train.en", "train.fr",
     ]  # fmt: skip
@@ -68,7 +68,7 @@ def test_languages_and_packed_files(texts: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["full", *TRAIN], "full: exists; nothing is overwritten"),
+        (["full", *TRAIN], "full: exists"),
         (["train.en/new", *TRAIN], "train.en/new: cannot write: Not a directory"),
         (["new", *TRAIN, "--dev-source", "dev.en"], "--dev-source, --dev-target: give both or neither"),
         (["new", *TRAIN, "--source-language", "xx"], "--source-language: 'xx' is unknown"),

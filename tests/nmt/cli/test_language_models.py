@@ -57,7 +57,7 @@ def test_other_estimators(
         assert Path(kind).read_text() == "".join(f"{line}\n" for line in arpa.lines(expected))
     assert "stupid-backoff has scores that do not sum to 1" in capfd.readouterr().err
     assert ngram.main([*common, "--estimator", "katz", "--prune", "0", "1"]) == 2
-    assert "--prune: for Kneser-Ney models only, not for --estimator katz" in capfd.readouterr().err
+    assert "--prune: only for Kneser-Ney models, not for --estimator katz" in capfd.readouterr().err
 
 
 # ---- test interpolate --------------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ def test_learned_weights_are_better_than_equal_ones_and_than_each_model(
 
 def test_what_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert interpolate.main(["one.arpa", "-o", "mix", "-q"]) == 2
-    assert "expected either --input, a development text, or --uniform" in capfd.readouterr().err
+    assert "expected either --input" in capfd.readouterr().err
     assert interpolate.main(["one.arpa", "--uniform", "--contexts", "one", "-o", "mix", "-q"]) == 2
-    assert "--contexts: weights that depend on the context are learned" in capfd.readouterr().err
+    assert "--contexts: weights that depend on the context" in capfd.readouterr().err
     Path("empty").touch()
     assert interpolate.main(["one.arpa", "-i", "empty", "-o", "mix", "-q"]) == 2
     assert "empty: empty file" in capfd.readouterr().err and not Path("mix").exists()

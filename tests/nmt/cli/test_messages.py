@@ -74,7 +74,7 @@ def test_a_full_disk_ends_the_log_and_not_the_work(capsys: pytest.CaptureFixture
 
 def test_a_text_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a sentence\n")
-    with pytest.raises(UserError, match="text: is no log of ours"):
+    with pytest.raises(UserError, match="text: exists and is not a log"):
         messages.start("a-command", True, str(tmp_path / "text"), False)
     with pytest.raises(UserError, match="cannot write"):
         messages.start("a-command", True, str(tmp_path), False)

@@ -14,7 +14,7 @@ from tests.nmt.serve.engines import TRANSLATOR
     [
         ([], "the following arguments are required: NAME=PATH"),
         (["path"], "'path': expected NAME=PATH"),
-        (["a=x", "b=y", "a=z"], "a: two engines of this name; give each its own"),
+        (["a=x", "b=y", "a=z"], "a: two engines"),
         (
             ["a=x", "--host", "0.0.0.0", "--port", "0"],
             "--host 0.0.0.0: other machines can reach this address",

@@ -181,7 +181,7 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (tmp_path / "text").write_text("Word\n")
     text = str(tmp_path / "text")
     assert truecase.main(["train", "-i", text, "-o", str(tmp_path / "model")]) == 2
-    assert "no word stands inside a sentence" in capsys.readouterr().err
+    assert "no word occurs inside a sentence" in capsys.readouterr().err
     assert truecase.main(["apply", text, "-i", text]) == 2
     assert "text:1: expected forms of a word" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()

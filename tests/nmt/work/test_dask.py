@@ -19,7 +19,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.work import cluster as connection
 from nmt.work.config import ExecutorConfig
 from nmt.work.dask_scheduler import MESSAGES
-from nmt.work.executors import KILLED, Dask, all_results
+from nmt.work.executors import KILLED, Dask, require_results
 from tests.nmt.work import clusters
 
 pytestmark = pytest.mark.ci
@@ -85,7 +85,7 @@ def test_results_are_in_order_and_of_both_workers(two: str) -> None:
             yield number
 
     with executor(two) as running:
-        results = all_results(running.map(tasks()))
+        results = require_results(running.map(tasks()))
         first = next(results)
         assert len(drawn) < 12  # as many as keep two workers busy
         found = [first, *results]
@@ -99,7 +99,7 @@ def test_results_are_in_order_and_of_both_workers(two: str) -> None:
 def test_each_worker_begins_once(two: str, tmp_path: Path) -> None:
     with executor(two, partial(begin_once, str(tmp_path))) as running:
         list(running.map(range(20, 40)))
-        (again,) = all_results(running.map([3]))
+        (again,) = require_results(running.map([3]))
         assert again[0] == 9  # not the first result of the first call
     assert len(list(tmp_path.iterdir())) == 2
     client = connection.connect(two)
@@ -122,7 +122,7 @@ def plugins(dask_worker: HasPlugins | None = None, dask_scheduler: HasPlugins | 
 def test_an_error_is_that_of_the_task(two: str) -> None:
     found: list[tuple[int, int]] = []
     with pytest.raises(DataError) as raised, executor(two) as running:
-        found.extend(all_results(running.map(range(6, 9))))
+        found.extend(require_results(running.map(range(6, 9))))
     assert str(raised.value) == "line 7: seven"
     assert [square for square, _ in found] == [36]
     assert any("on worker tcp://" in note for note in raised.value.__notes__)
@@ -148,7 +148,7 @@ def test_a_worker_that_joins_and_cannot_begin(
             assert third.wait(clusters.SECONDS) == 0
         finally:
             third.kill()
-        found = list(all_results(running.map(range(20, 60))))
+        found = list(require_results(running.map(range(20, 60))))
     assert [square for square, _ in found] == [number * number for number in range(20, 60)]
     assert "runs/none: no model; it does not take part" in caplog.text
 
@@ -166,7 +166,7 @@ def test_a_chunk_that_kills_three_workers_is_lost_alone(tmp_path: Path) -> None:
         until(lambda: len(running.client.nthreads()) == 2)
     assert [number for number, result in zip(tasks, found, strict=True) if result == KILLED] == [13]
     rest = [result for result in found if result != KILLED]
-    assert [square for square, _ in all_results(rest)] == [number**2 for number in tasks if number != 13]
+    assert [square for square, _ in require_results(rest)] == [number**2 for number in tasks if number != 13]
 
 
 def test_a_lost_worker_costs_nothing(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_lost_worker_costs_nothing(tmp_path: Path) -> None:
         pids: set[int] = set()
         squares: list[int] = []
         with executor(place) as running:
-            for square, pid in all_results(running.map(tasks())):
+            for square, pid in require_results(running.map(tasks())):
                 squares.append(square)
                 pids.add(pid)
                 time.sleep(0.005)
@@ -224,7 +224,7 @@ def test_a_cluster_that_has_lost_its_workers(
         later.result().kill()
         later.result().wait()
     assert SAID in caplog.text
-    assert [square for square, _ in all_results(found)] == [number**2 for number in range(20, 60)]
+    assert [square for square, _ in require_results(found)] == [number**2 for number in range(20, 60)]
 
 
 def test_a_lost_scheduler(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_lost_scheduler(tmp_path: Path) -> None:
     try:
         clusters.wait_for(1, str(tmp_path / "scheduler.json"))
         with (
-            pytest.raises(UserError, match="the scheduler is gone; where the command has --resume"),
+            pytest.raises(UserError, match="lost the scheduler"),
             executor(str(tmp_path / "scheduler.json")) as work_there,
         ):
             for number, _ in enumerate(work_there.map(range(20, 2000))):
@@ -264,7 +264,7 @@ def test_a_scheduler_that_is_lost_as_the_job_starts(
 
     monkeypatch.setattr("nmt.work.cluster.connect", connect_and_lose)
     with (
-        pytest.raises(UserError, match="the scheduler is gone"),
+        pytest.raises(UserError, match="lost the scheduler"),
         executor(str(tmp_path / "scheduler.json")),
     ):
         pass

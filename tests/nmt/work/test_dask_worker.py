@@ -78,7 +78,7 @@ def test_an_error_says_where() -> None:
 def test_the_job_is_refused_where_a_worker_cannot_begin() -> None:
     with pytest.raises(ConfigError, match=r"^worker tcp://far:1: runs/none: no model$"):
         plugin(Worker(), begin_nothing)
-    with pytest.raises(ConfigError, match=r"^worker tcp://far:1: has version .*, this is 0\.0; install"):
+    with pytest.raises(ConfigError, match=r"^worker tcp://far:1: has version .*, not 0\.0; install"):
         plugin(Worker(), begin, Host("0.0", "none"))
 
 
@@ -137,7 +137,7 @@ def test_a_planted_folder_is_not_used(planted: str, tmp_path: Path, caplog: pyte
         folder.mkdir()
         folder.chmod(0o777)
     number, lock = dask_worker.claim_gpu(folder, ["0", "1"])
-    assert number in (0, 1) and lock is None and "gpus: is not this user's alone" in caplog.text
+    assert number in (0, 1) and lock is None and "gpus: other users can write there" in caplog.text
     assert not any(elsewhere.iterdir()) and (folder.is_file() or not any(folder.iterdir()))
 
 

@@ -21,7 +21,7 @@ from nmt.work.executors import (
     Lost,
     LostLines,
     Processes,
-    all_results,
+    require_results,
 )
 from smt_bridge.features.registry import FEATURES
 
@@ -99,7 +99,7 @@ def test_an_error_is_that_of_the_task() -> None:
 # The lines of lost chunks, in one line.
 
 
-LOST = Lost("three workers died while they computed them")
+LOST = Lost("three workers died while computing them")
 
 
 def test_nothing_is_lost() -> None:
@@ -113,7 +113,7 @@ def test_neighboring_chunks_are_one_range() -> None:
     with pytest.raises(UserError) as raised:
         lines.check("text", "start again")
     assert str(raised.value) == (
-        "text: lines 1-20, 1,001-2,000, 3,000: three workers died while they computed them; start again"
+        "text: lines 1-20, 1,001-2,000, 3,000: three workers died while computing them; start again"
     )
 
 
@@ -126,9 +126,9 @@ def test_a_long_list_is_cut() -> None:
 
 
 def test_who_needs_all_results_stops_at_the_first_lost_one() -> None:
-    results = all_results([1, 2, LOST, 4])
+    results = require_results([1, 2, LOST, 4])
     assert [next(results), next(results)] == [1, 2]
-    with pytest.raises(UserError, match="chunk 3 of the job: three workers died while they computed them"):
+    with pytest.raises(UserError, match="chunk 3 of the job: three workers died while computing them"):
         next(results)
 
 
@@ -168,7 +168,7 @@ def test_results_in_order_and_tasks_as_needed(name: str) -> None:
             yield number
 
     with process_executor(name, 2) as running:
-        results = all_results(running.map(tasks()))
+        results = require_results(running.map(tasks()))
         first = next(results)
         assert len(drawn) <= 6  # a table may be longer than memory
         found = [first, *results]

@@ -61,7 +61,7 @@ def test_what_is_whole_is_not_made_again(tmp_path: Path) -> None:
 def test_tasks_are_computed_in_order(tmp_path: Path) -> None:
     seen: list[Task] = []
     executor: Local[Task, None] = Local(seen.append, lambda: seen.append, ExecutorConfig())
-    assert list(stages.run(executor, "map", ["a", "b"])) == [0, 1]
+    assert list(stages.run_stage(executor, "map", ["a", "b"])) == [0, 1]
     assert seen == [("map", 0), ("map", 1)]
 
 
@@ -79,7 +79,7 @@ def test_lost_tasks_are_named_when_the_others_are_done() -> None:
     with pytest.raises(
         UserError, match=r"^b, c: 3 workers died; the rest is kept, --resume computes what is"
     ):
-        list(stages.run(executor, "map", ["a", "b", "c", "d"]))
+        list(stages.run_stage(executor, "map", ["a", "b", "c", "d"]))
     assert seen == [("map", 0), ("map", 3)]
 
 
@@ -104,7 +104,7 @@ def written_parts(folder: Path) -> Path:
 
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     path = written_parts(tmp_path)
-    assert stages.count_parts(path) == 4 and stages.is_whole(path)
+    assert stages.count_parts(path) == 4 and stages.is_complete(path)
     assert [stages.read_part(path, part) for part in (0, 1)] == [b"one", b""]
     assert (arrays.read_rows(path, 2, 3) == ROWS).all() and arrays.read_rows(path, 3, 3).shape == (0, 3)
     assert [one.name for one in path.parent.iterdir()] == ["00000"]
@@ -121,14 +121,14 @@ def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for place in range(0, len(whole), 3):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        assert not stages.is_whole(path), place
+        assert not stages.is_complete(path), place
     for end in range(0, len(whole), 7):
         path.write_bytes(whole[:end])
-        assert not stages.is_whole(path), end
+        assert not stages.is_complete(path), end
     path.write_bytes(whole + b"x")
-    assert not stages.is_whole(path)
+    assert not stages.is_complete(path)
     path.write_bytes(whole)
-    assert stages.is_whole(path)
+    assert stages.is_complete(path)
 
 
 def test_damage_is_one_line_for_who_reads(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.work.config import ExecutorConfig
-from nmt.work.executors import all_results
+from nmt.work.executors import require_results
 from smt_bridge.features.base import WordPairs, digest, of_phrases
 from smt_bridge.features.feature_set import FeatureSet
 from smt_bridge.features.registry import FeatureSettings, parse
@@ -45,7 +45,7 @@ def test_executors_compute_the_same(folder: Path) -> None:
     for name in ("local", "processes"):
         tasks = [[PAIRS], [PAIRS.take([1])]]
         with features.executor(ExecutorConfig(name)) as running:
-            found.append([values.tolist() for (values,) in all_results(running.map(tasks))])
+            found.append([values.tolist() for (values,) in require_results(running.map(tasks))])
     assert found[0] == found[1] and len(found[0][0]) == 3
 
 

@@ -361,7 +361,7 @@ def test_lost_sentences_are_named_and_computed_by_a_resumed_job(
     assert run("whole") == 0
     assert run("o", "--executor", "lossy") == 2
     message = capsys.readouterr().err
-    assert f"{tmp_path / 's'}: line 2: three workers died while they computed them; all others" in message
+    assert f"{tmp_path / 's'}: line 2: three workers died while computing them; all others" in message
     assert not (tmp_path / "o").exists()
     assert run("o", "--resume") == 0
     assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
