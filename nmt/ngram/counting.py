@@ -237,7 +237,7 @@ class CountWorker(stages.StageWorker):
         super().__init__(folder)
         self.settings = settings
 
-    def make(self, stage: str, number: int) -> Iterable[Part]:
+    def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
         return COUNT_STAGES[stage](self, number)
 
     @cached_property

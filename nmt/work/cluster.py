@@ -136,12 +136,10 @@ def check_workers(hosts: Mapping[str, Host | BaseException], expected: Host, mix
     asked."""
     for address, host in sorted(hosts.items()):
         if isinstance(host, ImportError | AttributeError):  # the queried function is missing there
-            raise ConfigError(
-                f"worker {address}: nmt-smt is not installed there, or not version {expected.version} ({host})"
-            )
+            raise ConfigError(f"worker {address}: nmt-smt {expected.version} is not installed there ({host})")
         if isinstance(host, BaseException):
             raise ConfigError(f"worker {address}: {host}")
-        if difference_found := difference(host, expected, mixed):
-            raise ConfigError(f"worker {address}: {difference_found}")
+        if reason := difference(host, expected, mixed):
+            raise ConfigError(f"worker {address}: {reason}")
         if host != expected:
             log.warning("worker %s: computes on %s, not %s", address, host.processor, expected.processor)

@@ -1,5 +1,5 @@
-"""Plugin of the scheduler of a Dask cluster: counts the workers that each chunk has killed, and removes the job
-when its client is gone.
+"""Plugin of the scheduler of a Dask cluster: counts the workers that each chunk has killed, and removes the
+job when its client is gone.
 
 Dask blames a lost worker on all chunks that had been sent to it. But only one of them was being computed,
 usually the one with the highest priority, and only that one is blamed here: otherwise Dask might give up a

@@ -1,9 +1,9 @@
 """Executors compute the chunks of a long job: in this process, in several, on a cluster, or where a plugin
 takes them.
 
-An executor is made with two functions. `compute` turns a task into its result in this process. `make_compute`,
-which can be pickled, is called once in each worker and returns such a function there: it loads the models. The
-result of a job never depends on the executor.
+An executor is made with two functions. `compute` turns a task into its result in this process.
+`make_compute`, which can be pickled, is called once in each worker and returns such a function there: it
+loads the models. The result of a job never depends on the executor.
 
 On a cluster, a task that killed three workers does not end the job: its result is `Lost`. The other executors
 lose no tasks: a worker process that dies on this machine ends the job.
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 
 # ---- lost chunks -------------------------------------------------------------------------------------------
-# A chunk that no worker survived yields `Lost` as its result. The command collects the lines of such chunks in
-# `LostLines`, computes the rest, and then `check` ends it with an error.
+# A chunk that no worker survived yields `Lost` as its result. The command collects the lines of such chunks
+# in `LostLines`, computes the rest, and then `check` ends it with an error.
 
 
 Result = TypeVar("Result")
@@ -192,8 +192,8 @@ class Processes(Generic[Task, Result]):
             result, error = connection.recv()
         except (EOFError, OSError) as gone:
             raise UserError(
-                "a worker process died, possibly for lack of memory; use fewer workers. Where the command has "
-                "--resume, it continues after the finished chunks"
+                "a worker process died, possibly for lack of memory; use fewer workers. Where the command "
+                "has --resume, it continues after the finished chunks"
             ) from gone
         finally:
             self.idle.put(connection)
@@ -245,8 +245,8 @@ def follow_parent() -> None:
 
 
 # ---- dask --------------------------------------------------------------------------------------------------
-# Dask restarts a task whose worker was lost. Models are not sent: each worker loads them from their path, once
-# for each job.
+# Dask restarts a task whose worker was lost. Models are not sent: each worker loads them from their path,
+# once for each job.
 
 
 log = logging.getLogger(__name__)
@@ -258,8 +258,8 @@ JOB_STARTS = 5  # attempts to start a job while workers are lost
 
 
 class Dask(Generic[Task, Result]):
-    """Computes chunks on the workers of a Dask cluster. Entering the block raises UserError and ConfigError as
-    `cluster.connect` and `cluster.check_workers` do."""
+    """Computes chunks on the workers of a Dask cluster. Entering the block raises UserError and ConfigError
+    as `cluster.connect` and `cluster.check_workers` do."""
 
     def __init__(
         self,
@@ -476,8 +476,8 @@ def convert_lines(
     workers: int,
 ) -> Iterator[Result]:
     """Convert lines, or tuples of parallel lines, in one process or several; yields the results in order.
-    `make_compute`, which can be pickled, is called once in each process and returns a function that converts a
-    chunk; its errors are raised with the first result."""
+    `make_compute`, which can be pickled, is called once in each process and returns a function that converts
+    a chunk; its errors are raised with the first result."""
     with make(make_compute(), make_compute, ExecutorConfig(workers=workers)) as executor:
         for results in require_results(executor.map(line_chunks(iter(lines)))):
             yield from results

@@ -1,4 +1,5 @@
-"""Where a long job lies: the folder beside its output, its lock, and what it was started with."""
+"""The folder of a long job, beside its output: its lock, its settings, and checksums of the files it
+reads."""
 
 import json
 import os
@@ -10,14 +11,12 @@ from pathlib import Path
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, locks, manifest
 
-# ---- settings that work began with -------------------------------------------------------------------------
-# The settings that a long piece of work was started with, as JSON in its folder: whoever resumes it has to
-# give the same ones.
+# ---- recorded settings -------------------------------------------------------------------------------------
+# JSON in the folder of a long job with the settings that it was started with; resuming needs the same ones.
 
 
 def read_settings(path: Path) -> dict[str, object] | None:
-    """The settings; None where nothing was started. DataError for a damaged file, and for one that is not
-    ours."""
+    """Read recorded settings; None without a file. DataError for a file that is damaged or something else."""
     try:
         settings = json.loads(files.read_small(path).decode("utf-8"))
     except FileNotFoundError:
@@ -30,27 +29,25 @@ def read_settings(path: Path) -> dict[str, object] | None:
 
 
 def is_ours(folder: Path, name: str) -> bool:
-    """Was work begun in a folder, whose settings are in the file `name`, or can it begin there: is nothing in
-    it but a lock, and what is left of settings whose writing was killed?"""
+    """Whether a folder has recorded settings in the file `name`, or is free for a new job: missing, or empty
+    except for a lock and remains of settings whose writing was killed."""
     if not folder.is_dir():
         return not folder.exists()
     names = [path.name for path in folder.iterdir()]
-    return name in names or all(one == locks.FILE or one.startswith(f"{name}.part") for one in names)
+    return name in names or all(entry == locks.FILE or entry.startswith(f"{name}.part") for entry in names)
 
 
 def damaged_settings(path: Path) -> DataError:
-    """The error for settings that cannot be read."""
     return DataError(f"{path}: damaged; remove {path.parent} to start over")
 
 
 def write_settings(path: Path, settings: Mapping[str, object]) -> None:
-    """Write the settings, as the work starts."""
+    """Record the settings of a job that starts."""
     files.write_text(path, [json.dumps(settings)])
 
 
 def changed_settings(recorded: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
-    """The names of settings that are not what they were. Tuples become lists when they are written and
-    read."""
+    """Names of the settings that differ from the recorded ones (in which tuples have become lists)."""
     now = json.loads(json.dumps(settings))
     return [key for key in now if now[key] != recorded.get(key)]
 
@@ -62,15 +59,16 @@ SETTINGS = "job.json"
 
 
 def job_folder_path(output: str) -> Path:
-    """Where the job of an output lies."""
+    """Path of the job folder of an output."""
     return Path(f"{output}.job")
 
 
 @contextmanager
 def lock_job(output: str, command: str) -> Iterator[None]:
-    """The lock of the folder, taken before any work. UserError when another process works on this output.
+    """Lock the job folder of an output; to be entered before any work. UserError when another process works
+    on this output.
 
-    A job that ends before its first result leaves nothing."""
+    A job that ends before its first result leaves no folder."""
     folder = job_folder_path(output)
     with locks.locked(folder, command):
         try:
@@ -81,25 +79,25 @@ def lock_job(output: str, command: str) -> Iterator[None]:
 
 
 def has_results(folder: Path) -> bool:
-    """Is there anything in the folder of a job that it would not make again at once?"""
+    """Whether a job folder holds anything that takes time to compute again."""
     own = (SETTINGS, locks.FILE, files.UNFINISHED)
     return any(path.name not in own and path.stat().st_size for path in folder.iterdir())
 
 
 def recorded_settings(output: str) -> dict[str, object]:
-    """What an unfinished job was started with; {} without one."""
+    """The settings of the unfinished job of an output; {} without one."""
     return read_settings(job_folder_path(output) / SETTINGS) or {}
 
 
 def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
-    """Is there a job to be resumed? ConfigError for one that `resume` does not ask for, or of other
+    """Whether the folder has a job to be resumed. ConfigError if it has one without `resume`, or with other
     settings."""
     recorded = read_settings(folder / SETTINGS)
     if recorded is None:
         return False
     if not resume:
         raise ConfigError(
-            f"{folder}: an unfinished job; --resume continues it, or remove the folder to start over"
+            f"{folder}: has an unfinished job; --resume continues it, or remove the folder to start over"
         )
     if changed := changed_settings(recorded, settings):
         raise ConfigError(
@@ -110,9 +108,9 @@ def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) ->
 
 
 def start_job(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
-    """The file of that name in the job folder, which takes the results of finished chunks: that of an
-    unfinished job, or none yet. A job that was killed before its first result is no unfinished one.
-    ConfigError as `unfinished` raises it."""
+    """Start or resume the job of an output; returns the path of its file of results, which does not exist yet
+    in a new job. A job that was killed before its first result counts as new. ConfigError as raised by
+    `is_unfinished`."""
     folder = job_folder_path(output)
     if not (folder.is_dir() and has_results(folder)) or not is_unfinished(folder, settings, resume):
         try:
@@ -125,8 +123,7 @@ def start_job(output: str, settings: Mapping[str, object], results: str, resume:
 
 
 # ---- files that workers read -------------------------------------------------------------------------------
-# The files that a job reads wherever it is computed, such as models: they are not sent, but have to be the
-# same there.
+# Models are not sent to workers: they read the same files, which checksums verify.
 
 
 def file_digests(paths: Iterable[str | Path]) -> dict[str, str]:
@@ -135,7 +132,7 @@ def file_digests(paths: Iterable[str | Path]) -> dict[str, str]:
 
 
 def check_digests(contents: Mapping[str, str]) -> None:
-    """DataError unless the files are the same here."""
+    """DataError for a file that is missing here or has another checksum. `contents`: checksums by path."""
     for path, expected in contents.items():
         try:
             digest = manifest.digest(path)
@@ -144,4 +141,4 @@ def check_digests(contents: Mapping[str, str]) -> None:
                 f"{error} on {platform.node()}; workers read models from the same path"
             ) from error
         if digest != expected:
-            raise DataError(f"{path}: is another file on {platform.node()} than where the job was started")
+            raise DataError(f"{path}: differs on {platform.node()} from the file where the job was started")

@@ -1,5 +1,5 @@
-"""Workers in jobs of Slurm, for `--cluster slurm:FILE`: the scheduler runs in this process, dask-jobqueue
-submits the jobs."""
+"""Workers in Slurm jobs, for `--cluster slurm:FILE`: the Dask scheduler runs in this process, and
+dask-jobqueue submits the jobs."""
 
 import logging
 import shutil
@@ -19,31 +19,30 @@ if TYPE_CHECKING:
 
 MISSING = "--cluster slurm:FILE needs more libraries: pip install 'nmt-smt[cluster]'"
 
-
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class SlurmConfig:
-    """The keys of FILE, which is YAML. What is left out is as in dask-jobqueue's own configuration, if the
-    site has one."""
+    """The keys of FILE, which is YAML. Empty ones keep the values of dask-jobqueue's own configuration, if
+    the site has one."""
 
-    jobs: int = number(1, least=1, help="jobs that are submitted")
+    jobs: int = number(1, least=1, help="number of jobs to submit")
     cores: int = number(1, least=1, help="cores of a job, each with a worker of its own")
-    memory: str = setting("4GB", help="of a job")
-    walltime: str = setting("", help="of a job, such as 12:00:00")
-    queue: str = setting("", help="the partition")
-    account: str = setting("", help="who pays")
-    interface: str = setting("", help="the network interface of scheduler and workers, such as ib0")
-    python: str = setting("", help="the Python of the workers; that of the command unless given")
-    local_directory: str = setting("", help="a folder on the disk of each host")
-    log_directory: str = setting("", help="where Slurm writes what the workers print")
+    memory: str = setting("4GB", help="memory of a job")
+    walltime: str = setting("", help="time limit of a job, such as 12:00:00")
+    queue: str = setting("", help="partition")
+    account: str = setting("", help="account to charge")
+    interface: str = setting("", help="network interface of scheduler and workers, such as ib0")
+    python: str = setting("", help="Python of the workers; default: the Python of this command")
+    local_directory: str = setting("", help="folder on the local disk of each host")
+    log_directory: str = setting("", help="folder for the output of the workers")
     directives: list[str] = setting([], help="more #SBATCH lines, such as --gres=gpu:1")
     prologue: list[str] = setting([], help="lines of the job script before the worker, such as module load")
 
 
 def read_config(path: str) -> SlurmConfig:
-    """ConfigError for a file that is not there, is not YAML, or has another key or a bad value."""
+    """Read FILE. ConfigError for a file that is missing or not YAML, an unknown key or a wrong value."""
     text = "\n".join(files.read_lines(path))
     try:
         values = OmegaConf.to_container(parse(text))
@@ -66,13 +65,13 @@ def read_config(path: str) -> SlurmConfig:
 
 
 def fits(value: object, listed: bool) -> bool:
-    """Is it a text, or a list of texts?"""
+    """Whether a value is a text, or with `listed` a list of texts."""
     parts = value if isinstance(value, list) else [value]
     return isinstance(value, list) == listed and all(isinstance(part, str) for part in parts)
 
 
 def job_options(config: SlurmConfig) -> dict[str, object]:
-    """What dask-jobqueue is told of a job; a worker has one thread."""
+    """Keywords of dask-jobqueue for a job whose workers have one thread each."""
     return {
         "cores": config.cores,
         "processes": config.cores,
@@ -90,8 +89,8 @@ def job_options(config: SlurmConfig) -> dict[str, object]:
 
 
 def start_cluster(path: str) -> "SLURMCluster":
-    """The scheduler, with TLS, and the jobs of the workers, submitted. UserError where there is no Slurm, and
-    without dask-jobqueue; TypeError, ValueError and OSError for certificates that are missing or unusable."""
+    """Start the scheduler, with TLS, and submit the jobs of the workers. UserError without Slurm or without
+    dask-jobqueue; TypeError, ValueError and OSError for certificates that are missing or unusable."""
     config = read_config(path)
     try:
         from dask_jobqueue.slurm import SLURMCluster
@@ -100,7 +99,7 @@ def start_cluster(path: str) -> "SLURMCluster":
         raise UserError(MISSING) from error
     if not shutil.which("sbatch"):
         raise UserError(
-            f"--cluster slurm:{path}: there is no sbatch here; start the command on a host of Slurm"
+            f"--cluster slurm:{path}: the program sbatch is missing; start the command on a host of Slurm"
         )
     security = Security(require_encryption=True)
     keywords = job_options(config) | {"scheduler_options": {"dashboard_address": ":0"}}

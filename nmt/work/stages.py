@@ -1,11 +1,10 @@
-"""A job in stages, such as map and reduce, whose tasks leave their results in a folder that all workers
-share.
+"""Jobs in stages, such as map and reduce, whose tasks write their results to a folder that all workers share.
 
-    FOLDER/job.json         what the job was started with; who resumes it has to give the same
-    FOLDER/STAGE/00000      what task 0 of a stage made, in parts
+    FOLDER/job.json         the settings of the job, which must be the same when it is resumed
+    FOLDER/STAGE/00000      the result of task 0 of a stage, in parts
 
-A task whose file is there and whole is not computed again, so that a job may be killed at any moment, and a
-task may be computed twice.
+A task whose file exists and is complete is not computed again. So a job may be killed at any moment, and it
+does no harm if two workers compute the same task.
 """
 
 import os
@@ -32,15 +31,15 @@ if TYPE_CHECKING:
 
 
 # ---- parts -------------------------------------------------------------------------------------------------
-# Files between the steps of a map and reduce: each has numbered parts, one for each task of the next step.
+# The file of a task has numbered parts, one for each task of the next stage.
 #
 #     nmt-smt parts 1      and a line feed
 #     number of parts      64-bit, little-endian, as all numbers
-#     of each part         where it begins in the file, its bytes, its CRC-32
+#     of each part         its offset in the file, its length in bytes, its CRC-32
 #     the parts
 #
-# A file is written whole or not at all; what a power failure leaves of it is noticed by its checksums.
-# Several processes, on several hosts, may write the same file at the same time: they write the same bytes.
+# A file is written whole or not at all; checksums reveal damage by a power failure. Processes on several
+# hosts may write the same file at the same time: they write the same bytes.
 
 
 PARTS_MAGIC = b"nmt-smt parts 1\n"
@@ -50,16 +49,15 @@ Part: TypeAlias = "bytes | NDArray[np.uint64] | NDArray[np.int64]"
 
 
 class Damaged(UserError):
-    """A file of a job that is missing, cut off or changed."""
+    """A file of a job is missing, truncated or changed."""
 
 
 def damaged_file(path: Path) -> Damaged:
-    """The error that names the file, and the remedy."""
-    return Damaged(f"{path}: missing or damaged; start the command again with --resume, which makes it anew")
+    return Damaged(f"{path}: missing or damaged; start the command again with --resume, which recreates it")
 
 
 def write_parts(path: Path, parts: Iterable[Part]) -> None:
-    """Write a file. UserError on a full disk, for instance."""
+    """Write a file of parts. UserError if that fails, on a full disk for instance."""
     views = [memoryview(part if isinstance(part, bytes) else part.data) for part in parts]
     buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
     sizes = [buffer.nbytes for buffer in buffers]
@@ -84,7 +82,7 @@ def write_parts(path: Path, parts: Iterable[Part]) -> None:
 
 
 def part_entry(path: Path, number: int) -> tuple[int, int, int]:
-    """Where a part begins, its bytes and its checksum."""
+    """Offset, length in bytes and checksum of a part."""
     try:
         with open(path, "rb") as stream:
             stream.seek(PARTS_HEAD + PART_ENTRY.size * number)
@@ -97,7 +95,7 @@ def part_entry(path: Path, number: int) -> tuple[int, int, int]:
 
 
 def read_part(path: Path, number: int) -> bytes:
-    """A part. Damaged where it is not what was written."""
+    """Read a part. Raises Damaged if it is not what was written."""
     start, size, checksum = part_entry(path, number)
     try:
         with open(path, "rb") as stream:
@@ -111,7 +109,7 @@ def read_part(path: Path, number: int) -> bytes:
 
 
 def count_parts(path: Path) -> int:
-    """The number of parts of a file."""
+    """Read the number of parts of a file. Raises Damaged if it has no valid header."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(PARTS_HEAD)
@@ -124,7 +122,7 @@ def count_parts(path: Path) -> int:
 
 
 def is_complete(path: Path) -> bool:
-    """Is the file there, with all its parts as they were written?"""
+    """Whether the file exists with all its parts as they were written."""
     try:
         size = path.stat().st_size
         number = count_parts(path)
@@ -148,53 +146,53 @@ Task = tuple[str, int]  # a stage, and the number of a task in it
 
 @dataclass(frozen=True)
 class SharedFolder:
-    """Where a job leaves its files."""
+    """Folder of a job in stages, which all workers share."""
 
-    folder: Path  # whole path: workers were started elsewhere
-    command: str  # that holds it
+    folder: Path  # absolute, since workers may run in another folder
+    command: str  # the command that locks it
     resume: bool = False
 
 
 def task_file(folder: Path, stage: str, number: int) -> Path:
-    """The file of a task."""
+    """Path of the file that a task writes."""
     return folder / stage / f"{number:05d}"
 
 
 class StageWorker(ABC):
-    """What computes tasks, in the command or in a process of its own; it keeps what all of them need."""
+    """Computes the tasks of a job, in the command or in a process of its own, and holds the data that all of
+    them need. `folder`: the shared folder."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder`: of the job."""
         self.folder = folder
 
     @abstractmethod
     def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
-        """What the file of a task holds."""
+        """Compute the parts of the file of a task."""
 
     def __call__(self, task: Task) -> None:
-        """Make the file of a task, unless it is there."""
+        """Compute the file of a task unless it exists."""
         ensure_file(task_file(self.folder, *task), partial(self.compute_parts, *task))
 
 
 def begin_worker(worker: StageWorker) -> StageWorker:
-    """In a process that computes tasks. ConfigError where the folder of the job is not to be seen."""
+    """Start a worker in its process. ConfigError if the process does not see the shared folder."""
     check_shared(worker.folder)
     return worker
 
 
 def ensure_file(path: Path, make: Callable[[], Iterable[Part]]) -> None:
-    """Write a file unless it is there and whole."""
+    """Write a file unless it exists and is complete."""
     if not is_complete(path):
         write_parts(path, make())
 
 
 @contextmanager
 def lock_shared(shared: SharedFolder, settings: Mapping[str, object]) -> Iterator[None]:
-    """The folder of a job, locked, and removed once the job is done. It stays after an error, except for one
-    in the data: DataError.
+    """Lock the folder of a job and record its settings; remove the folder when the block succeeds or raises
+    DataError, and keep it after any other error.
 
-    ConfigError for an unfinished job that `resume` does not ask for, one of other settings, and a folder with
-    other files."""
+    ConfigError for an unfinished job without `resume` or with other settings, and for a folder with other
+    files."""
     folder = shared.folder
     if not job_folder.is_ours(folder, SETTINGS):
         raise ConfigError(f"{folder}: is not empty, and not the folder of a job; name another one")
@@ -210,14 +208,14 @@ def lock_shared(shared: SharedFolder, settings: Mapping[str, object]) -> Iterato
 
 
 def check_shared(folder: Path) -> None:
-    """ConfigError, on a worker, for a folder that it does not see."""
+    """ConfigError if this process does not see the shared folder of the job."""
     if not (folder / SETTINGS).is_file():
         raise ConfigError(f"{folder}: is not the folder of the job here; all hosts have to share it (--work)")
 
 
 def run_stage(executor: Executor[Task, object], stage: str, names: Sequence[str]) -> Iterator[int]:
-    """Compute the tasks of a stage, and yield their numbers, in order, as they are done. `names`: what each
-    task is about. UserError that names the tasks that no worker survived, when all others are done."""
+    """Compute the tasks of a stage and yield their numbers, in order, as they are done. `names`: of the
+    tasks, for messages. When all others are done, UserError that names the tasks that no worker survived."""
     lost: list[tuple[str, str]] = []
     results = executor.map((stage, number) for number in range(len(names)))
     for number, result in enumerate(results):
@@ -234,10 +232,10 @@ def run_stage(executor: Executor[Task, object], stage: str, names: Sequence[str]
 
 
 # ---- shards ------------------------------------------------------------------------------------------------
-# Parallel texts in shards: files of some lines of each text, in the folder of a job (nmt/work/stages.py).
+# Parallel texts cut into shards of lines, in the folder of a job.
 #
-# FOLDER/text/00000     the lines of each text, then the number of the first one
-# FOLDER/shards         how many shards there are
+#     FOLDER/text/00000     the lines of each text, then the number of the first one
+#     FOLDER/shards         the number of shards
 
 
 SHARD_STAGE, SHARD_COUNT = "text", "shards"
@@ -248,16 +246,16 @@ class Shard:
     """Lines of a parallel text."""
 
     first: int  # number of the first line, from 1
-    rows: list[tuple[str, ...]]  # the lines of all texts, side by side
+    rows: list[tuple[str, ...]]  # parallel lines
 
     def lines(self, name: str) -> str:
-        """What messages call it."""
+        """Name of the shard for messages."""
         return f"{name}: lines {self.first}-{self.first + len(self.rows) - 1}"
 
 
 def cut_shards(folder: Path, paths: Sequence[str], words: int) -> list[str]:
-    """Write shards of about this many words, which the first two texts have together; returns what messages
-    call them. DataError for texts of unequal length."""
+    """Cut texts into shards of about `words` words, counted over the first two texts; returns the names of
+    the shards for messages. DataError for texts of unequal length."""
     names: list[str] = []
     rows: list[tuple[str, ...]] = []
     first = words_so_far = 0
@@ -281,18 +279,17 @@ def cut_shards(folder: Path, paths: Sequence[str], words: int) -> list[str]:
 
 
 def count_shards(folder: Path) -> int:
-    """The number of shards."""
     return int(read_part(folder / SHARD_COUNT, 0))
 
 
 def read_shard(folder: Path, number: int) -> Shard:
-    """A shard. Damaged where it is not what was cut."""
+    """Read a shard. Raises Damaged if it is not what was written."""
     path = task_file(folder, SHARD_STAGE, number)
     *columns, first = (read_part(path, part).decode() for part in range(count_parts(path)))
     return Shard(int(first), list(zip(*(column.split("\n") for column in columns), strict=True)))
 
 
 def read_shards(folder: Path) -> Iterator[tuple[str, ...]]:
-    """The lines of all shards, side by side."""
+    """Read the parallel lines of all shards."""
     for number in range(count_shards(folder)):
         yield from read_shard(folder, number).rows

@@ -1,9 +1,8 @@
-"""Lines in, lines out: a text in chunks, computed by an executor, for one output or several.
+"""Jobs that turn lines into lines: a text is cut into chunks, and an executor computes the lines that each
+chunk adds to one or more outputs, in order.
 
-    chunks -> executor -> the lines of each output, in order
-
-Where there is a job folder, the lines of finished chunks are kept there, and a job that was killed continues
-after them, with the same bytes.
+With a job folder, the lines of finished chunks are recorded there, and a job that was killed continues after
+them, with the same bytes.
 """
 
 import json
@@ -20,11 +19,11 @@ from nmt.io import files
 from nmt.work.executors import Executor, Lost, LostLines
 
 # ---- finished chunks on disk -------------------------------------------------------------------------------
-# Results of finished chunks on disk, in any order, each under the number of its chunk.
+# A file of records, one for each finished chunk, in any order:
 #
 #     number of the chunk, length in bytes (8 bytes each, little-endian), checksum (4), and the result
 #
-# Records are appended; what follows the last whole one is cut off, so a job may be killed at any moment.
+# Records are appended. A torn last record is cut off, so a job may be killed at any moment.
 
 
 RECORD_KEY = struct.Struct("<QQ")
@@ -32,12 +31,12 @@ RECORD_CHECKSUM = struct.Struct("<I")
 
 
 class ChunkRecords:
-    """A file of results. Whoever has it open holds the lock of its folder."""
+    """File of the results of finished chunks. The process that opens it holds the lock of the job folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.positions: dict[int, tuple[int, int]] = {}  # of a chunk: where its result begins, and its length
-        self.end = 0  # bytes of whole records
+        self.positions: dict[int, tuple[int, int]] = {}  # chunk -> offset and length of its result
+        self.end = 0  # bytes of complete records
         if path.exists():
             self.scan()
 
@@ -48,7 +47,7 @@ class ChunkRecords:
         return len(self.positions)
 
     def scan(self) -> None:
-        """Note the place of each whole record."""
+        """Find the position of each complete record."""
         size, head = self.path.stat().st_size, RECORD_KEY.size + RECORD_CHECKSUM.size
         with open(self.path, "rb") as stream:
             while len(read := stream.read(head)) == head:
@@ -62,7 +61,7 @@ class ChunkRecords:
                 self.end = stream.tell()
 
     def read(self, number: int) -> bytes:
-        """The result of a finished chunk. DataError where it can no longer be read."""
+        """Read the result of a finished chunk. DataError if it can no longer be read."""
         start, length = self.positions[number]
         try:
             with open(self.path, "rb") as stream:
@@ -72,7 +71,7 @@ class ChunkRecords:
             raise DataError(f"{self.path}: cannot read: {error.strerror or error}") from error
 
     def add(self, number: int, result: bytes) -> None:
-        """Append the result of a chunk. UserError where it cannot be written."""
+        """Append the result of a chunk. UserError if it cannot be written."""
         key = RECORD_KEY.pack(number, len(result))
         try:
             with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
@@ -88,7 +87,6 @@ class ChunkRecords:
 
 
 def record_checksum(key: bytes, result: bytes) -> bytes:
-    """Of a whole record."""
     return RECORD_CHECKSUM.pack(zlib.crc32(result, zlib.crc32(key)))
 
 
@@ -105,18 +103,18 @@ Lines = list[list[str]]  # of each output; a chunk may add any number of lines t
 class TextChunk(Generic[Task_co]):
     """Lines that are computed together."""
 
-    first: int  # number of the first one in the input, from 0
+    first: int  # number of the first line in the input, from 0
     count: int
     task: Task_co
 
 
 @dataclass(frozen=True)
 class FinishedChunk:
-    """A finished chunk."""
+    """The lines that a chunk adds to each output."""
 
     count: int  # lines of the input
     outputs: Lines
-    earlier: bool  # was it finished by an earlier start?
+    earlier: bool  # finished before the job was resumed
 
 
 def compute_chunks(
@@ -125,11 +123,10 @@ def compute_chunks(
     name: str,
     records: ChunkRecords | None = None,
 ) -> Iterator[FinishedChunk]:
-    """The finished chunks, in order; as many are drawn as keep the executor busy. `name`: of the input, for
-    messages; `kept`: results of earlier starts, and of this one.
+    """Compute chunks and yield them in order; as many are drawn as keep the executor busy. `name`: of the
+    input, for messages; `records`: results of chunks finished so far, to which new ones are added.
 
-    UserError that names the lines of chunks that were lost: at once, or with `kept` after all others have
-    been computed."""
+    UserError that names the lines of lost chunks: at once, or with `records` when all others are computed."""
     lost = LostLines()
     waiting: deque[tuple[int, int, int]] = deque()  # number of a chunk, its first line, its lines
 
@@ -140,7 +137,7 @@ def compute_chunks(
                 yield chunk.task
 
     def recorded_chunks() -> Iterator[FinishedChunk]:
-        """What earlier starts have done of the next chunks."""
+        """The next chunks, as far as they were finished before the job was resumed."""
         while records is not None and waiting and waiting[0][0] in records:
             number, _, count = waiting.popleft()
             yield FinishedChunk(count, read_chunk(records, number), earlier=True)
@@ -161,7 +158,7 @@ def compute_chunks(
 
 
 def read_chunk(records: ChunkRecords, number: int) -> Lines:
-    """The lines of a finished chunk. DataError for a file that has changed meanwhile."""
+    """Read the lines of a finished chunk. DataError for a file that has changed meanwhile."""
     try:
         outputs: Lines = json.loads(records.read(number))
     except (ValueError, RecursionError) as error:

@@ -54,7 +54,7 @@ class AlignmentWorker(stages.StageWorker):
         self.models: dict[int, Any] = {}
         self.found: dict[int, list[Links]] = {}  # of a direction without a model
 
-    def make(self, stage: str, number: int) -> Iterable[Part]:
+    def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
         return STAGES[stage](self, number)
 
     def links(self, way: int, shard: stages.Shard, sources: Texts, targets: Texts) -> list[Links]:

@@ -70,7 +70,7 @@ class ExtractionWorker(stages.StageWorker):
         super().__init__(folder)
         self.names, self.config = names, config
 
-    def make(self, stage: str, number: int) -> Iterable[Part]:
+    def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
         return STAGES[stage](self, number)
 
     @cached_property

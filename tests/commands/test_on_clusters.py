@@ -114,4 +114,4 @@ def test_a_file_that_differs_on_a_worker(
     )
     line = [str(MODELS / "translator"), "-i", "text", "-o", "out", "-q", "--cluster", two]
     assert translate.main(line) == 2
-    assert "is another file on" in capfd.readouterr().err and not Path("out").exists()
+    assert "differs on" in capfd.readouterr().err and not Path("out").exists()

@@ -66,7 +66,7 @@ def test_another_processor_is_refused_unless_workers_are_mixed(caplog: pytest.Lo
 
 
 def test_workers_that_cannot_be_asked() -> None:
-    with pytest.raises(ConfigError, match="worker w: nmt-smt is not installed there"):
+    with pytest.raises(ConfigError, match=r"worker w: nmt-smt 1\.0 is not installed there"):
         cluster.check_workers({"w": ModuleNotFoundError("No module named 'nmt'")}, HERE, False)
     with pytest.raises(ConfigError, match="worker w: gone"):
         cluster.check_workers({"w": OSError("gone")}, HERE, False)

@@ -144,7 +144,7 @@ def test_the_same_files_are_accepted_and_others_named(
     assert list(found) == [str(tmp_path / "a"), str(tmp_path / "b")]
     folder.check_digests(found)
     Path("b").write_text("c")
-    with pytest.raises(DataError, match=f"b: is another file on {platform.node()} than where the job was"):
+    with pytest.raises(DataError, match=f"b: differs on {platform.node()}"):
         folder.check_digests(found)
     Path("a").unlink()
     with pytest.raises(DataError, match=f"a: cannot read: No such file or directory on {platform.node()}; "):

@@ -66,5 +66,7 @@ def test_bad_settings(text: str, message: str, tmp_path: Path) -> None:
 
 def test_no_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError, match=r"slurm\.yaml: there is no sbatch here; start the command on a host"):
+    with pytest.raises(
+        UserError, match=r"slurm\.yaml: the program sbatch is missing; start the command on a host"
+    ):
         cluster.connect(f"slurm:{written(tmp_path, TEXT)}")

@@ -32,7 +32,7 @@ def test_a_finished_job_leaves_nothing(tmp_path: Path) -> None:
 def test_an_unfinished_job_stays_but_not_after_an_error_in_the_data(tmp_path: Path) -> None:
     with pytest.raises(UserError), lock_shared(job_place(tmp_path), SETTINGS):
         raise UserError("a full disk")
-    with pytest.raises(ConfigError, match="job: an unfinished job; --resume continues it"):
+    with pytest.raises(ConfigError, match="job: has an unfinished job; --resume continues it"):
         lock_shared(job_place(tmp_path), SETTINGS).__enter__()
     with pytest.raises(ConfigError, match=r"was started with other settings \(text\)"):
         lock_shared(job_place(tmp_path, resume=True), {"text": "5678"}).__enter__()
