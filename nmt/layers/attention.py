@@ -24,22 +24,19 @@ from nmt.data.guidance import Guidance
 from nmt.layers.cells import GRU
 
 # ---- grids -------------------------------------------------------------------------------------------------
-# Rows of a matrix laid out in a grid for attention, and back: the packed words of sentences, or hypotheses
-# beside the others of their sentence.
-#
 # N packed words of B sentences of at most T words, R hypotheses of S sentences, at most W of each, K columns.
 
 
-# Hypotheses lie side by side where the grid has at most this many places for each of them; else each gets a
-# copy of what it attends to.
+# Hypotheses of a sentence share its memory in a grid if that has at most this many cells for each of them;
+# otherwise each gets a copy of the memory.
 DENSE_GRID = 1.5
 
 
 class Grid(Protocol):
-    """A layout in which attention works on whole sentences."""
+    """Lays out rows of a matrix, words or hypotheses, by sentence for attention, and back."""
 
     def spread(self, values: Tensor) -> Tensor:
-        """(rows, K) -> (sentences, places, K)"""
+        """(rows, K) -> (sentences, cells of a sentence, K)"""
         ...
 
     def take(self, grid: Tensor) -> Tensor:
@@ -48,7 +45,7 @@ class Grid(Protocol):
 
 
 class _Take(torch.autograd.Function):
-    """Rows of a matrix, each at most once: the gradient is put where they were, not added."""
+    """Selects rows of a matrix, each at most once, so that gradients are copied instead of added."""
 
     @staticmethod
     def forward(ctx: Context, values: Tensor, rows: Tensor) -> Tensor:
@@ -68,9 +65,9 @@ class WordGrid:
     """Packed words as a grid with a row for each sentence, in the order of the batch."""
 
     cells: Tensor  # (N,) the cell of each word
-    steps: Tensor  # (N,) its place in its sentence
+    steps: Tensor  # (N,) its position in the sentence
     shape: tuple[int, int]  # B, T
-    mask: Tensor | None  # (B, T) 0 at words, -inf behind the end of a sentence; None: no sentence is shorter
+    mask: Tensor | None  # (B, T) 0 at words, -inf past the end of a sentence; None: all have T words
 
     @staticmethod
     def of(packed: Packed, like: Tensor) -> "WordGrid":
@@ -85,7 +82,7 @@ class WordGrid:
         return WordGrid(cells=cells, steps=steps, shape=(B, T), mask=mask)
 
     def spread(self, values: Tensor) -> Tensor:
-        """(N, K) -> (B, T, K), zeros behind the ends of sentences"""
+        """(N, K) -> (B, T, K), zeros past the ends of sentences"""
         B, T = self.shape
         return values.new_zeros(B * T, values.shape[1]).index_copy(0, self.cells, values).view(B, T, -1)
 
@@ -98,7 +95,7 @@ class WordGrid:
 class SideBySide:
     """Hypotheses as a grid with a row for each sentence that has any."""
 
-    used: Tensor | None  # (S,) which sentences; None: all of them, in their order
+    used: Tensor | None  # (S,) indices of these sentences; None: all, in their order
     cells: Tensor | None  # (R,) the cell of each hypothesis; None: R rows of one cell
     shape: tuple[int, int]  # S, W
 
@@ -116,8 +113,8 @@ class SideBySide:
 
 
 def side_by_side(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> SideBySide:
-    """A layout of hypotheses, given the sentence of each, (R,), of `count` sentences. Each is by itself where
-    a grid would have more than `dense` places for each of them."""
+    """Lay out hypotheses by their sentences (R,) of `count`. Each has a row of its own if the grid would have
+    more than `dense` cells for each of them."""
     used, index, counts = sentence.unique(return_inverse=True, return_counts=True)
     W = int(counts.max()) if len(counts) else 1
     if len(used) * W > dense * len(sentence):
@@ -129,37 +126,37 @@ def side_by_side(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> Sid
 
 
 def by_size(sentence: Tensor, count: int) -> list[tuple[Tensor, SideBySide]]:
-    """Layouts that waste at most half of their places, each with the hypotheses that it is of: sentences with
-    1, 2 to 3, 4 to 7 ... hypotheses share one."""
+    """Layouts that waste at most half of their cells, each with its hypotheses: sentences with 1, 2 to 3, 4
+    to 7 ... hypotheses share a layout."""
     sizes = torch.bincount(sentence, minlength=count)[sentence].log2().long()
     parts = [torch.nonzero(sizes == size)[:, 0] for size in sizes.unique().tolist()]
     return [(rows, side_by_side(sentence[rows], count, dense=2.0)) for rows in parts]
 
 
 def join_sentences(parts: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """The sentence of each hypothesis of all parts, numbered anew, and which sentences of each part have any:
-    the others are left out."""
+    """Renumber the sentences of the hypotheses of several states, leaving out sentences without hypotheses.
+    Returns the new numbers, and the indices of the remaining sentences of each state."""
     sentences, used, count = [], [], 0
     for sentence in parts:
-        there, index = sentence.unique(return_inverse=True)
+        present, index = sentence.unique(return_inverse=True)
         sentences.append(index + count)
-        used.append(there)
-        count += len(there)
+        used.append(present)
+        count += len(present)
     return torch.cat(sentences), used
 
 
 # ---- attention ---------------------------------------------------------------------------------------------
 
 
-class Room:
+class Buffer:
     """Memory that the steps of one search reuse: new pages would cost a third of the time. Each search has
     its own."""
 
     def __init__(self) -> None:
         self.floats = torch.empty(0)
 
-    def of(self, shape: torch.Size, like: Tensor) -> Tensor:
-        """A tensor of this shape, with the type and device of another; its values are arbitrary."""
+    def tensor(self, shape: torch.Size, like: Tensor) -> Tensor:
+        """A tensor of this shape, with the type and device of `like` and arbitrary values."""
         if (
             self.floats.numel() < shape.numel()
             or self.floats.dtype != like.dtype
@@ -170,17 +167,17 @@ class Room:
 
 
 @dataclass
-class Memory:
+class AttentionMemory:
     """Encoder memory that the decoder attends to: S sentences side by side, padded to the longest."""
 
-    keys: Tensor  # (S, L, A) 2K h_j, once a sentence
-    values: Tensor  # (S, L, D) the annotations h_j, or what a search needs of them: C h_j and O_c h_j
+    keys: Tensor  # (S, L, A) 2K h_j
+    values: Tensor  # (S, L, D) the annotations h_j, or in search their projections C h_j and O_c h_j
     mask: Tensor  # (S, L) 0 at words, -inf past the end of a sentence
-    room: Room = field(default_factory=Room)
+    room: Buffer = field(default_factory=Buffer)
 
-    def rows(self, rows: Tensor) -> "Memory":
+    def rows(self, rows: Tensor) -> "AttentionMemory":
         """Sentence i of the result is sentence rows[i]."""
-        return Memory(
+        return AttentionMemory(
             keys=self.keys.index_select(0, rows),
             values=self.values.index_select(0, rows),
             mask=self.mask.index_select(0, rows),
@@ -188,20 +185,20 @@ class Memory:
         )
 
     @staticmethod
-    def join(parts: "Sequence[Memory]") -> "Memory":
-        """All sentences, padded to the longest of them."""
+    def join(parts: "Sequence[AttentionMemory]") -> "AttentionMemory":
+        """Concatenate all sentences, padded to the longest of them."""
         L = max(part.keys.shape[1] for part in parts)
         mask = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
-        return Memory(
-            keys=stacked([part.keys for part in parts], L),
-            values=stacked([part.values for part in parts], L),
+        return AttentionMemory(
+            keys=stack_padded([part.keys for part in parts], L),
+            values=stack_padded([part.values for part in parts], L),
             mask=torch.cat(mask),
             room=parts[0].room,
         )
 
 
-def stacked(parts: Sequence[Tensor], L: int) -> Tensor:
-    """Tensors (S_i, L_i, D), one below the other, with zeros up to L"""
+def stack_padded(parts: Sequence[Tensor], L: int) -> Tensor:
+    """Concatenate tensors (S_i, L_i, D), padded with zeros to length L."""
     if all(part.shape[1] == L for part in parts):
         return torch.cat(list(parts))
     whole = parts[0].new_zeros(sum(map(len, parts)), L, parts[0].shape[2])
@@ -213,23 +210,22 @@ def stacked(parts: Sequence[Tensor], L: int) -> Tensor:
 
 
 class AdditiveAttention(nn.Module):
-    """From a decoder state to the weighted mean of a sentence's annotations."""
+    """From a decoder state to the weighted mean of a sentence's annotations. Widths D, H and A."""
 
     def __init__(self, annotation: int, hidden: int, units: int) -> None:
-        """Widths D, H and A."""
         super().__init__()
         self.keys = nn.Parameter(torch.empty(units, annotation))  # K
         self.query = nn.Parameter(torch.empty(units, hidden))  # Q
         self.energy = nn.Parameter(torch.empty(1, units))  # v
 
-    def memory(self, values: Tensor, lengths: Tensor) -> Memory:
+    def memory(self, values: Tensor, lengths: Tensor) -> AttentionMemory:
         """Annotations (S, L, D), zeros past the lengths (S,), with their keys and mask"""
         outside = torch.arange(values.shape[1], device=values.device) >= lengths[:, None]
         mask = values.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
-        return Memory(keys=F.linear(values, 2 * self.keys), values=values, mask=mask)
+        return AttentionMemory(keys=F.linear(values, 2 * self.keys), values=values, mask=mask)
 
     def forward(
-        self, hidden: Tensor, memory: Memory, sentence: Tensor | None = None
+        self, hidden: Tensor, memory: AttentionMemory, sentence: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """s_{i-1} (R, H) -> mean of the values (R, D), weights (R, L)
 
@@ -238,25 +234,27 @@ class AdditiveAttention(nn.Module):
         """
         query = F.linear(hidden, 2 * self.query)
         if sentence is None:
-            mean, weights = self._look(query[:, None], memory)
+            mean, weights = self._attend(query[:, None], memory)
             return mean[:, 0], weights[:, 0]
         layout = side_by_side(sentence, len(memory.keys))
         if layout.used is not sentence:
-            return self._look_side_by_side(query, memory, layout)
-        # A wide beam among narrow ones: to give each row a copy of its memory costs many times as much.
+            return self._attend_side_by_side(query, memory, layout)
+        # A wide beam among narrow ones: a copy of the memory for each row would cost many times as much.
         parts = by_size(sentence, len(memory.keys))
-        looks = [self._look_side_by_side(query[rows], memory, layout) for rows, layout in parts]
+        results = [self._attend_side_by_side(query[rows], memory, layout) for rows, layout in parts]
         back = torch.cat([rows for rows, _ in parts]).argsort()
-        return torch.cat([mean for mean, _ in looks])[back], torch.cat([each for _, each in looks])[back]
+        return torch.cat([mean for mean, _ in results])[back], torch.cat([each for _, each in results])[back]
 
-    def _look_side_by_side(self, query: Tensor, memory: Memory, layout: SideBySide) -> tuple[Tensor, Tensor]:
+    def _attend_side_by_side(
+        self, query: Tensor, memory: AttentionMemory, layout: SideBySide
+    ) -> tuple[Tensor, Tensor]:
         """(R, A) -> means (R, D), weights (R, L)"""
-        mean, weights = self._look(
+        mean, weights = self._attend(
             layout.spread(query), memory if layout.used is None else memory.rows(layout.used)
         )
         return layout.take(mean), layout.take(weights)
 
-    def _look(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    def _attend(self, query: Tensor, memory: AttentionMemory) -> tuple[Tensor, Tensor]:
         """W queries for each of S sentences, (S, W, A) -> means (S, W, D), weights (S, W, L)"""
         squashed = self._sum(memory.keys[:, None], query[:, :, None], memory.room).sigmoid_()  # (S, W, L, A)
         energies = torch.matmul(squashed, 2 * self.energy[0]) + memory.mask[:, None]
@@ -264,11 +262,11 @@ class AdditiveAttention(nn.Module):
         return torch.bmm(weights, memory.values), weights
 
     @staticmethod
-    def _sum(keys: Tensor, query: Tensor, room: Room) -> Tensor:
+    def _sum(keys: Tensor, query: Tensor, room: Buffer) -> Tensor:
         """keys (S, 1, L, A) + query (S, W, 1, A)"""
         if torch.is_grad_enabled():
             return keys + query
-        return torch.add(keys, query, out=room.of(torch.broadcast_shapes(keys.shape, query.shape), keys))
+        return torch.add(keys, query, out=room.tensor(torch.broadcast_shapes(keys.shape, query.shape), keys))
 
 
 class _AttentiveGRUFunction(torch.autograd.Function):
@@ -374,14 +372,19 @@ def values_gradient(weights: Tensor, d_context: Tensor, sizes: list[int]) -> Ten
     L, D, B, device = weights.shape[1], d_context.shape[1], sizes[0], weights.device
     steps = torch.arange(len(sizes), device=device).repeat_interleave(torch.tensor(sizes, device=device))
     row = torch.cat([torch.arange(rows, device=device) for rows in sizes])
-    place = row * len(sizes) + steps
-    grid_a = weights.new_zeros(B * len(sizes), L).index_copy_(0, place, weights).view(B, -1, L)
-    grid_d = weights.new_zeros(B * len(sizes), D).index_copy_(0, place, d_context).view(B, -1, D)
+    cell = row * len(sizes) + steps
+    grid_a = weights.new_zeros(B * len(sizes), L).index_copy_(0, cell, weights).view(B, -1, L)
+    grid_d = weights.new_zeros(B * len(sizes), D).index_copy_(0, cell, d_context).view(B, -1, D)
     return torch.bmm(grid_a.transpose(1, 2), grid_d)
 
 
 def attend(
-    attention: AdditiveAttention, cell: GRU, x: Tensor, start: Tensor, memory: Memory, sizes: list[int]
+    attention: AdditiveAttention,
+    cell: GRU,
+    x: Tensor,
+    start: Tensor,
+    memory: AttentionMemory,
+    sizes: list[int],
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A GRU with the reset gate before U, over all words of a batch: projected words (N, 3H), start and
     memory of B rows, longest target first -> states (N, H), contexts (N, D), attention weights (N, L)"""
@@ -392,16 +395,12 @@ def attend(
     )  # fmt: skip
 
 
-# ---- guided ------------------------------------------------------------------------------------------------
-# The cost of an attention that should follow a word alignment.
+LEAST_WEIGHT = 1e-30  # lower bound of attention weights in `alignment_cost`: log 0 would end a training
 
 
-LEAST_WEIGHT = 1e-30  # attention weights below it are taken for it: log 0 would end a training
-
-
-def alignment_cost(weights: Tensor, wanted: Guidance) -> Tensor:
+def alignment_cost(weights: Tensor, guidance: Guidance) -> Tensor:
     """The cross-entropy Σ_t Σ_j -A_tj log a_tj between normalized links A and attention weights a (N, L),
-    over the target tokens that have links: (). Natural logarithm; the shares of `wanted` have the weight of
-    this cost in them."""
-    looked = weights.flatten().index_select(0, wanted.tokens * weights.shape[1] + wanted.positions)
-    return -(wanted.shares * looked.clamp_min(LEAST_WEIGHT).log()).sum()
+    over the target tokens that have links: (). Natural logarithm; the shares in `guidance` include the weight
+    of this cost."""
+    linked = weights.flatten().index_select(0, guidance.tokens * weights.shape[1] + guidance.positions)
+    return -(guidance.shares * linked.clamp_min(LEAST_WEIGHT).log()).sum()

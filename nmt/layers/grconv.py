@@ -55,7 +55,7 @@ def levels(sizes: list[int], device: torch.device) -> Iterator[MergeLevel]:
         sizes = above
 
 
-class Context(Protocol):
+class MergeContext(Protocol):
     """What the forward pass leaves for the backward pass."""
 
     saved_tensors: tuple[Tensor, ...]
@@ -69,7 +69,7 @@ class _GatedConvolutionFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Context,
+        ctx: MergeContext,
         leaves: Tensor,
         W_l: Tensor,
         W_r: Tensor,
@@ -97,7 +97,7 @@ class _GatedConvolutionFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     @in_mode
-    def backward(ctx: Context, d_roots: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: MergeContext, d_roots: Tensor) -> tuple[Tensor | None, ...]:
         W_l, W_r, G_l, G_r, *saved = ctx.saved_tensors
         dW_l, dW_r, dG_l, dG_r = (torch.zeros_like(matrix) for matrix in (W_l, W_r, G_l, G_r))
         d_bias, d_gate_bias = d_roots.new_zeros(len(W_l)), d_roots.new_zeros(3)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nmt.config.settings import MOST_UNITS, choice, name_in, number, setting
 from nmt.errors import ConfigError
-from nmt.layers.attention import Grid, Memory, SideBySide, WordGrid
+from nmt.layers.attention import AttentionMemory, Grid, SideBySide, WordGrid
 from nmt.layers.initialize import Affine
 from nmt.layers.recompute import recomputed
 
@@ -309,13 +309,13 @@ class SourceAttention(nn.Module):
         self.pairs = Affine(size, 2 * size)  # keys, values
         self.outputs = Affine(size, size)
 
-    def memory(self, states: Tensor, grid: WordGrid) -> Memory:
+    def memory(self, states: Tensor, grid: WordGrid) -> AttentionMemory:
         """What there is to look at: packed words (N, D) as keys and values (S, L, D)"""
         keys, values = grid.spread(self.pairs(states)).chunk(2, 2)
         mask = keys.new_zeros(grid.shape) if grid.mask is None else grid.mask
-        return Memory(keys=keys, values=values, mask=mask)
+        return AttentionMemory(keys=keys, values=values, mask=mask)
 
-    def forward(self, x: Tensor, grid: Grid, memory: Memory) -> Tensor:
+    def forward(self, x: Tensor, grid: Grid, memory: AttentionMemory) -> Tensor:
         """(rows, D) -> (rows, D): sentence i of the grid looks at sentence i of the memory."""
         query, keys, values = self.parts(x, grid, memory)
         share = self.dropout if self.training else 0.0
@@ -323,7 +323,7 @@ class SourceAttention(nn.Module):
         mixed: Tensor = self.outputs(grid.take(merge_heads(seen)))
         return mixed
 
-    def weights(self, x: Tensor, grid: Grid, memory: Memory, heads: int = 0) -> Tensor:
+    def weights(self, x: Tensor, grid: Grid, memory: AttentionMemory, heads: int = 0) -> Tensor:
         """The attention weights before dropout, the mean over the first `heads`, 0: over all: (rows, D) ->
         (rows, L)"""
         query, keys, _ = self.parts(x, grid, memory)
@@ -331,7 +331,7 @@ class SourceAttention(nn.Module):
             query, keys = query[:, :heads], keys[:, :heads]
         return grid.take(attention_weights(query, keys, memory.mask[:, None, None]).mean(1))
 
-    def parts(self, x: Tensor, grid: Grid, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
+    def parts(self, x: Tensor, grid: Grid, memory: AttentionMemory) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (S, h, W, d), keys and values (S, h, L, d)"""
         query = split_heads(grid.spread(self.query(x)), self.heads)
         return query, split_heads(memory.keys, self.heads), split_heads(memory.values, self.heads)
@@ -398,7 +398,7 @@ class TransformerSizes:
 Part = Callable[[Tensor], Tensor]  # what a sub-layer computes: (rows, D) -> (rows, D)
 
 
-class WordVectors(nn.Embedding):
+class ScaledEmbedding(nn.Embedding):
     """Word vectors that are multiplied by √D. They start at N(0, 1/D), so that as an output matrix they
     give scores of variance 1."""
 
@@ -482,7 +482,7 @@ class Look:
     """How the layers of a decoder look at the source, and the weights of the one that is shown."""
 
     grid: Grid | None
-    memory: Sequence[Memory]
+    memory: Sequence[AttentionMemory]
     shown: Shown
     weights: Tensor | None = None  # (rows, L)
 
@@ -503,7 +503,7 @@ class Stack(nn.Module):
         self, sizes: TransformerSizes, layers: int, vocab_size: int, causal: bool, sees_source: bool = False
     ) -> None:
         super().__init__()
-        self.embedding = WordVectors(vocab_size, sizes.embedding)
+        self.embedding = ScaledEmbedding(vocab_size, sizes.embedding)
         self.positions = POSITIONS[sizes.positions](sizes.embedding, sizes.longest)
         self.layers = nn.ModuleList(Layer(sizes, sees_source) for _ in range(layers))
         self.norm = nn.LayerNorm(sizes.embedding) if sizes.norm == "pre" else None
@@ -520,16 +520,16 @@ class Stack(nn.Module):
         x = self.embedding(token_ids) + self.positions(places)
         return dropout(x, self.dropout, self.training)
 
-    def memory(self, states: Tensor, grid: WordGrid) -> list[Memory]:
+    def memory(self, states: Tensor, grid: WordGrid) -> list[AttentionMemory]:
         """The encoded source as each layer looks at it."""
         return [layer.source.memory(states, grid) for layer in self.blocks if layer.source is not None]
 
-    def forward(self, token_ids: Tensor, grid: WordGrid, memory: Sequence[Memory] = ()) -> Tensor:
+    def forward(self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory] = ()) -> Tensor:
         """Packed words as the topmost layer represents them: (N,) -> (N, D)"""
         return self.attended(token_ids, grid, memory, NOTHING)[0]
 
     def attended(
-        self, token_ids: Tensor, grid: WordGrid, memory: Sequence[Memory], shown: Shown
+        self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory], shown: Shown
     ) -> tuple[Tensor, Tensor | None]:
         """As `forward`, and the attention to the source that is shown: (N, L)"""
         x = self.embed(token_ids, grid.steps)
@@ -553,7 +553,7 @@ class Stack(nn.Module):
         past: Past,
         token_ids: Tensor,
         rows: SideBySide | None = None,
-        memory: Sequence[Memory] = (),
+        memory: Sequence[AttentionMemory] = (),
         shown: Shown = NOTHING,
     ) -> tuple[Tensor, Past, Tensor | None]:
         """One word for each hypothesis, without gradient: (R,) -> (R, D), what has been read then, and the

@@ -1,4 +1,4 @@
-"""What neural language models share: scores of sentences from one method, and a softmax over features.
+"""Common parts of neural language models: their Protocols, and base classes that score sentences.
 
 A model of your own defines `embedding`, `output` and `read`, and for search and sampling `start` and `step`.
 """
@@ -21,9 +21,6 @@ from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, SelfNormalized, check_output, make_output
-
-# ---- config ------------------------------------------------------------------------------------------------
-# The settings that all neural language models share; each type adds its own, beside its model.
 
 
 @dataclass
@@ -56,9 +53,6 @@ class LMConfig(OutputSettings):
 
 
 # ---- protocols ---------------------------------------------------------------------------------------------
-# What callers may ask of a neural language model: one Protocol for all, and optional capabilities, each a
-# Protocol of its own.
-#
 # B sentences of a batch, N units of all of them (end symbols included), R rows (hypotheses), V vocabulary, n
 # order, G n-grams. Every log is natural.
 
@@ -68,7 +62,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Scorer(Protocol):
+class TextScorer(Protocol):
     """Scores texts of ids, each a sentence on its own."""
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
@@ -76,8 +70,8 @@ class Scorer(Protocol):
         ...
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p of each text as a whole, (texts,); what they have in common is computed once. `ends`: with
-        the end symbol; else of the beginning of a sentence."""
+        """log p of each text as a whole, (texts,); common beginnings are computed once. `ends`: include the
+        end symbol; otherwise texts are beginnings of sentences."""
         ...
 
 
@@ -102,7 +96,7 @@ class RunFile(Protocol):
 NO_FILES: Mapping[str, RunFile] = {}
 
 
-class LanguageModel(Scorer, Protocol):
+class LanguageModel(TextScorer, Protocol):
     """A neural language model: an nn.Module that is trained, and scores. nmt.lm.base is a start for one."""
 
     Config: ClassVar[type[LMConfig]]  # the keys of the section `lm` for this type
@@ -124,12 +118,12 @@ class LanguageModel(Scorer, Protocol):
 
     @property
     def carries(self) -> bool:
-        """Does it read running text, its state carried from line to line? Then it is a RunningTextModel."""
+        """Whether its state is carried from line to line of running text; then it is a RunningTextModel."""
         ...
 
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """What training minimizes: Σ -log p of the units of a batch, smoothed, (); and the state after it for
-        running text."""
+        """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); and the
+        state after it for running text."""
         ...
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
@@ -140,7 +134,7 @@ class LanguageModel(Scorer, Protocol):
         """log p of each unit of sentences on their own, in packed order, without gradient: (N,)"""
         ...
 
-    # What nn.Module gives.
+    # Methods of nn.Module.
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
 
@@ -176,19 +170,19 @@ class NormalizedScores(Protocol):
 
     @property
     def self_normalized(self) -> bool:
-        """Was it trained so?"""
+        """Whether scores are log p without log Z."""
         ...
 
-    def without_log_z(self) -> Scorer:
+    def without_log_z(self) -> TextScorer:
         """Scores with log Z taken as 0."""
         ...
 
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
-        """log Z of each distinct context of some sentences: near 0 where scores may be taken for log p."""
+        """log Z of each distinct context of some sentences. Near 0, unnormalized scores approximate log p."""
         ...
 
 
-class NgramScores(Scorer, Protocol):
+class NgramScores(TextScorer, Protocol):
     """log p of n-grams, many at a time."""
 
     @property
@@ -201,10 +195,10 @@ class NgramScores(Scorer, Protocol):
 
 @runtime_checkable
 class NgramNetwork(Protocol):
-    """A model that looks at the n - 1 words before: what the search of the phrase-based decoder can use."""
+    """A model whose context is the n - 1 words before, as the phrase-based decoder can use it."""
 
     def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> NgramScores:
-        """`normalized`: log Z is taken as 0. `keep_tables`: prepare for many small calls."""
+        """`normalized`: take log Z as 0. `keep_tables`: prepare for many small calls."""
         ...
 
 
@@ -213,26 +207,26 @@ class OpenVocabulary(Protocol):
     """A model that reads words outside its vocabulary by their spelling."""
 
     def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
-        """The ids of words, where each word that has none, UNK in `token_ids`, gets one above those of the
-        vocabulary. The model reads them until the next call."""
+        """Ids of words; those outside the vocabulary, UNK in `token_ids`, get ids above those of the
+        vocabulary, which are valid until the next call."""
         ...
 
     def filter_vectors(self, token_ids: Tensor) -> Tensor:
-        """Vectors of words that only their spelling decides, without gradient: (T,) -> (T, width)"""
+        """Vectors of words that depend on their spelling alone, without gradient: (T,) -> (T, width)"""
         ...
 
 
 @runtime_checkable
 class TokenSampler(Protocol):
-    """A model whose units come in tokens of several symbols, which it draws itself. Others are sampled step
-    by step (nmt.search.sampling)."""
+    """A model that samples lines itself, as tokens of several symbols. Others are sampled step by step
+    (nmt.search.sampling)."""
 
     def sample(self, lines: int, max_length: int, seed: int, temperature: float = 1.0) -> Iterator[list[str]]:
         """Lines as tokens, each cut off after `max_length` symbols."""
         ...
 
 
-def scorer_of(model: LanguageModel, normalized: bool, directory: Path) -> Scorer:
+def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> TextScorer:
     """The model itself, or with `normalized` its scores without log Z. ConfigError for a model that was not
     trained for that."""
     if not normalized:
@@ -260,17 +254,14 @@ class LMBase(nn.Module):
     def build(
         cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
     ) -> Self:
-        """A model over the words of a vocabulary; see nmt.lm.base.LanguageModel."""
         return cls(config, len(symbols), fill)
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
         return next(self.parameters()).device
 
     @property
     def carries(self) -> bool:
-        """Does it read running text, its state carried from line to line?"""
         return False
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
@@ -301,8 +292,8 @@ def output_layer(config: LMConfig, inputs: int, vocab_size: int) -> OutputLayer:
 
 
 def trie_scores(texts: Sequence[Ids], ends: bool, walk: Callable[[Ints], Walk[Any]]) -> Floats:
-    """log p, natural, of each text, (texts,), through a trie: each prefix is computed once. `walk`: the model
-    about to read a trie in which only these units occur. `ends`: with end symbols."""
+    """log p, natural, of each text, (texts,), through a trie: each prefix is computed once. `walk`: starts a
+    walk through tries of some units. `ends`: include end symbols."""
     if not texts:
         return np.zeros(0)
     levels = prefix_tree.levels(texts, [0] * len(texts))
@@ -319,7 +310,6 @@ class SoftmaxLM(LMBase):
 
     @property
     def self_normalized(self) -> bool:
-        """Are its scores trained to be log p without log Z?"""
         return bool(self.normalizer) or isinstance(self.output, SelfNormalized)
 
     def read(self, batch: Batch) -> Tensor:
@@ -331,7 +321,7 @@ class SoftmaxLM(LMBase):
         return self.cross_entropy(self.read(batch), batch.target.ids, smoothing)
 
     def answers(self, token_ids: Tensor) -> Tensor:
-        """The words of the output layer that some units are predicted as: (N,) -> (N,)"""
+        """Ids in the output layer to predict for some units: (N,) -> (N,)"""
         return token_ids
 
     def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
@@ -345,7 +335,7 @@ class SoftmaxLM(LMBase):
             return self.output.log_probs_of(self.read(batch), self.answers(batch.target.ids))
 
     def attention(self, state: Any) -> None:
-        """Nothing: a language model attends to no source."""
+        """Return None: a language model attends to no source."""
 
 
 class FeatureLM(SoftmaxLM):
@@ -362,13 +352,11 @@ class FeatureLM(SoftmaxLM):
     @torch.no_grad()
     def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
         """The vectors that words are read as, without gradient; there is one side: (T,) -> (T, E)"""
-        found: Tensor = self.embedding(token_ids)
-        return found
+        vectors: Tensor = self.embedding(token_ids)
+        return vectors
 
     def reorder(self, state: Tensor, rows: Tensor) -> Tensor:
-        """Row i of the new state is row rows[i] of the given one."""
         return state.index_select(0, rows)
 
     def join(self, states: Sequence[Tensor]) -> Tensor:
-        """The rows of all states, one below the other."""
         return torch.cat(list(states))

@@ -1,9 +1,9 @@
-"""The character-aware language model (Kim et al. 2016; Jernite 2018, chapter 2): a recurrent model
-that reads words by their spelling and predicts words.
+"""The character-aware language model (Kim et al. 2016; Jernite 2018, chapter 2): a recurrent model that reads
+words by their spelling and predicts words.
 
 Characters of a word -> convolutions of several widths -> maximum over the word -> highway layers -> LSTM ->
-softmax over the vocabulary. Vectors of all words are computed once, into a table, when nothing is trained. A
-word outside the vocabulary is read by its spelling as well; what is predicted of it is p(UNK)."""
+softmax over the vocabulary. Outside training, the vectors of all words are computed once, into a table. Words
+outside the vocabulary are read by their spelling, too, but predicted as UNK."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class CharacterConfig(RecurrentConfig):
     embedding: int = number(
         0, least=0, most=MOST_UNITS, help="size of a word vector; 0: one unit for each filter, no projection"
     )
-    init_scale: float = number(0.05, above=0, help="width of uniform and normal; Jernite 2018: U(±0.05)")
+    init_scale: float = number(0.05, above=0, help="width of uniform and normal; Jernite 2018 has U(±0.05)")
     hidden: int = number(300, least=1, most=MOST_UNITS, help="units of a layer")
     depth: int = number(2, least=1, most=1000, help="layers, stacked")
     character: int = number(15, least=1, most=MOST_UNITS, help="size of a character's vector")
@@ -59,7 +59,6 @@ class CharacterConfig(RecurrentConfig):
 
     @property
     def sizes(self) -> SpellingSizes:
-        """Of the convolutions."""
         return SpellingSizes(self.character, tuple(self.widths), self.filters, self.most_filters)
 
     @property
@@ -69,8 +68,8 @@ class CharacterConfig(RecurrentConfig):
 
 
 class CharacterLM(RecurrentLM):
-    """The network. An id from V on is of a word that `spelled` has met: it is read by its spelling, and
-    stands for UNK where it is predicted."""
+    """The network. Ids from V on are words outside the vocabulary, assigned by `spelled`: the model reads
+    their spelling, and predicts them as UNK."""
 
     Config: ClassVar[type[LMConfig]] = CharacterConfig
     embedding: OpenWords
@@ -86,15 +85,15 @@ class CharacterLM(RecurrentLM):
 
     def inputs(self, token_ids: Tensor) -> Tensor:
         """The vectors of words, without dropout: (N,) -> (N, E)"""
-        found: Tensor = self.embedding(token_ids)
-        return found
+        vectors: Tensor = self.embedding(token_ids)
+        return vectors
 
     def answers(self, token_ids: Tensor) -> Tensor:
-        """What is predicted of a word outside the vocabulary is UNK."""
+        """Ids to predict: UNK for words outside the vocabulary."""
         return torch.where(token_ids < self.embedding.vocab_size, token_ids, UNK)
 
     def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
-        """Ids of words, where those outside the vocabulary have ids of their own; see nmt.lm.base."""
+        """Ids of words, with ids of their own for words outside the vocabulary; see `OpenVocabulary`."""
         unknown = [
             number == UNK and word not in SPECIALS for word, number in zip(words, token_ids, strict=True)
         ]
@@ -103,11 +102,11 @@ class CharacterLM(RecurrentLM):
 
     @torch.no_grad()
     def filter_vectors(self, token_ids: Tensor) -> Tensor:
-        """The words as the convolutions see them, before the highway layers: (T,) -> (T, filters)"""
+        """Outputs of the convolutions, before the highway layers: (T,) -> (T, filters)"""
         return self.embedding.maxima(self.embedding.spelling[token_ids])
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p, natural, of each text, (texts,); through a trie where all words are of the vocabulary."""
+        """log p, natural, of each text, (texts,); through a trie if all words are in the vocabulary."""
         if any(max(text, default=0) >= self.embedding.vocab_size for text in texts):
             return LMBase.score_sentences(self, texts, ends)
         return super().score_sentences(texts, ends)

@@ -1,9 +1,8 @@
-"""The continuous space language model: p(w | the n - 1 words before) by a feed-forward network (Schwenk 2007;
-van Merriënboer 2018, section 4.4.1).
+"""The continuous space language model: p(w | the n - 1 words before) by a feed-forward network (Schwenk
+2007). With one tanh layer it is the model of Bengio et al. 2003.
 
-E size of a word vector, n order, U distinct contexts, G n-grams, N words, H units of the first layer, K
-features, V vocabulary. With one tanh layer it is the model of Bengio et al. 2003. Words before the beginning
-of a sentence are <s>, which has a vector of its own here.
+Words before the beginning of a sentence are <s>, which has a vector of its own here. E size of a word vector,
+n order, U distinct contexts, G n-grams, N words, H units of the first layer, K features, V vocabulary.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from nmt.lm.base import FeatureLM, Floats, Ints, LMConfig, output_layer
 from nmt.text.vocab import BOS, EOS
 
 NORMALIZER_ROWS = 200  # contexts at a time for log Z
-TABLES = 1 << 27  # floats of first-layer tables made at once: 512 MiB
+MOST_TABLE = 1 << 27  # floats of a first-layer table: 512 MiB
 Activation = Callable[[Tensor], Tensor]
 
 
@@ -52,12 +51,12 @@ class NgramConfig(LMConfig):
 
     @property
     def sizes(self) -> list[int]:
-        """Of the layers above the word vectors."""
+        """Sizes of the layers above the word vectors."""
         raise NotImplementedError
 
     @property
     def function(self) -> Activation:
-        """What follows each of these layers."""
+        """Activation function of these layers."""
         raise NotImplementedError
 
 
@@ -70,7 +69,7 @@ class CSLMConfig(NgramConfig):
         [1536, 1024],
         least=1,
         most=MOST_UNITS,
-        help="sizes of the hidden layers; one of them with tanh is the model of Bengio et al. 2003",
+        help="sizes of the hidden layers; one layer with tanh is the model of Bengio et al. 2003",
     )
     activation: str = choice("relu", "tanh", help="activation function of the hidden layers")
 
@@ -94,7 +93,7 @@ class CSLMConfig(NgramConfig):
 
 
 class CSLM(FeatureLM):
-    """The feed-forward network. Scoring many n-grams is the work of CSLMScores."""
+    """The feed-forward network. CSLMScores scores many n-grams at once."""
 
     Config: ClassVar[type[LMConfig]] = CSLMConfig
     embedding: nn.Embedding
@@ -133,9 +132,9 @@ class CSLM(FeatureLM):
         starts = torch.tensor([0, *text.sizes[:-1]], device=steps.device).cumsum(0)
         columns = []
         for back in range(self.order - 1, 0, -1):
-            there = steps >= back
-            place = starts[(steps - back).clamp(min=0)] + text.rows
-            columns.append(torch.where(there, text.ids[torch.where(there, place, 0)], BOS))
+            exists = steps >= back
+            index = starts[(steps - back).clamp(min=0)] + text.rows
+            columns.append(torch.where(exists, text.ids[torch.where(exists, index, 0)], BOS))
         return torch.stack(columns, 1)
 
     def read(self, batch: Batch) -> Tensor:
@@ -143,18 +142,18 @@ class CSLM(FeatureLM):
         return self.features(self.contexts(batch.target))
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
-        """The context before the first word, a row for each source; sources are not read: (R, n - 1)"""
+        """Contexts before the first word, a row for each source: (R, n - 1). Sources are ignored."""
         return torch.full((len(sources), self.order - 1), BOS, device=self.device)
 
     def step(self, state: Tensor, token_ids: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of every next word after words (R,), None before the first: (R, V), natural logarithm; and
-        the context with them"""
+        """log p of every next word after `token_ids` (R,), None before the first: (R, V), natural logarithm;
+        and the new contexts."""
         if token_ids is not None:
             state = torch.cat([state[:, 1:], token_ids[:, None]], 1)
         return self.output.log_probs(self.features(state)), state
 
     def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> "CSLMScores":
-        """log p of n-grams, many at a time. `normalized`: log Z is taken as 0. `keep_tables`: make the tables
+        """log p of n-grams, many at a time. `normalized`: take log Z as 0. `keep_tables`: compute the tables
         of the first layer once for the whole vocabulary, for many small calls."""
         return CSLMScores(self, normalized, first_layer_table(self) if keep_tables else None)
 
@@ -172,7 +171,7 @@ class CSLM(FeatureLM):
 
     @torch.no_grad()
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
-        """log Z of each distinct context of some sentences: near 0 where scores may be taken for log p."""
+        """log Z of each distinct context of some sentences. Near 0, unnormalized scores approximate log p."""
         unique, _ = distinct_windows(ngrams(texts, self.order)[0])
         first, parts = FirstLayer(self, unique), [np.zeros(0)]
         for start in range(0, len(unique), NORMALIZER_ROWS):
@@ -184,11 +183,12 @@ class CSLM(FeatureLM):
 class CSLMScores:
     """log p of n-grams by a CSLM, natural, many at a time.
 
-    Each distinct context is computed once, its first layer from a table of what each word adds at each place.
+    Each distinct context is computed once, its first layer from a table of each word's contribution at each
+    position.
     """
 
     def __init__(self, model: CSLM, normalized: bool = False, table: Tensor | None = None) -> None:
-        """`normalized` takes log Z as 0. `table`: of `first_layer_table`; else one is made at each call."""
+        """`normalized`: take log Z as 0. `table`: a `first_layer_table`, by default computed at each call."""
         self.model, self.normalized, self.table = model, normalized, table
 
     @property
@@ -230,47 +230,47 @@ def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
     lengths = np.array([len(text) + 1 for text in texts], np.int64)
     padded = np.full(int(lengths.sum()) + (order - 1) * len(texts), BOS, np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths + order - 1)[:-1]]).astype(np.int64)
-    places = np.concatenate(
+    positions = np.concatenate(
         [[], *(np.arange(length) + start + order - 1 for start, length in zip(starts, lengths, strict=True))]
     ).astype(np.int64)
-    padded[places] = np.concatenate(
+    padded[positions] = np.concatenate(
         [np.zeros(0, np.int64), *(np.array([*text, EOS], np.int64) for text in texts)]
     )
-    return padded[places[:, None] + np.arange(1 - order, 0)], padded[places]
+    return padded[positions[:, None] + np.arange(1 - order, 0)], padded[positions]
 
 
 @torch.no_grad()
 def first_layer_table(model: CSLM) -> Tensor | None:
-    """What each word adds to the first layer at each place: (places * V, H); None where that is too large."""
+    """Contribution of each word to the first layer at each position: ((n - 1) * V, H). None if too large."""
     vectors = model.embedding.weight
-    places = model.order - 1
-    if places * len(vectors) * model.first.out_features > TABLES:
+    positions = model.order - 1
+    if positions * len(vectors) * model.first.out_features > MOST_TABLE:
         return None
     return torch.cat([vectors @ part.t() for part in torch.split(model.first.weight, vectors.shape[1], 1)])
 
 
 class FirstLayer:
-    """The sums of the first layer for given contexts, Σ_k W_k e(w_k) + b, from tables of W_k e(w) where there
-    are fewer words than contexts."""
+    """Sums of the first layer, Σ_k W_k e(w_k) + b, for contexts (U, n - 1); from a table of W_k e(w) if there
+    are fewer distinct words than contexts."""
 
     def __init__(self, model: CSLM, contexts: Ints, table: Tensor | None = None) -> None:
         self.model = model
-        places = model.order - 1
+        positions = model.order - 1
         if table is not None:
             self.table: Tensor | None = table
-            self.contexts = torch.from_numpy(contexts + np.arange(places) * (len(table) // places)).to(
+            self.contexts = torch.from_numpy(contexts + np.arange(positions) * (len(table) // positions)).to(
                 model.device
             )
             return
         words, inverse = np.unique(contexts, return_inverse=True)
         self.contexts = torch.from_numpy(contexts).to(model.device)
         self.table = None
-        if len(words) < len(contexts) and places * len(words) * model.first.out_features <= TABLES:
+        if len(words) < len(contexts) and positions * len(words) * model.first.out_features <= MOST_TABLE:
             vectors = model.embedding(torch.from_numpy(words).to(model.device))  # (W, E)
             parts = torch.split(model.first.weight, vectors.shape[1], 1)
-            self.table = torch.cat([vectors @ part.t() for part in parts])  # (places * W, H)
+            self.table = torch.cat([vectors @ part.t() for part in parts])  # ((n - 1) * W, H)
             self.contexts = torch.from_numpy(
-                inverse.reshape(contexts.shape) + np.arange(places) * len(words)
+                inverse.reshape(contexts.shape) + np.arange(positions) * len(words)
             ).to(model.device)
 
     def rows(self, start: int, stop: int) -> Tensor:

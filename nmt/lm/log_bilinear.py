@@ -1,5 +1,5 @@
-"""The log-bilinear language model (Mnih and Hinton 2007; Jernite 2018, sections 3.2 and 3.5): a
-network of n-grams without a hidden layer.
+"""The log-bilinear language model (Mnih and Hinton 2007; Jernite 2018, sections 3.2 and 3.5): a network of
+n-grams without a hidden layer.
 
     r = Σ_k R_k u(w_{t-k});  p(w | context) = softmax(u(w)ᵀ r + b_w)
 
@@ -31,16 +31,15 @@ class LogBilinearConfig(NgramConfig):
 
     @property
     def function(self) -> Activation:
-        return same
+        return identity
 
 
-def same(values: Tensor) -> Tensor:
-    """No activation function."""
+def identity(values: Tensor) -> Tensor:
     return values
 
 
 class LogBilinear(CSLM):
-    """The model: a CSLM whose only layer has no activation and no bias, and is as wide as a word vector."""
+    """A CSLM whose only layer has no activation and no bias, and is as wide as a word vector."""
 
     Config: ClassVar[type[LMConfig]] = LogBilinearConfig
 

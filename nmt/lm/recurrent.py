@@ -1,5 +1,5 @@
-"""A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers (van Merriënboer 2018,
-section 2.2.2), or cells of nmt/papers and of plugins (CONFIGURED_CELLS of nmt/layers/cells.py).
+"""A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers, or cells of nmt/papers
+and of plugins (CONFIGURED_CELLS of nmt/layers/cells.py).
 
 The first word is predicted from the state after an end symbol: a sentence starts from zeros and </s>, running
 text from the state of the text before.
@@ -103,7 +103,7 @@ class RecurrentLM(FeatureLM):
     def __init__(
         self, config: RecurrentConfig, vocab_size: int, fill: bool = True, words: nn.Module | None = None
     ) -> None:
-        """`words`: what gives words their vectors; a table unless given."""
+        """`words`: the embedding of word ids, by default a table."""
         super().__init__()
         config.check()
         self.carry, self.dropout, self.normalizer = config.carry, config.dropout, config.normalizer
@@ -126,7 +126,7 @@ class RecurrentLM(FeatureLM):
 
     @property
     def state_sizes(self) -> list[int]:
-        """Of each layer; they sum to S."""
+        """State size of each layer; they sum to S."""
         return [int(cell.state_size) for cell in self.cells]  # type: ignore[arg-type]
 
     def zeros(self, rows: int) -> Tensor:
@@ -147,8 +147,8 @@ class RecurrentLM(FeatureLM):
     def layers(
         self, hidden: Tensor, sizes: list[int], start: Tensor, masks: Sequence[Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """As `unroll`, of word vectors (N, E), with the gradient of the state. `masks`: dropout, drawn
-        beforehand, (N, H) for each layer, or no layer."""
+        """`unroll` for word vectors (N, E); the state keeps its gradient. `masks`: dropout drawn beforehand,
+        (N, H) for each layer, or none."""
         after, keep = [], 1 - self.dropout
         starts = torch.split(start, self.state_sizes, 1)
         for layer, (cell, state) in enumerate(zip(self.cells, starts, strict=True)):
@@ -161,19 +161,18 @@ class RecurrentLM(FeatureLM):
         return hidden, torch.cat(after, 1)
 
     def masks(self, vectors: Tensor) -> list[Tensor]:
-        """The dropout of each layer's outputs, drawn as `layers` does it: (N, H) each; none without
-        dropout."""
+        """Dropout masks of each layer's outputs, in the order in which `layers` draws them: (N, H) each; none
+        without dropout."""
         if not (self.training and self.dropout):
             return []
         shapes = [(len(vectors), int(cell.hidden)) for cell in self.cells]  # type: ignore[arg-type]
         return [self.drop(vectors.new_ones(shape)) > 0 for shape in shapes]
 
     def inputs(self, token_ids: Tensor) -> Tensor:
-        """What the first layer reads of words: (N,) -> (N, E)"""
+        """Input of the first layer: (N,) -> (N, E)"""
         return self.drop(self.embedding(token_ids))
 
     def drop(self, values: Tensor) -> Tensor:
-        """Dropout."""
         return F.dropout(values, self.dropout, self.training)
 
     def read(self, batch: Batch) -> Tensor:
@@ -187,7 +186,7 @@ class RecurrentLM(FeatureLM):
         if isinstance(batch, Batch):
             return self.loss(batch, smoothing), None
         features, after = self.unroll(
-            batch.previous, batch.sizes, self.begin(batch, None if batch.fresh else carried)
+            batch.previous, batch.sizes, self.initial_state(batch, None if batch.fresh else carried)
         )
         return self.cross_entropy(features, batch.ids, smoothing), after
 
@@ -197,14 +196,14 @@ class RecurrentLM(FeatureLM):
         cost = super().cross_entropy(features, ids, smoothing)
         return cost + total_penalty(self.penalized) if self.penalized else cost
 
-    def begin(self, chunk: TrackChunk, carried: Carried) -> Tensor:
+    def initial_state(self, chunk: TrackChunk, carried: Carried) -> Tensor:
         """The state before a chunk of running text."""
         return carried if isinstance(carried, Tensor) else self.zeros(chunk.tracks)
 
     def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
         """log p of each unit of running text, natural, (T * B,), and the state after it"""
         with torch.no_grad():
-            features, after = self.unroll(chunk.previous, chunk.sizes, self.begin(chunk, carried))
+            features, after = self.unroll(chunk.previous, chunk.sizes, self.initial_state(chunk, carried))
             return self.output.log_probs_of(features, self.answers(chunk.ids)), after
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
@@ -212,7 +211,7 @@ class RecurrentLM(FeatureLM):
         return trie_scores(texts, ends, lambda words: RecurrentWalk(self, words))
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
-        """The state before a sentence, a row for each source; sources are not read: (R, S)"""
+        """The state before a sentence, a row for each source: (R, S). Sources are ignored."""
         return self.zeros(len(sources))
 
     def advance(self, state: Tensor, token_ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -224,8 +223,8 @@ class RecurrentLM(FeatureLM):
         return hidden, torch.cat(after, 1)
 
     def step(self, state: Tensor, token_ids: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of every next word after words (R,), None before the first: (R, V), natural logarithm; and
-        the state after them"""
+        """log p of every next word after `token_ids` (R,), None before the first: (R, V), natural logarithm;
+        and the new state."""
         if token_ids is None:
             token_ids = torch.full((len(state),), EOS, device=self.device)
         features, state = self.advance(state, token_ids)
@@ -233,7 +232,7 @@ class RecurrentLM(FeatureLM):
 
 
 class RecurrentWalk:
-    """The model on its way through a trie, whose root is before the first word."""
+    """Walks the model through a trie of texts, whose root is before the first word."""
 
     def __init__(self, model: RecurrentLM, words: Ints) -> None:
         self.model, self.output, self.device = model, model.output, model.device

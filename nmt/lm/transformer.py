@@ -46,7 +46,7 @@ class TransformerLMConfig(TransformerSizes, LMConfig):
 
 
 class TransformerLM(SoftmaxLM):
-    """The network. The state of a search is what its hypotheses have read."""
+    """The network. Search states are keys and values of the words read so far."""
 
     Config: ClassVar[type[LMConfig]] = TransformerLMConfig
 
@@ -73,15 +73,15 @@ class TransformerLM(SoftmaxLM):
     @torch.no_grad()
     def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
         """The vectors that words are read as, without gradient; there is one side: (T,) -> (T, D)"""
-        found: Tensor = self.stack.embedding(token_ids)
-        return found
+        vectors: Tensor = self.stack.embedding(token_ids)
+        return vectors
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
         return trie_scores(texts, ends, lambda words: TransformerLMWalk(self, words))
 
     def start(self, sources: Sequence[Ids]) -> Past:
-        """The state before a sentence, a row for each source; sources are not read."""
+        """The state before a sentence, a row for each source. Sources are ignored."""
         return Past.start(len(sources), self.device)
 
     @torch.no_grad()
@@ -91,24 +91,22 @@ class TransformerLM(SoftmaxLM):
         return features, past
 
     def step(self, state: Past, token_ids: Tensor | None) -> tuple[Tensor, Past]:
-        """log p of every next word after words (R,), None before the first: (R, V), natural logarithm; and
-        the state after them"""
+        """log p of every next word after `token_ids` (R,), None before the first: (R, V), natural logarithm;
+        and the new state."""
         if token_ids is None:
             token_ids = torch.full((state.places.shape[1],), BOS, device=self.device)
         features, state = self.advance(state, token_ids)
         return self.output.log_probs(features), state
 
     def reorder(self, state: Past, rows: Tensor) -> Past:
-        """Row i of the new state is row rows[i] of the given one."""
         return state.rows(rows)
 
     def join(self, states: Sequence[Past]) -> Past:
-        """The rows of all states, one below the other."""
         return Past.join(states)
 
 
 class TransformerLMWalk:
-    """The model on its way through a trie, whose root is before the first word."""
+    """Walks the model through a trie of texts, whose root is before the first word."""
 
     def __init__(self, model: TransformerLM, words: Ints) -> None:
         self.model, self.output, self.device = model, model.output, model.device

@@ -146,8 +146,8 @@ class JointModel(nn.Module, AlignedModel):
 
     @torch.no_grad()
     def table(self, words: Ints | None) -> Tensor:
-        """What each word adds to the first layer at each place before: ((n - 1) * words, H). None: all words
-        of the vocabulary."""
+        """Contribution of each word to the first layer at each position of the history: ((n - 1) * words, H).
+        None: all words of the vocabulary."""
         vectors = self.target_embedding.weight
         if words is not None:
             vectors = vectors[torch.from_numpy(words).to(self.device)]
@@ -157,8 +157,8 @@ class JointModel(nn.Module, AlignedModel):
     @torch.no_grad()
     def log_normalizers(self, batch: AlignedBatch) -> Floats:
         """log Z at each word of some pairs, (N,): near 0 where scores may be taken for log p."""
-        found = self.output.log_z(self.features(batch.contexts, batch.windows))
-        return np.asarray(found.double().cpu().numpy())
+        log_z = self.output.log_z(self.features(batch.contexts, batch.windows))
+        return np.asarray(log_z.double().cpu().numpy())
 
 
 class JointScores(WindowScores):
@@ -180,17 +180,17 @@ class JointScores(WindowScores):
         part: Tensor = self.model.from_source(self.model.source_embedding(ids).flatten(1))
         return part
 
-    def score(self, parts: Tensor, places: Ints, contexts: Ints, words: Ints) -> Floats:
+    def score(self, parts: Tensor, source_index: Ints, contexts: Ints, words: Ints) -> Floats:
         """log p(word | context, window): `parts` (P, H) of `source_part`, places (G,) in it, contexts (G, n -
         1), words (G,) -> (G,)"""
         model = self.model
-        unique, index = distinct_windows(np.column_stack([places, contexts]))
-        where = torch.from_numpy(unique[:, 0]).to(model.device)
+        unique, index = distinct_windows(np.column_stack([source_index, contexts]))
+        positions = torch.from_numpy(unique[:, 0]).to(model.device)
         rows, table = self.rows_of(unique[:, 1:])
 
         def features(start: int, stop: int) -> Tensor:
             target = F.embedding_bag(rows[start:stop], table, mode="sum")
-            return model.above(parts[where[start:stop]] + target)
+            return model.above(parts[positions[start:stop]] + target)
 
         return window_scores(model.output, features, index, words, self.normalized)
 

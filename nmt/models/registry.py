@@ -9,12 +9,12 @@ from nmt.models.config import ModelConfig
 from nmt.models.discourse.model import Discourse
 from nmt.models.joint import JointModel
 from nmt.models.protocols import AlignedModel, TranslationModel
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.models.transformer import Transformer
 
 AnyModel = TranslationModel[Any]  # a model whose search state only itself understands
 
-MODELS: dict[str, type[AnyModel]] = {"rnn": Translator, "transformer": Transformer}
+MODELS: dict[str, type[AnyModel]] = {"rnn": RNNTranslator, "transformer": Transformer}
 ALIGNED_MODELS: dict[str, type[AlignedModel]] = {"joint": JointModel}  # they are given the alignment
 
 PRETRAINED: dict[str, type[Discourse]] = {"discourse": Discourse}  # encoders that translators start from

@@ -1,4 +1,7 @@
-"""The configuration of `model.type: transformer`."""
+"""The Transformer (Vaswani et al. 2017), `model.type: transformer`: its configuration and the model.
+
+S sentences of L words, N target tokens of a batch, R rows (hypotheses), D width, V target words.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +14,7 @@ from torch import Tensor, nn
 from nmt.config.settings import MOST_UNITS, choice, number
 from nmt.data.batches import Batch, Ids, Packed, pack_source
 from nmt.errors import ConfigError
-from nmt.layers.attention import Memory, WordGrid, alignment_cost, join_sentences, side_by_side
+from nmt.layers.attention import AttentionMemory, WordGrid, alignment_cost, join_sentences, side_by_side
 from nmt.layers.batch_scores import on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
@@ -19,9 +22,6 @@ from nmt.layers.transformer import Past, Shown, Stack, TransformerSizes
 from nmt.models.config import ModelConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.text.vocab import BOS
-
-# ---- config ------------------------------------------------------------------------------------------------
-# The configuration of `model.type: transformer`.
 
 
 @dataclass
@@ -82,23 +82,17 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
         return (self.attention_layer or max(1, self.decoder_layers - 1)) - 1
 
 
-# ---- translator --------------------------------------------------------------------------------------------
-# The Transformer (Vaswani et al. 2017): a loss for training, scores of given pairs, and steps for search.
-#
-# S sentences of L words, N target tokens of a batch, R rows (hypotheses), D width, V target words.
-
-
 @dataclass
 class TransformerState:
-    """R hypotheses of S sentences, between two words."""
+    """State of R hypotheses of S sentences between two words."""
 
     past: Past
-    sentence: Tensor  # (R,) which of the S sentences a row belongs to
-    memory: list[Memory]  # the encoded sentences as each layer of the decoder looks at them
+    sentence: Tensor  # (R,) index of the sentence of each row
+    memory: list[AttentionMemory]  # the encoded sentences, for each layer of the decoder
     weights: Tensor | None = None  # (R, L) attention weights of the last step
 
     def rows(self, rows: Tensor) -> "TransformerState":
-        """Row i of the result is row rows[i]; rows may repeat or be missing."""
+        """Select rows, which may repeat or be missing."""
         return TransformerState(
             past=self.past.rows(rows),
             sentence=self.sentence.index_select(0, rows),
@@ -108,14 +102,14 @@ class TransformerState:
 
     @staticmethod
     def join(states: "Sequence[TransformerState]") -> "TransformerState":
-        """The rows of all states, one below the other. Sentences without rows are dropped, unless all states
-        are of the same sentences."""
+        """Concatenate the rows of states. Sentences without rows are dropped, unless all states are of the
+        same sentences."""
         past = Past.join([state.past for state in states])
         if all(state.memory is states[0].memory for state in states):
             return TransformerState(past, torch.cat([state.sentence for state in states]), states[0].memory)
         sentence, used = join_sentences([state.sentence for state in states])
         memory = [
-            Memory.join([part.rows(rows) for part, rows in zip(parts, used, strict=True)])
+            AttentionMemory.join([part.rows(rows) for part, rows in zip(parts, used, strict=True)])
             for parts in zip(*(state.memory for state in states), strict=True)
         ]
         return TransformerState(past, sentence, memory)
@@ -136,7 +130,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         spelling: Sequence[str] | None = None,
     ) -> None:
         """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded.
-        `spelling` is not read."""
+        `spelling` is ignored."""
         super().__init__()
         config.check()
         self.encoder = Stack(config, config.encoder_layers, source_vocab_size, causal=False)
@@ -158,7 +152,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
     # ---- whole sentences -----------------------------------------------------------------------------------
 
     def encode(self, source: Packed) -> tuple[Tensor, WordGrid]:
-        """States of all source words in packed order, (N, D), and where they are."""
+        """States of all source words in packed order, (N, D), and their layout."""
         grid = WordGrid.of(source, self.encoder.embedding.weight)
         return self.encoder(source.ids, grid), grid
 
@@ -167,7 +161,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         features: Tensor = self.decoder(batch.previous, *self.seen(batch))
         return features
 
-    def seen(self, batch: Batch) -> tuple[WordGrid, list[Memory]]:
+    def seen(self, batch: Batch) -> tuple[WordGrid, list[AttentionMemory]]:
         """The layout of the target tokens, and the encoded source."""
         memory = self.decoder.memory(*self.encode(batch.source))
         return WordGrid.of(batch.target, self.decoder.embedding.weight), memory
@@ -203,7 +197,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
 
     @torch.no_grad()
     def features(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
-        """As `step`, short of the output layer: (R, D)"""
+        """Input of the output layer after `token_ids` (R,): (R, D), and the new state."""
         previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
         rows = side_by_side(state.sentence, len(state.memory[0].keys))
         memory = state.memory if rows.used is None else [part.rows(rows.used) for part in state.memory]
@@ -211,22 +205,20 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         return features, replace(state, past=past, weights=weights)
 
     def step(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
-        """log p of every next word after `token_ids` (R,), None before the first -> (R, V), the state after
-        them"""
+        """log p of every next word after `token_ids` (R,), None before the first: (R, V), and the new
+        state."""
         features, state = self.features(state, token_ids)
         return self.output.log_probs(features), state
 
     def reorder(self, state: TransformerState, rows: Tensor) -> TransformerState:
-        """The state whose row i is row rows[i] of `state`; rows may repeat or be missing."""
         return state.rows(rows)
 
     def join(self, states: Sequence[TransformerState]) -> TransformerState:
-        """The rows of all states, one below the other."""
         return TransformerState.join(states)
 
     def attention(self, state: TransformerState) -> Tensor | None:
         """Attention weights of the last step for each row, over the source words and the end symbol: (R, L).
-        Of one layer (`attention_layer`), the mean over its heads (`attention_heads`)."""
+        They are the mean over the `attention_heads` of one layer, `attention_layer`."""
         return state.weights
 
     # ---- capabilities --------------------------------------------------------------------------------------
@@ -278,7 +270,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
 
 
 class TransformerWalk:
-    """The decoder on its way through tries of targets, one for each source."""
+    """Walks the decoder through tries of targets, one for each source."""
 
     def __init__(self, model: Transformer, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
         self.model, self.sources, self.device, self.output = model, sources, model.device, model.output

@@ -14,7 +14,7 @@ from nmt.runs.checkpoint import SavedRun
 from nmt.search.beam import FinishedHypothesis, search
 from nmt.search.config import BeamConfig, ConstraintConfig
 from nmt.search.constraints import AnyConstraint
-from nmt.search.phrases import AvoidedPhrases, RequiredPhrases
+from nmt.search.phrases import ForbiddenPhrases, RequiredPhrases
 from nmt.text import glossary, spelling
 from nmt.text.vocab import UNK
 
@@ -158,7 +158,7 @@ class ConstraintMaker:
             return []
         return ids
 
-    def is_avoided(self, ids: Sequence[int], avoid: AvoidedPhrases | None, where: str) -> bool:
+    def is_avoided(self, ids: Sequence[int], avoid: ForbiddenPhrases | None, where: str) -> bool:
         """Has a phrase that is required one that is to be avoided?"""
         if avoid is None or not avoid.contains_phrase(ids):
             return False
@@ -179,8 +179,8 @@ class ConstraintMaker:
                     found[spelling.bounded(f" {spelled} ", raw)] = None
         return list(found)
 
-    def avoided_of(self, phrases: Sequence[str]) -> AvoidedPhrases:
-        return AvoidedPhrases(phrases, self.member.target_spelling)
+    def avoided_of(self, phrases: Sequence[str]) -> ForbiddenPhrases:
+        return ForbiddenPhrases(phrases, self.member.target_spelling)
 
     def complain(self, problem: str, remedy: str) -> None:
         """Unmet where constraints have to be met, else a warning."""

@@ -26,7 +26,7 @@ from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.io.files import check_lines
-from nmt.lm.base import Carried, NormalizedScores, RunningTextModel, TokenSampler, scorer_of
+from nmt.lm.base import Carried, NormalizedScores, RunningTextModel, TokenSampler, choose_scorer
 from nmt.ngram import arpa, interpolation
 from nmt.ngram import count_model as count
 from nmt.ngram.arpa import Floats, Ints
@@ -373,7 +373,7 @@ class NeuralLineScorer:
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
         """`normalized`, `backoff`: see load_language_model."""
         self.run, self.name, self.vocab_size = run, run.name, len(run.words) - 2
-        self.scorer = scorer_of(run.model, normalized, run.directory)
+        self.scorer = choose_scorer(run.model, normalized, run.directory)
         self.carried: Carried = None
         self.shares = UnknownShares(arpa.read(backoff), run.words.ids) if backoff else None
 

@@ -186,7 +186,7 @@ MOST_STATES = 1000  # whose forbidden units are cached
 OTHER, BOUND = 0, 1  # symbols: any character that no phrase has, and the boundary
 
 
-class AvoidedPhrases:
+class ForbiddenPhrases:
     """The Constraint that phrases do not occur, however they are segmented into units. An automaton (Aho and
     Corasick 1975) reads the characters of a hypothesis; its state is that of the constraint."""
 

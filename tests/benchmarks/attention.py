@@ -25,7 +25,7 @@ from nmt.compute.device import processor_flags
 from nmt.data.batches import Batch
 from nmt.data.batches import make_batch
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.training.optimizers import clip
@@ -68,13 +68,13 @@ def training(look_inside: bool = False) -> None:
         config = RNNConfig(maxout=256, bias=True, init="uniform", init_scale=0.1, dropout=0.2)
         for key, value in options.items():
             setattr(config, key, value)
-        model, batch = Translator(config, words, words), batch_of(rng, words, length)
+        model, batch = RNNTranslator(config, words, words), batch_of(rng, words, length)
         optimizer = make_optimizer("adam", model.parameters(), 1e-4, 0, 0)
 
         def step(
             back_end: str,
             mode: AbstractContextManager[object],
-            model: Translator = model,
+            model: RNNTranslator = model,
             batch: Batch = batch,
             optimizer: Optimizer = optimizer,
         ) -> None:

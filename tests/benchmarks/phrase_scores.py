@@ -27,7 +27,7 @@ from nmt.io import files
 from nmt.formats import phrase_table
 from nmt.compute import device
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.scoring import pair_scores, word_scores
 
 from smt_bridge.tables.filter import Occurring, read_texts
@@ -56,13 +56,13 @@ def pieces(table: Path, wanted: Occurring | None) -> list[list[Pair]]:
     return found[step // 2 :: step][:CHUNKS]
 
 
-def by_trie(model: Translator, chunk: list[Pair]) -> list[float]:
+def by_trie(model: RNNTranslator, chunk: list[Pair]) -> list[float]:
     sources: dict[tuple[int, ...], int] = {}
     source_of = [sources.setdefault(tuple(source), len(sources)) for source, _ in chunk]
     return pair_scores(model, list(sources), [target for _, target in chunk], source_of).tolist()  # type: ignore[no-any-return]
 
 
-def compare(title: str, chunks: list[list[Pair]], model: Translator, goal: str) -> None:
+def compare(title: str, chunks: list[list[Pair]], model: RNNTranslator, goal: str) -> None:
     everything = [pair for chunk in chunks for pair in chunk]
     sample = random.Random(1).sample(everything, NAIVE)
     print(
@@ -102,7 +102,7 @@ def compare(title: str, chunks: list[list[Pair]], model: Translator, goal: str) 
 def speed(data: Path) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    model = Translator(
+    model = RNNTranslator(
         RNNConfig(embedding=100, hidden=1000, maxout=500, output_rank=100, init="glorot", bias=True),
         WORDS,
         WORDS,

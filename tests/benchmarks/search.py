@@ -9,7 +9,7 @@ import torch
 
 from nmt.compute import device
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 
@@ -19,7 +19,7 @@ def main() -> None:
     device.use_back_end("mkl")
     torch.manual_seed(0)
     words = 30000
-    model = Translator(
+    model = RNNTranslator(
         RNNConfig(embedding=620, hidden=1000, maxout=500, init="glorot", bias=True), words, words
     ).eval()
     rng = random.Random(0)

@@ -17,7 +17,7 @@ from nmt.data.batches import make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.training.optimizers import Adadelta
 from nmt.training.optimizers import clip
 from nmt.training.optimizers import make_optimizer
@@ -107,7 +107,7 @@ def step() -> None:
     sources, targets = sentences(rng, lengths, V), sentences(rng, lengths, V)
     torch.manual_seed(0)
     theirs = Plain(V, V, E, H, M)
-    ours = Translator(
+    ours = RNNTranslator(
         RNNConfig(embedding=E, hidden=H, maxout=M, bias=True, summary="tanh", init="glorot"), V, V
     )
     batch, grid = make_batch(sources, targets), padded(sources, targets)
@@ -172,7 +172,7 @@ def b1() -> None:
     grids, ready = b1_batches(source_words, target_words)
     torch.manual_seed(0)
     theirs = Plain(source_words, target_words, 256, 512, 0, 0.2)
-    ours = Translator(
+    ours = RNNTranslator(
         RNNConfig(embedding=256, hidden=512, maxout=256, bias=True, dropout=0.2, init="glorot"),
         source_words,
         target_words,

@@ -20,7 +20,7 @@ from nmt.lm.cslm import CSLM, CSLMConfig, ngrams
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.models.config import RNNConfig
 from nmt.models.joint import JointConfig, JointModel
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs import alignment, weights
 from nmt.runs.language_model import load_language_model
 from nmt.runs.run import Run
@@ -232,10 +232,10 @@ def with_text(model: torch.nn.Module) -> torch.nn.Module:
     return model.double().eval()
 
 
-def translator(kind: str) -> Translator:
+def translator(kind: str) -> RNNTranslator:
     torch.manual_seed(0)
     config = RNNConfig(embedding=4, hidden=6, maxout=5, init_scale=1.0, **KINDS[kind])  # type: ignore[arg-type]
-    return cast(Translator, with_text(Translator(config, 9, V)))
+    return cast(RNNTranslator, with_text(RNNTranslator(config, 9, V)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,7 +11,7 @@ import torch
 from nmt.data import prefix_tree
 from nmt.formats import phrase_table
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs import checkpoint
 from nmt.scoring import pair_scores, word_scores
 from nmt.text.vocab import UNK
@@ -58,7 +58,7 @@ def test_shared_reading_of_sources() -> None:
 def test_single_precision_is_within_1e_4() -> None:
     """Sizes of which the sums are long; a fresh model."""
     torch.manual_seed(3)
-    model = Translator(
+    model = RNNTranslator(
         RNNConfig(embedding=32, hidden=128, maxout=64, output_rank=32, init="glorot"), SOURCE, TARGET
     ).eval()
     sources, targets, source_of = some_pairs(300, 8)
@@ -84,7 +84,7 @@ def test_ten_thousand_real_pairs(trained: bool, nmt_data: Path, tiny: Path) -> N
         )  # type: ignore[assignment]
     else:
         torch.manual_seed(1)
-        fresh = Translator(
+        fresh = RNNTranslator(
             RNNConfig(embedding=50, hidden=200, maxout=100, output_rank=50, init="glorot"), 12000, 12000
         )
         with torch.no_grad():

@@ -1,6 +1,8 @@
-"""The decoder of the RNN encoder-decoder: what it sees of the source enters the gates, the candidate and the
-output at every step (van Merriënboer 2018, section 4.2.2). That is c, the same at all steps, or with
-attention this step's weighted mean of the annotations."""
+"""The decoder of the RNN encoder-decoder (van Merriënboer 2018, section 4.2.2).
+
+A context of the source enters the gates, the candidate and the output at every step: c, the same at all
+steps, or with attention this step's weighted mean of the annotations.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.data.batches import Packed
-from nmt.layers.attention import AdditiveAttention, Memory, attend, join_sentences
+from nmt.layers.attention import AdditiveAttention, AttentionMemory, attend, join_sentences
 from nmt.layers.cells import GRU, Cell, repeat
 from nmt.layers.output import OutputLayer, OutputSettings, make_output
 from nmt.models.config import RNNConfig
@@ -18,16 +20,15 @@ from nmt.models.rnn.encoders import Encoded
 from nmt.text.vocab import BOS
 
 # ---- deep output -------------------------------------------------------------------------------------------
-# From a decoder state to the output layer: the deep output with maxout of Cho et al. 2014
-# (van Merriënboer 2018, section 4.4.1).
 
 
 class DeepOutput(nn.Module):
-    """s = O_h h + O_y e(y) + O_c c;  m_i = max(s_2i, s_2i+1);  an output layer over the features G_right m,
-    or m
+    """The deep output with maxout of Cho et al. 2014, between decoder states and the output layer.
 
-    With `rank` the output matrix is G_left G_right of that rank, and G_left is the output layer's. N tokens,
-    H hidden units, E embedding size, M maxout units, K features: M, or the rank.
+        s = O_h h + O_y e(y) + O_c c;  m_i = max(s_2i, s_2i+1);  features m, or with `rank` G_right m
+
+    With `rank` the output matrix is G_left G_right of that rank, and G_left belongs to the output layer. N
+    tokens, H hidden units, E embedding size, M maxout units, K features: M, or the rank.
     """
 
     words: nn.Parameter
@@ -45,7 +46,7 @@ class DeepOutput(nn.Module):
         dropout: float = 0.0,
         output: OutputSettings | None = None,
     ) -> None:
-        """`context`: width of c, 0 for none. `output`: settings of the output layer."""
+        """`context`: width of c, 0 = no context. `output`: settings of the output layer."""
         super().__init__()
         self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
         self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y
@@ -58,15 +59,15 @@ class DeepOutput(nn.Module):
         self.dropout = dropout
 
     def adopt(self, name: str) -> None:
-        """Register a parameter of the output layer here, not there: files of weights and training states have
-        `words` and `words_bias` at these positions among the parameters of this module."""
+        """Register a parameter of the output layer as one of this module: saved weights and training states
+        have `words` and `words_bias` at these positions among its parameters."""
         parameter = getattr(self.layer, name, None)
         if not isinstance(parameter, nn.Parameter):
             self.register_parameter(name, None)
             return
         delattr(self.layer, name)
         self.register_parameter(name, parameter)
-        vars(self.layer)[name] = parameter  # the same tensor, but no parameter of the layer
+        vars(self.layer)[name] = parameter  # the same tensor, but not registered by the layer
 
     def tie(self, embedding: nn.Embedding) -> None:
         """Use the matrix of word embeddings (V, K) as the output matrix."""
@@ -75,8 +76,8 @@ class DeepOutput(nn.Module):
         self.adopt("words")
 
     def project_context(self, context: Tensor) -> Tensor:
-        """O_c c, once a sentence: (B, C) -> (B, 2M)"""
-        assert self.context is not None, "this output was made without a context"
+        """O_c c, computed once for each sentence: (B, C) -> (B, 2M)"""
+        assert self.context is not None, "this output has no context"
         return F.linear(context, self.context)
 
     def features(self, hidden: Tensor, previous: Tensor, context: Tensor | None = None) -> Tensor:
@@ -88,7 +89,7 @@ class DeepOutput(nn.Module):
         return F.linear(previous, self.previous)
 
     def combine(self, hidden: Tensor, previous: Tensor, context: Tensor | None = None) -> Tensor:
-        """As `features`, of a previous word that is projected already, (N, 2M)."""
+        """`features` from a projected previous word (N, 2M)."""
         sums = F.linear(hidden, self.hidden, self.bias) + previous
         if context is not None:
             sums = sums + context
@@ -100,17 +101,17 @@ class DeepOutput(nn.Module):
 # ---- decoder -----------------------------------------------------------------------------------------------
 
 
-KEPT = 1 << 24  # floats of a cached table of all words, at most: 64 MiB
+MOST_CACHED = 1 << 24  # floats of a cached table of all words: 64 MiB
 
 
 @dataclass
 class Sources:
-    """What belongs to S sentences as a whole, stored once a sentence, not once a hypothesis: projections of
-    c, or the memory of an attention."""
+    """S encoded sentences, stored once for all hypotheses: projections of c, or the memory of an
+    attention."""
 
     cell: Tensor | None = None  # (S, 3H or 4H) C c
     output: Tensor | None = None  # (S, 2M) O_c c
-    memory: Memory | None = None
+    memory: AttentionMemory | None = None
 
     def rows(self, rows: Tensor) -> "Sources":
         """Sentence i of the result is sentence rows[i]."""
@@ -121,10 +122,9 @@ class Sources:
 
     @staticmethod
     def join(parts: "Sequence[Sources]") -> "Sources":
-        """The sentences of all parts."""
         memories = [part.memory for part in parts if part.memory is not None]
         if memories:
-            return Sources(memory=Memory.join(memories))
+            return Sources(memory=AttentionMemory.join(memories))
         return Sources(
             cell=torch.cat([part.cell for part in parts if part.cell is not None]),
             output=torch.cat([part.output for part in parts if part.output is not None]),
@@ -133,15 +133,15 @@ class Sources:
 
 @dataclass
 class DecoderState:
-    """R hypotheses of S sentences, between two words."""
+    """State of R hypotheses of S sentences between two words."""
 
     hidden: Tensor  # (R, state sizes of all layers)
-    sentence: Tensor  # (R,) which of the S sentences a row belongs to
+    sentence: Tensor  # (R,) index of the sentence of each row
     sources: Sources
     weights: Tensor | None = None  # (R, L) attention weights of the last step
 
     def rows(self, rows: Tensor) -> "DecoderState":
-        """Row i of the result is row rows[i]; rows may repeat or be missing."""
+        """Select rows, which may repeat or be missing."""
         weights = None if self.weights is None else self.weights.index_select(0, rows)
         return DecoderState(
             hidden=self.hidden.index_select(0, rows),
@@ -152,7 +152,7 @@ class DecoderState:
 
     @staticmethod
     def join(states: "Sequence[DecoderState]") -> "DecoderState":
-        """The rows of all states, one below the other. Sentences without rows are dropped."""
+        """Concatenate the rows of states. Sentences without rows are dropped."""
         sentence, used = join_sentences([state.sentence for state in states])
         sources = [state.sources.rows(rows) for state, rows in zip(states, used, strict=True)]
         return DecoderState(
@@ -163,16 +163,15 @@ class DecoderState:
 
 
 @dataclass
-class WordTables:
-    """T words as the decoder reads them, computed once however often a word occurs."""
+class ProjectedWords:
+    """Projections of T distinct words, each computed once however often it occurs."""
 
     cell: Tensor  # (T, 3H or 4H) W e(y)
     output: Tensor  # (T, 2M) O_y e(y)
 
-    def rows(self, rows: Tensor) -> "WordTables":
-        """Word i of the result is word rows[i]."""
+    def rows(self, rows: Tensor) -> "ProjectedWords":
         # index_select is 5 times as fast as [rows].
-        return WordTables(cell=self.cell.index_select(0, rows), output=self.output.index_select(0, rows))
+        return ProjectedWords(cell=self.cell.index_select(0, rows), output=self.output.index_select(0, rows))
 
 
 class RNNDecoder(nn.Module):
@@ -205,11 +204,10 @@ class RNNDecoder(nn.Module):
             self.output.tie(self.embedding)
         self.dropout = config.dropout
         self.first_word = config.first_word
-        self._kept: tuple[object, WordTables] | None = None
+        self._cache: tuple[object, ProjectedWords] | None = None  # state of the weights, and all words
 
     @property
     def layer(self) -> OutputLayer:
-        """From features to probabilities."""
         return self.output.layer
 
     @property
@@ -218,13 +216,13 @@ class RNNDecoder(nn.Module):
         return list(self.upper)  # type: ignore[arg-type]
 
     def train(self, mode: bool = True) -> "RNNDecoder":
-        self._kept = None  # torch's fused optimizers change weights without changing their version
+        self._cache = None  # torch's fused optimizers change weights without changing their version
         return super().train(mode)
 
     def embed(self, token_ids: Tensor) -> Tensor:
-        """(N,) -> (N, E)"""
+        """Embeddings of words, a zero vector for <s>: (N,) -> (N, E)"""
         embedded: Tensor = self.embedding(token_ids)
-        # A tied row of <s> also gets the gradient of the softmax: here it has to stay 'no previous word'.
+        # A tied row of <s> also gets the gradient of the softmax, but has to stay 'no previous word' here.
         return embedded * (token_ids != BOS)[:, None] if self.tied else embedded
 
     def first_states(self, summary: Tensor) -> list[Tensor]:
@@ -241,7 +239,7 @@ class RNNDecoder(nn.Module):
         return self.attended(encoded, target, previous)[0]
 
     def attended(self, encoded: Encoded, target: Packed, previous: Tensor) -> tuple[Tensor, Tensor | None]:
-        """As `unroll`, and with attention its weights: (N, L)"""
+        """`unroll`, and with attention its weights: (N, L)"""
         embedded = F.dropout(self.embed(previous), self.dropout, self.training)  # (N, E)
         starts = self.first_states(encoded.summary[target.order])  # longest target first
         if self.attention is None:
@@ -260,8 +258,8 @@ class RNNDecoder(nn.Module):
     def _unroll(self, embedded: Tensor, target: Packed, start: Tensor, context: Tensor) -> Tensor:
         if self.first_word == "step":
             return self.cell.unroll(embedded, target.sizes, start, context)
-        # The first word is read off h'_0 itself: the cell only reads what precedes the second to the last
-        # word.
+        # The first word is predicted from h'_0 itself: the cell reads the words before the second to the
+        # last.
         rows = target.sizes[0]
         first = self.cell.output(start)
         later = target.sizes[1:]
@@ -272,35 +270,38 @@ class RNNDecoder(nn.Module):
     def _attend(
         self, attention: AdditiveAttention, embedded: Tensor, encoded: Encoded, target: Packed, start: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """-> states (N, H), contexts (N, C), attention weights (N, L)"""
-        places = torch.empty_like(target.order)
-        places[target.order] = torch.arange(len(places), device=places.device)
-        memory = self.memory(attention, encoded, places)
+        """States (N, H), contexts (N, C), attention weights (N, L)."""
+        rows = torch.empty_like(target.order)
+        rows[target.order] = torch.arange(len(rows), device=rows.device)
+        memory = self.memory(attention, encoded, rows)
         x = self.cell.project(embedded)
         if isinstance(self.cell, GRU) and self.cell.reset == "before" and self.cell.gate == "keep_old":
             return attend(attention, self.cell, x, start, memory, target.sizes)
         # Other cells by plain autograd, which is slower.
         state, end, states, contexts, weights = start, 0, [], [], []
-        for rows in target.sizes:
-            seen, looks = attention(
-                self.cell.output(state[:rows]),
-                Memory(keys=memory.keys[:rows], values=memory.values[:rows], mask=memory.mask[:rows]),
+        for size in target.sizes:
+            context, step_weights = attention(
+                self.cell.output(state[:size]),
+                AttentionMemory(
+                    keys=memory.keys[:size], values=memory.values[:size], mask=memory.mask[:size]
+                ),
             )
-            state = self.cell.advance(x[end : end + rows], state[:rows], self.cell.project_context(seen))
+            state = self.cell.advance(x[end : end + size], state[:size], self.cell.project_context(context))
             states.append(self.cell.output(state))
-            contexts.append(seen)
-            weights.append(looks)
-            end += rows
+            contexts.append(context)
+            weights.append(step_weights)
+            end += size
         return torch.cat(states), torch.cat(contexts), torch.cat(weights)
 
     @staticmethod
-    def memory(attention: AdditiveAttention, encoded: Encoded, places: Tensor | None = None) -> Memory:
-        """The annotations of each sentence as rows of a grid, keys projected once."""
+    def memory(attention: AdditiveAttention, encoded: Encoded, rows: Tensor | None = None) -> AttentionMemory:
+        """Annotations as a grid with a row for each sentence, keys projected once. `rows`: the row of each
+        sentence, by default its index."""
         assert encoded.states is not None and encoded.source is not None, "this encoder has no annotations"
         source = encoded.source
         lengths = torch.empty_like(source.order)
-        lengths[source.order if places is None else places[source.order]] = source.lengths
-        return attention.memory(source.grid(encoded.states, places), lengths)
+        lengths[source.order if rows is None else rows[source.order]] = source.lengths
+        return attention.memory(source.grid(encoded.states, rows), lengths)
 
     def start(self, encoded: Encoded) -> DecoderState:
         """One row for each sentence, before its first word."""
@@ -310,48 +311,42 @@ class RNNDecoder(nn.Module):
             sources = Sources(cell=self.cell.project_context(c), output=self.output.project_context(c))
         else:
             memory = self.memory(self.attention, encoded)
-            # The mean of projections is the projection of the mean: computed once a source word, not once a
-            # hypothesis and step.
+            # The mean of projections is the projection of the mean: project source words once, rather than
+            # contexts in each step of each hypothesis.
             projected = torch.cat(
                 [self.cell.project_context(memory.values), self.output.project_context(memory.values)], 2
             )
-            sources = Sources(memory=Memory(keys=memory.keys, values=projected, mask=memory.mask))
+            sources = Sources(memory=AttentionMemory(keys=memory.keys, values=projected, mask=memory.mask))
         return DecoderState(hidden=torch.cat(self.first_states(c), 1), sentence=rows, sources=sources)
 
     def read(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
-        """One step after `token_ids` (R,), None at the start -> output features (R, K) and the state after
-        it."""
+        """Read `token_ids` (R,), None at the start. Returns output features (R, K) and the new state."""
         previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
-        return self.advance(state, self.tables_of(previous), first=token_ids is None)
+        return self.advance(state, self.project_cached(previous), first=token_ids is None)
 
-    def tables_of(self, token_ids: Tensor) -> WordTables:
-        """As `tables`, from a table of all words that is cached while no weight changes, if it is small
-        enough."""
-        if (
-            torch.is_grad_enabled()
-            or self.embedding.num_embeddings * (len(self.cell.inputs) + len(self.output.hidden)) > KEPT
-        ):
-            return self.tables(token_ids)
+    def project_cached(self, token_ids: Tensor) -> ProjectedWords:
+        """`project`, using a table of all words that is cached until weights change, unless that is too
+        large."""
+        size = self.embedding.num_embeddings * (len(self.cell.inputs) + len(self.output.hidden))
+        if torch.is_grad_enabled() or size > MOST_CACHED:
+            return self.project(token_ids)
         weights = (self.embedding.weight, self.cell.inputs, self.cell.bias, self.output.previous)
         state = [
             (weight.data_ptr(), weight._version, weight.dtype) for weight in weights if weight is not None
         ]
-        kept = self._kept  # read once: another thread may replace it
-        if kept is None or kept[0] != state:
-            kept = self._kept = (
-                state,
-                self.tables(torch.arange(self.embedding.num_embeddings, device=token_ids.device)),
-            )
-        return kept[1].rows(token_ids)
+        cache = self._cache  # read once: another thread may replace it
+        if cache is None or cache[0] != state:
+            words = torch.arange(self.embedding.num_embeddings, device=token_ids.device)
+            cache = self._cache = state, self.project(words)
+        return cache[1].rows(token_ids)
 
-    def tables(self, token_ids: Tensor) -> WordTables:
-        """What the decoder computes from each word alone, whatever its context: (T,) -> (T, ...)"""
+    def project(self, token_ids: Tensor) -> ProjectedWords:
+        """The part of the decoder's computation that depends on each word alone: (T,) -> (T, ...)"""
         embedded = self.embed(token_ids)
-        return WordTables(cell=self.cell.project(embedded), output=self.output.project_previous(embedded))
+        return ProjectedWords(cell=self.cell.project(embedded), output=self.output.project_previous(embedded))
 
-    def advance(self, state: DecoderState, words: WordTables, first: bool) -> tuple[Tensor, DecoderState]:
-        """One step, reading a word for each row of the state -> output features (R, K) and the state after
-        it."""
+    def advance(self, state: DecoderState, words: ProjectedWords, first: bool) -> tuple[Tensor, DecoderState]:
+        """Read a word for each row of the state. Returns output features (R, K) and the new state."""
         sources, weights = state.sources, None
         parts = state.hidden.split([self.cell.state_size, *(cell.state_size for cell in self.upper_cells)], 1)
         if self.attention is None:

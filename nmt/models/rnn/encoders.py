@@ -1,5 +1,5 @@
-"""Encoders: packed source words -> one vector for each sentence and, for attention, one for each word (its
-annotation)."""
+"""Encoders of source sentences: one vector for each sentence and, for attention, an annotation for each
+word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,11 +36,10 @@ def word_vectors(config: RNNConfig, vocab_size: int, spelling: Sequence[str] | N
 
 
 class RNNEncoder(nn.Module):
-    """Reads the source up to and including its end symbol; c is the state after it (van Merriënboer 2018,
-    section 4.2.1).
+    """Reads the source including its end symbol; c is the last state (van Merriënboer 2018, section 4.2.1).
 
     With `birnn` a second network reads from the end: an annotation is the two states at a word, c the two
-    last states; with attention the decoder starts from the backward state at the first word alone
+    last states. With attention the decoder starts from the backward state at the first word alone
     (RNNsearch). Upper layers read the annotations of the layer below.
     """
 
@@ -87,7 +86,7 @@ class RNNEncoder(nn.Module):
 
     @staticmethod
     def _layer(cell: Cell, backward: Cell | None, inputs: Tensor, source: Packed) -> Tensor:
-        """One layer over all words: (N, E) -> (N, H), or (N, 2H) for both directions"""
+        """States of one layer at all words: (N, E) -> (N, H), or (N, 2H) for both directions"""
         start = inputs.new_zeros(len(source.order), cell.state_size)
         states = cell.unroll(inputs, source.sizes, start)
         if backward is None:
@@ -104,8 +103,8 @@ class RNNEncoder(nn.Module):
         """Whether the state after a prefix does not depend on what follows."""
         return not (self.backward_cells or self.upper or self.reverse)
 
-    def by_prefix(self, sources: Sequence[Ids]) -> Tensor:
-        """As `forward`, of B sequences of ids, reading common prefixes once: -> c (B, H)"""
+    def summarize_by_prefix(self, sources: Sequence[Ids]) -> Tensor:
+        """c of B sequences of ids, reading common prefixes once: (B, H)"""
         assert self.shares_prefixes
         device = self.cell.inputs.device
         levels = prefix_tree.levels([[*source, EOS] for source in sources])
@@ -133,10 +132,10 @@ class RNNEncoder(nn.Module):
 
 
 class GrConvEncoder(nn.Module):
-    """The gated recursive convolutional network of Cho et al. 2014b merges words pairwise, level by level,
-    into one vector c.
+    """The gated recursive convolutional network (van Merriënboer 2018, section 6.2.2), which merges words
+    pairwise, level by level, into one vector c.
 
-    The leaves are the words alone, U e(x_j); the end symbol is a leaf only where a sentence has no words.
+    The leaves are the words alone, U e(x_j); the end symbol is a leaf only if a sentence has no words.
     """
 
     shares_prefixes = False
@@ -160,12 +159,13 @@ class GrConvEncoder(nn.Module):
         return Encoded(summary=c if self.summary is None else torch.tanh(F.linear(c, self.summary)))
 
     def leaves(self, source: Packed) -> tuple[Tensor, list[int]]:
-        """Ids without end symbols, longest sentence first, and how many sentences have a word at each step"""
+        """Ids without end symbols, longest sentence first, and the number of sentences that have a word at
+        each step."""
         ids = source.ids[source.reversed_order(fixed=1)] if self.reverse else source.ids
-        kept = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
-        kept[source.last] = source.lengths == 1
-        sizes = torch.bincount(source.steps[kept], minlength=1).tolist()
-        return ids[kept], sizes
+        is_leaf = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
+        is_leaf[source.last] = source.lengths == 1
+        sizes = torch.bincount(source.steps[is_leaf], minlength=1).tolist()
+        return ids[is_leaf], sizes
 
     def gates(self, sources: Sequence[Ids]) -> list[Tensor]:
         """For each sentence of T words the weights (new, left, right) of its T (T - 1) / 2 merges, level by

@@ -21,8 +21,8 @@ from nmt.models.rnn.decoder import DecoderState, RNNDecoder
 from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoded, GrConvEncoder, RNNEncoder
 
 
-class Translator(nn.Module, TranslationModel[DecoderState]):
-    """Encoder and decoder of Cho et al. 2014, with or without attention; `model.type: rnn`. It has every
+class RNNTranslator(nn.Module, TranslationModel[DecoderState]):
+    """The encoder-decoder of Cho et al. 2014, with or without attention; `model.type: rnn`. It has every
     capability of nmt/models/protocols.py. Logarithms are natural; the end symbol is part of a target."""
 
     Config = RNNConfig
@@ -79,7 +79,7 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         if self.encoder.reverse:
             lengths = torch.empty_like(batch.source.order)
             lengths[batch.source.order] = batch.source.lengths
-            weights = turned(weights, lengths[batch.target.order[batch.target.rows]])
+            weights = unreverse(weights, lengths[batch.target.order[batch.target.rows]])
         return features, weights
 
     def token_log_probs(self, batch: Batch) -> Tensor:
@@ -92,12 +92,12 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         return self.decoder.start(self.encoder(pack_source(sources).to(self.device)))
 
     def features(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
-        """As `step`, short of the output layer: (R, K)"""
+        """Input of the output layer after `token_ids` (R,): (R, K), and the new state."""
         return self.decoder.read(state, token_ids)
 
     def step(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
-        """log p of every next word after `token_ids` (R,), None before the first -> (R, V), the state after
-        them"""
+        """log p of every next word after `token_ids` (R,), None before the first: (R, V), and the new
+        state."""
         features, state = self.decoder.read(state, token_ids)
         return self.decoder.layer.log_probs(features), state
 
@@ -113,11 +113,9 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         return self.decoder.layer.restrict(token_ids)
 
     def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
-        """The state whose row i is row rows[i] of `state`; rows may repeat or be missing."""
         return state.rows(rows)
 
     def join(self, states: Sequence[DecoderState]) -> DecoderState:
-        """The rows of all states, one below the other."""
         return DecoderState.join(states)
 
     def attention(self, state: DecoderState) -> Tensor | None:
@@ -126,16 +124,16 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         if state.weights is None or not self.encoder.reverse:
             return state.weights
         assert state.sources.memory is not None
-        return turned(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
+        return unreverse(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
 
-    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "TranslatorWalk":
+    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "RNNWalk":
         """For `PrefixTrees`: the decoder after each of the sources."""
-        return TranslatorWalk(self, sources, token_ids)
+        return RNNWalk(self, sources, token_ids)
 
     def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
-        """As `start`, but reading common prefixes of the sources once, if the encoder allows it."""
+        """`start` that reads common prefixes of the sources once, if the encoder allows it."""
         if isinstance(self.encoder, RNNEncoder) and self.encoder.shares_prefixes and not self.attends:
-            return self.decoder.start(Encoded(summary=self.encoder.by_prefix(sources)))
+            return self.decoder.start(Encoded(summary=self.encoder.summarize_by_prefix(sources)))
         return self.start(sources)
 
     @torch.no_grad()
@@ -174,22 +172,22 @@ class Translator(nn.Module, TranslationModel[DecoderState]):
         return {"encoder.embedding.weight": source_vocab, **rows}
 
 
-def turned(weights: Tensor, lengths: Tensor) -> Tensor:
-    """Attention weights of an encoder that reads backwards, in the order of the words: (R, L). `lengths`: of
-    each sentence, (R,), with its end symbol, which stays last."""
-    places = torch.arange(weights.shape[1], device=weights.device).expand_as(weights)
+def unreverse(weights: Tensor, lengths: Tensor) -> Tensor:
+    """Put attention weights (R, L) over a reversed source into the order of its words. `lengths` (R,) include
+    the end symbol, which stays last."""
+    positions = torch.arange(weights.shape[1], device=weights.device).expand_as(weights)
     last = lengths[:, None] - 2  # of the words
-    return weights.gather(1, torch.where(places <= last, last - places, places))
+    return weights.gather(1, torch.where(positions <= last, last - positions, positions))
 
 
-class TranslatorWalk:
-    """The decoder on its way through tries of targets, one for each source; what it makes of a word alone is
-    computed once."""
+class RNNWalk:
+    """Walks the decoder through tries of targets, one for each source. The part of the computation that
+    depends on a word alone is done once for each word."""
 
-    def __init__(self, model: Translator, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
+    def __init__(self, model: RNNTranslator, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
         self.model, self.sources, self.device = model, sources, model.device
         self.output = model.decoder.layer
-        self.tables = model.decoder.tables(on_device(token_ids, model.device))
+        self.tables = model.decoder.project(on_device(token_ids, model.device))
 
     def start(self) -> DecoderState:
         return self.model.start_by_prefix(self.sources)
@@ -203,7 +201,7 @@ class TranslatorWalk:
         return state.rows(rows)
 
     def join(self, states: Sequence[DecoderState]) -> DecoderState:
-        """The states of the blocks of a level as one; all of them are of the same sentences."""
+        """Concatenate the states of the blocks of a level, which are of the same sentences."""
         return replace(
             states[0],
             hidden=torch.cat([state.hidden for state in states]),

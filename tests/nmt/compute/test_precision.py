@@ -11,7 +11,7 @@ from nmt.compute.precision import Mixed, Reduced, check_precision, deliver_produ
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from tests.nmt.models.options import with_options
 
 # ---- test mixed --------------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ def test_mixed_gradients_are_those_of_fp32_up_to_rounding(options: dict[str, obj
     really compute differently."""
     torch.manual_seed(0)
     config = RNNConfig(embedding=64, hidden=96, maxout=48, init="glorot", bias=True)
-    model = Translator(with_options(config, options), 400, 500)
+    model = RNNTranslator(with_options(config, options), 400, 500)
     batch = make_batch(
         [[3 + n % 90, 7, 8 + n] for n in range(40)], [[5 + n, 9, 11, 3 + n % 7] for n in range(40)]
     )
@@ -58,7 +58,7 @@ def test_mixed_gradients_are_those_of_fp32_up_to_rounding(options: dict[str, obj
 def test_recurrent_gradients_are_made_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inside backward the mode is entered again: its products are asked for there too."""
     torch.manual_seed(0)
-    model = Translator(RNNConfig(embedding=64, hidden=128, maxout=48, init="glorot"), 90, 90)
+    model = RNNTranslator(RNNConfig(embedding=64, hidden=128, maxout=48, init="glorot"), 90, 90)
     batch = make_batch([[3 + n, 7, 8] for n in range(64)], [[5 + n % 80, 9, 11] for n in range(64)])
     shapes: set[tuple[int, ...]] = set()
     product = Mixed.product

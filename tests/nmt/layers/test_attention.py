@@ -14,7 +14,7 @@ from nmt.layers import attention
 from nmt.layers.attention import (
     DENSE_GRID,
     AdditiveAttention,
-    Memory,
+    AttentionMemory,
     WordGrid,
     alignment_cost,
     attend,
@@ -32,7 +32,7 @@ D, H, A, E = 4, 5, 3, 2
 LENGTHS = [3, 1, 4]
 
 
-def make() -> tuple[AdditiveAttention, Tensor, Memory]:
+def make() -> tuple[AdditiveAttention, Tensor, AttentionMemory]:
     torch.manual_seed(0)
     attention = AdditiveAttention(D, H, A).double()
     initialize(attention, "glorot", 0)
@@ -86,7 +86,7 @@ def test_rows_of_sentences_in_any_order(sentence: list[int]) -> None:
 def test_memories_side_by_side() -> None:
     attention, _, memory = make()
     short = attention.memory(torch.randn(2, 2, D, dtype=torch.float64), torch.tensor([2, 1]))
-    joined = Memory.join([short, memory])
+    joined = AttentionMemory.join([short, memory])
     hidden = torch.randn(5, H, dtype=torch.float64)
     together = attention(hidden, joined)[0]
     assert torch.allclose(together[:2], attention(hidden[:2], short)[0]) and torch.allclose(
@@ -112,7 +112,7 @@ def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
         memory, h, end, rows_of = attention.memory(values, torch.tensor(LENGTHS)), start, 0, []
         for rows in layout.sizes:
             mean, looks = attention(
-                h[:rows], Memory(memory.keys[:rows], memory.values[:rows], memory.mask[:rows])
+                h[:rows], AttentionMemory(memory.keys[:rows], memory.values[:rows], memory.mask[:rows])
             )
             h = cell.advance(x[end : end + rows], h[:rows], cell.project_context(mean))
             rows_of.append(torch.cat([h, mean, looks], 1))

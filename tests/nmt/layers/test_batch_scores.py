@@ -15,7 +15,7 @@ from nmt.layers.batch_scores import (
 )
 from nmt.layers.output.softmax import Softmax
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.text.vocab import BOS
 
 # ---- test batch scores -------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ def test_batches_have_every_pair_once_and_the_longest_first() -> None:
 
 def test_the_size_of_a_batch_does_not_matter() -> None:
     torch.manual_seed(0)
-    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=1.0), 7, 8).double().eval()
+    model = RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=1.0), 7, 8).double().eval()
     whole = word_scores(model, PAIRS)
     assert [len(scores) for scores in whole] == [len(target) + 1 for _, target in PAIRS]
     for row, scores in enumerate(word_scores(model, PAIRS, 1)):

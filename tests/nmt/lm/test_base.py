@@ -15,7 +15,7 @@ from nmt.lm.base import (
     OpenVocabulary,
     RunningTextModel,
     TokenSampler,
-    scorer_of,
+    choose_scorer,
 )
 from nmt.lm.registry import LANGUAGE_MODELS
 from nmt.papers.multiscale.dictionary import Dictionary
@@ -139,11 +139,11 @@ def test_capabilities_of_the_types() -> None:
 
 def test_scores_without_log_z_are_for_models_trained_for_them() -> None:
     plain, trained = model_of("cslm"), model_of("cslm", normalizer=0.1)
-    assert scorer_of(plain, False, Path("run")) is plain
+    assert choose_scorer(plain, False, Path("run")) is plain
     for model in (plain, model_of("lstm", normalizer=0.1)):
         with pytest.raises(ConfigError, match=r"run is not a CSLM trained with lm\.normalizer"):
-            scorer_of(model, True, Path("run"))
+            choose_scorer(model, True, Path("run"))
     exact, fast = (
-        scorer_of(trained, normalized, Path("run")).score_texts(TEXTS) for normalized in (False, True)
+        choose_scorer(trained, normalized, Path("run")).score_texts(TEXTS) for normalized in (False, True)
     )
     assert exact != fast and [len(line) for line in exact] == [len(line) for line in fast]

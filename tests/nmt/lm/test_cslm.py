@@ -51,7 +51,7 @@ def test_first_layer_tables_change_nothing(tables: bool, monkeypatch: pytest.Mon
     model = model_of("cslm")
     assert isinstance(model, CSLM)
     if not tables:
-        monkeypatch.setattr("nmt.lm.cslm.TABLES", 0)
+        monkeypatch.setattr("nmt.lm.cslm.MOST_TABLE", 0)
     rng = np.random.default_rng(1)
     contexts, words = rng.integers(0, V, (3000, 3)), rng.integers(0, V, 3000)
     with torch.no_grad():

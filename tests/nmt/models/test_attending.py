@@ -11,7 +11,7 @@ from nmt.data.batches import Batch, make_batch
 from nmt.data.guidance import guidance, unit_links
 from nmt.layers.attention import alignment_cost
 from nmt.models.protocols import Attending
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.models.transformer import Transformer
 from nmt.text.vocab import EOS
 from tests.nmt.models.rnn.test_translator import make as make_rnn
@@ -32,7 +32,7 @@ MODELS: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-def make(kind: str, options: dict[str, object]) -> Translator | Transformer:
+def make(kind: str, options: dict[str, object]) -> RNNTranslator | Transformer:
     return make_rnn(**options) if kind == "rnn" else make_transformer(**options)
 
 

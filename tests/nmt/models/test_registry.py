@@ -24,7 +24,7 @@ from nmt.models.protocols import (
     WordParameters,
     WordVectors,
 )
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.run import Run
 from nmt.scoring import pair_scores, word_scores
@@ -94,7 +94,7 @@ def test_the_registry_is_read_when_it_is_asked(unigram: registry.AnyModel) -> No
 
 def test_the_rnn_has_every_capability_and_the_smallest_model_none(unigram: registry.AnyModel) -> None:
     rnn = registry.make(RNNConfig(embedding=4, hidden=5, maxout=3), 5, 9)
-    assert isinstance(rnn, Translator)
+    assert isinstance(rnn, RNNTranslator)
     assert all(isinstance(rnn, capability) for capability in CAPABILITIES)
     assert not any(isinstance(unigram, capability) for capability in CAPABILITIES)
 

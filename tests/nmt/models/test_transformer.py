@@ -15,7 +15,7 @@ from nmt.layers.output import OUTPUTS, LearnsText
 from nmt.models.config import RNNConfig
 from nmt.models.protocols import PrefixTrees, Restrictable, SourceVectors, WordParameters, WordVectors
 from nmt.models.registry import AnyModel
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.scoring import pair_scores, word_scores
 from nmt.search.beam import search
@@ -179,7 +179,7 @@ def test_beam_scores_are_those_of_the_scorer(options: dict[str, object]) -> None
 
 def test_an_ensemble_with_an_rnn_is_the_mean_of_probabilities() -> None:
     torch.manual_seed(1)
-    rnn = Translator(RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.0), SOURCE, TARGET)
+    rnn = RNNTranslator(RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.0), SOURCE, TARGET)
     models: list[AnyModel] = [make(), rnn.double().eval()]
     readings = [Reading((source, source[::-1])) for source in SOURCES[:3]]
     for reading, candidates in zip(readings, search(Ensemble(models), readings, BeamConfig(3)), strict=True):

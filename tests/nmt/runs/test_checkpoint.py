@@ -16,7 +16,7 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.io import manifest
 from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.models.transformer import TransformerConfig
 from nmt.runs import checkpoint, weights
 from nmt.runs import directory as run_directory
@@ -263,7 +263,7 @@ class ToyConfig(ModelConfig):
     width: int = number(4, least=1)
 
 
-class Toy(Translator):
+class Toy(RNNTranslator):
     """A model of a plugin."""
 
     Config = ToyConfig  # type: ignore[assignment]

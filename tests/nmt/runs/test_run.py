@@ -9,7 +9,7 @@ import torch
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError, DataError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import Constraints
 from nmt.runs.run import (
@@ -46,7 +46,7 @@ def make_run(attention: int = 64, seed: int = 1) -> Run:
         [
             SavedRun(
                 Path("run"),
-                Translator(config, len(vocab), len(vocab)).eval(),
+                RNNTranslator(config, len(vocab), len(vocab)).eval(),
                 text,
                 text,
                 vocab,

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nmt.data.batches import Ids
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.text.vocab import EOS
 from tests.nmt.models.options import with_options
@@ -18,10 +18,10 @@ SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]
 ATTENTIVE: dict[str, object] = {"encoder": "birnn", "attention": 5, "bias": True}
 
 
-def make(words: int = WORDS, seed: int = 0, **options: object) -> Translator:
+def make(words: int = WORDS, seed: int = 0, **options: object) -> RNNTranslator:
     torch.manual_seed(seed)
     config = with_options(RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.5), options)
-    return Translator(config, 7, 3 + words).double().eval()
+    return RNNTranslator(config, 7, 3 + words).double().eval()
 
 
 def make_transformer(words: int = WORDS, **options: object) -> Transformer:

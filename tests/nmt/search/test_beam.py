@@ -13,7 +13,7 @@ from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.layers.output import LearnsText
 from nmt.models.registry import AnyModel
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.scoring import word_scores
 from nmt.search.beam import BeamSearch, ContinuousSearch, FinishedHypothesis, best_word_finder, search
 from nmt.search.config import NORMALIZE, BeamConfig, length_normalizer
@@ -24,7 +24,9 @@ from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, Scripted, make, m
 # ---- test beam ---------------------------------------------------------------------------------------------
 
 
-def exhaustive(model: Translator, source: Ids, longest: int, normalize: str) -> list[tuple[float, list[int]]]:
+def exhaustive(
+    model: RNNTranslator, source: Ids, longest: int, normalize: str
+) -> list[tuple[float, list[int]]]:
     """Every sentence of up to `longest` words, the best first: the slow twin."""
     texts = [
         list(text)
@@ -55,7 +57,7 @@ def test_a_wide_beam_is_exhaustive(normalize: str, options: dict[str, object]) -
 
 
 @torch.no_grad()
-def greedy(model: Translator, source: Ids, limit: int) -> list[int]:
+def greedy(model: RNNTranslator, source: Ids, limit: int) -> list[int]:
     state, words = model.start([source]), None
     text: list[int] = []
     while len(text) <= limit:
@@ -487,7 +489,7 @@ def test_what_needs_all_words_asks_for_all(monkeypatch: pytest.MonkeyPatch) -> N
     assert best_word_finder(model_with_layer("rnn", "tree")) is not None
     assert best_word_finder(model_with_layer("rnn", "huffman")) is None  # binary trees are deep
     classes = model_with_layer("rnn", "classes")
-    assert isinstance(classes, Translator) and isinstance(classes.output_layer, LearnsText)
+    assert isinstance(classes, RNNTranslator) and isinstance(classes.output_layer, LearnsText)
     assert best_word_finder(classes) is not None
     classes.output_layer.learn(
         np.array([5] * 1000 + list(range(3 + TREE_WORDS)))

@@ -12,7 +12,7 @@ from nmt.scoring import word_scores
 from nmt.search.beam import ContinuousSearch, FinishedHypothesis, search
 from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints import AnyConstraint
-from nmt.search.phrases import AvoidedPhrases, RequiredPhrases
+from nmt.search.phrases import ForbiddenPhrases, RequiredPhrases
 from nmt.search.steps import Ensemble, Reading, Shortlisted
 from nmt.text.spelling import bounded
 from nmt.text.vocab import EOS, UNK
@@ -38,7 +38,7 @@ def constraints_of(asked: Asked, words: int = 20) -> list[AnyConstraint]:
     found: list[AnyConstraint] = []
     if avoided:
         texts = ["".join(f" w{unit} " for unit in phrase) for phrase in avoided]
-        found.append(AvoidedPhrases([bounded(text, raw=False) for text in texts], spelling))
+        found.append(ForbiddenPhrases([bounded(text, raw=False) for text in texts], spelling))
     if required:
         found.append(RequiredPhrases(required, spelling.joints))
     return found
@@ -129,7 +129,7 @@ def test_no_constraints_no_change() -> None:
     model = make(words=20, seed=4)
     plain = search(model, SOURCES, BeamConfig(beam_size=4))
     assert search(model, SOURCES, BeamConfig(beam_size=4), constraints=[[] for _ in SOURCES]) == plain
-    everything = [[AvoidedPhrases(["\0zz\0"], SPELLING)] for _ in SOURCES]
+    everything = [[ForbiddenPhrases(["\0zz\0"], SPELLING)] for _ in SOURCES]
     assert search(model, SOURCES, BeamConfig(beam_size=4), constraints=everything) == plain
 
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from nmt.search.constraints import Demand, NoRepeat
-from nmt.search.phrases import AvoidedPhrases, PhraseProgress, RequiredPhrases
+from nmt.search.phrases import ForbiddenPhrases, PhraseProgress, RequiredPhrases
 from nmt.text.spelling import Spelling, bounded
 from nmt.text.vocab import EOS, UNK
 from tests.nmt.search.spellings import of_bpe, of_pieces, of_words
@@ -131,9 +131,9 @@ def text_of(kind: str, units: tuple[int, ...]) -> str:
     return " " + " ".join("".join(names).replace("▁", " ").replace(".", " . ").split()) + " "
 
 
-def made(kind: str, phrases: list[str]) -> AvoidedPhrases:
+def made(kind: str, phrases: list[str]) -> ForbiddenPhrases:
     spelling = of_bpe(*BPE_UNITS) if kind == "bpe" else of_pieces(*PIECES)
-    return AvoidedPhrases([bounded(f" {phrase} ", raw=kind != "bpe") for phrase in phrases], spelling)
+    return ForbiddenPhrases([bounded(f" {phrase} ", raw=kind != "bpe") for phrase in phrases], spelling)
 
 
 @pytest.mark.parametrize("remembered", [1, 1000])
@@ -169,7 +169,7 @@ def test_a_forced_phrase_is_over_when_it_is_over() -> None:
 
 def test_longer_punctuation_and_other_characters() -> None:
     spelling = of_pieces("▁l'eau", "▁l", "'", "eau", "x")
-    avoided = AvoidedPhrases([bounded(" l'eau ", raw=True)], spelling)
+    avoided = ForbiddenPhrases([bounded(" l'eau ", raw=True)], spelling)
     assert not len(avoided.forbidden(avoided.start(), 9))  # the word may go on
     mark = avoided.follow(avoided.start(), 3)
     assert avoided.forbidden(mark, 9).tolist() == [EOS, UNK, 3, 4, 5]  # but no other one may begin

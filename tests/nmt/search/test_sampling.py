@@ -9,17 +9,17 @@ import torch
 
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.scoring import word_scores
 from nmt.search.config import SamplingConfig
 from nmt.search.sampling import count_distinct, draw, sample
 from nmt.text.vocab import UNK
 
 
-def make(seed: int = 0) -> Translator:
+def make(seed: int = 0) -> RNNTranslator:
     torch.manual_seed(seed)
     return (
-        Translator(
+        RNNTranslator(
             RNNConfig(encoder="birnn", attention=5, embedding=6, hidden=7, maxout=4, init_scale=1.0), 7, 6
         )
         .double()
@@ -42,7 +42,7 @@ def test_frequencies_are_probabilities() -> None:
         assert abs(found - count * p) < 5 * math.sqrt(count * p * (1 - p)) + 1
 
 
-def with_bos(model: Translator, words: list[int]) -> tuple[list[float], list[float]]:
+def with_bos(model: RNNTranslator, words: list[int]) -> tuple[list[float], list[float]]:
     """log p of each word, and p(<s>) in its place."""
     state, before, bos = model.start([[3, 4]]), None, []
     with torch.no_grad():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.models.transformer import Transformer
 from nmt.scoring import word_scores
 from nmt.search.beam import search
@@ -75,7 +75,7 @@ def test_an_ensemble_is_the_mean_of_probabilities() -> None:
 # ---- short-lists ----
 
 
-def rnn() -> Translator:
+def rnn() -> RNNTranslator:
     return make(words=17, seed=2, **ATTENTIVE)
 
 

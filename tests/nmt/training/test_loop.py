@@ -11,7 +11,7 @@ import torch
 
 from nmt.data.batches import WHOLE, Share, make_batch
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, Job, Progress, limit_reached
 from nmt.training.loop import Records, decay, judge, log_validation, update, write_log
@@ -30,7 +30,7 @@ class NoBatches:
         yield from ()
 
 
-def job(model: Translator, directory: Path = Path(), **options: object) -> Job:
+def job(model: RNNTranslator, directory: Path = Path(), **options: object) -> Job:
     config = TrainingConfig(optimizer="sgd", learning_rate=1.0, clip=0, **options)  # type: ignore[arg-type]
     return Job(
         directory=directory,
@@ -50,7 +50,7 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
     results = []
     for cuts in ([pairs], [pairs[:1], pairs[1:]]):
         torch.manual_seed(0)
-        model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 7, 7).double()
+        model = RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 7, 7).double()
         words = model.decoder.output.words
         mean = (
             model.loss(make_batch(*zip(*pairs, strict=True)))
@@ -66,7 +66,7 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
 
 def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
     torch.manual_seed(0)
-    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
+    model = RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
     work = job(model, warmup=4, schedule="inverse_sqrt")
     work.progress.decayed = 0.5
     batch, rates = make_batch([[3]], [[4]]), []
@@ -79,7 +79,7 @@ def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
 def test_the_rate_falls_with_the_time_too() -> None:
     """Of two limits the one that is nearer decides."""
     torch.manual_seed(0)
-    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
+    model = RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
     work = job(model, schedule="linear", max_steps=9, max_minutes=2)
     batch, rates = make_batch([[3]], [[4]]), []
     for work.progress.step, work.progress.seconds in ((0, 0), (3, 30), (3, 90), (6, 90)):
@@ -119,7 +119,7 @@ def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(
     """Until 0.5 the first of them stayed the best: no other 0 is better."""
     logging.getLogger("nmt").propagate = True
     caplog.set_level(logging.INFO, "nmt")
-    work = job(Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7), tmp_path, patience=2)
+    work = job(RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7), tmp_path, patience=2)
     progress, table = work.progress, Table(tmp_path / "dev.tsv", DEV_COLUMNS, None)
     records = Records((NoTable(), table), Board(tmp_path, False, 0), Clock(0))
     found = []
@@ -150,7 +150,7 @@ def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(
 def test_a_line_of_the_log_is_in_words(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     logging.getLogger("nmt").propagate = True
     caplog.set_level(logging.INFO, "nmt")
-    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
+    model = RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
     work = job(model, max_steps=1000)
     work.progress = Progress(step=700, epoch=2, log_cost=231.0, log_words=100)
     records = Records((NoTable(), NoTable()), Board(tmp_path, False, 0), Clock(0))

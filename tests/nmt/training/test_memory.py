@@ -10,7 +10,7 @@ from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.data.running import TrackChunk
 from nmt.errors import UserError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.training import loop
 from nmt.training.config import TrainingConfig
 from nmt.training.job import Fitted, Job
@@ -26,7 +26,7 @@ CUDA = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. G
 LIBRARY = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
 
 
-class Small(Translator):
+class Small(RNNTranslator):
     """A model that fits batches of up to 30 units only."""
 
     error: Exception = CPU

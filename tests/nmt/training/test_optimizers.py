@@ -11,7 +11,7 @@ from torch.nn import Parameter
 from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.training import optimizers
 from nmt.training.config import TrainingConfig
 from nmt.training.job import Job
@@ -144,7 +144,7 @@ class OneBatch:
 
 def job(directory: Path, ema: float, seed: int = 0, tied: str = "none") -> Job:
     torch.manual_seed(seed)
-    model = Translator(
+    model = RNNTranslator(
         RNNConfig(embedding=4, hidden=5, maxout=4, dropout=0.5, attention=3, encoder="birnn", tied=tied), 7, 7
     )
     config = TrainingConfig(optimizer="adam", learning_rate=0.1, ema=ema, metric="cost")

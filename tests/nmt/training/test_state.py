@@ -11,7 +11,7 @@ from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.errors import CheckpointError, UserError
 from nmt.io import manifest
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs import weights
 from nmt.training.config import TrainingConfig
 from nmt.training.job import Job
@@ -33,12 +33,12 @@ class OneBatch:
         yield make_batch([[3, 4], [5]], [[4], [6, 3]])
 
 
-def model(seed: int = 0) -> Translator:
+def model(seed: int = 0) -> RNNTranslator:
     torch.manual_seed(seed)
-    return Translator(RNNConfig(embedding=4, hidden=5, maxout=3, dropout=0.5), 7, 7)
+    return RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3, dropout=0.5), 7, 7)
 
 
-def job(model: Translator, directory: Path = Path()) -> Job:
+def job(model: RNNTranslator, directory: Path = Path()) -> Job:
     config = TrainingConfig(optimizer="adam", learning_rate=0.1, keep=2)
     optimizer = make_optimizer("adam", model.parameters(), 0.1, 0, 0)
     return Job(

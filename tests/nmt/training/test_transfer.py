@@ -16,7 +16,7 @@ from nmt.lm.registry import language_model_class
 from nmt.models.config import RNNConfig
 from nmt.models.protocols import WordTables, WordVectors
 from nmt.models.registry import ALIGNED_MODELS, make
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import EOS, SPECIALS, Vocab
@@ -34,16 +34,16 @@ WORDS = (Vocab({"a": 3, "b": 2}, 9), Vocab({"x": 3, "y": 2, "z": 1}, 9))
 OTHER = (Vocab({"b": 5, "c": 2, "a": 1}, 9), Vocab({"z": 9, "w": 2}, 9))
 
 
-def make_model(vocabs: tuple[Vocab, Vocab], seed: int, **options: object) -> Translator:
+def make_model(vocabs: tuple[Vocab, Vocab], seed: int, **options: object) -> RNNTranslator:
     torch.manual_seed(seed)
     config = with_options(RNNConfig(embedding=4, hidden=5, maxout=3, bias=True), options)
-    model = Translator(config, len(vocabs[0]), len(vocabs[1]), spelling=vocabs[0].words)
+    model = RNNTranslator(config, len(vocabs[0]), len(vocabs[1]), spelling=vocabs[0].words)
     if model.decoder.output.words_bias is not None:
         torch.nn.init.normal_(model.decoder.output.words_bias)
     return model
 
 
-def saved(model: Translator) -> SavedRun:
+def saved(model: RNNTranslator) -> SavedRun:
     text = TextPipeline.of(SideConfig("en"))
     return SavedRun(
         directory=Path("parent"),
@@ -57,7 +57,7 @@ def saved(model: Translator) -> SavedRun:
     )
 
 
-def parent(**options: object) -> Translator:
+def parent(**options: object) -> RNNTranslator:
     return make_model(WORDS, 1, **options)
 
 

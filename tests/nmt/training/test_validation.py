@@ -17,7 +17,7 @@ from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig
@@ -130,10 +130,10 @@ def test_a_score_of_zero_is_below_any_other_and_the_cost_decides_between_them() 
 PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6]), ([7, 8], [7, 8]), ([], []), ([3], [4, 4, 4, 4])]
 
 
-def translator(dropout: float = 0.0) -> Translator:
+def translator(dropout: float = 0.0) -> RNNTranslator:
     torch.manual_seed(0)
     config = RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.8, dropout=dropout)
-    return Translator(config, 9, 9).double()
+    return RNNTranslator(config, 9, 9).double()
 
 
 @pytest.mark.parametrize("size", [1, 2, 64])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.lm.base import scorer_of
+from nmt.lm.base import choose_scorer
 from nmt.ngram import count_model
 from nmt.runs import checkpoint, language_model
 from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint
@@ -89,7 +89,7 @@ def pairs(whole: bool) -> WordPairs:
 def test_one_by_one_through_the_run(whole: bool) -> None:
     """Escapes are undone, text is cut as the run's; a phrase has no end symbol."""
     run = checkpoint.load_lm(str(RUN), "best", "cpu")
-    scorer = scorer_of(run.model, False, run.directory)
+    scorer = choose_scorer(run.model, False, run.directory)
     expected = []
     for words in NEURAL_TARGETS:
         text = run.text.cut([word.replace("&apos;", "'") for word in words])

@@ -10,8 +10,8 @@ from nmt.data.batches import make_batch, pack_source
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OUTPUTS, OutputSettings, Softmax
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.decoder import DecoderState, DeepOutput, WordTables
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.decoder import DecoderState, DeepOutput, ProjectedWords
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.text.vocab import BOS, EOS
 from tests.nmt.models.options import with_options
 
@@ -29,17 +29,17 @@ VARIANTS: list[dict[str, object]] = [
 ]
 
 
-def make(**options: object) -> Translator:
+def make(**options: object) -> RNNTranslator:
     torch.manual_seed(0)
     config = with_options(RNNConfig(embedding=4, hidden=5, maxout=4, init_scale=0.8), options)
-    return Translator(config, 9, 10).double().eval()
+    return RNNTranslator(config, 9, 10).double().eval()
 
 
-def start(model: Translator, sources: list[list[int]]) -> DecoderState:
+def start(model: RNNTranslator, sources: list[list[int]]) -> DecoderState:
     return model.decoder.start(model.encoder(pack_source(sources)))
 
 
-def same(one: DecoderState, other: DecoderState, model: Translator) -> bool:
+def same(one: DecoderState, other: DecoderState, model: RNNTranslator) -> bool:
     """Do two states go on alike, whatever is stored where?"""
     words = torch.full((len(one.hidden),), 4)
     ours, theirs = model.decoder.read(one, words), model.decoder.read(other, words)
@@ -84,26 +84,26 @@ def test_a_cached_table_follows_the_weights(monkeypatch: pytest.MonkeyPatch) -> 
     """Words looked up = computed, before and after a weight changes; computed once a change, a large one
     each time."""
     decoder, ids, computed = make().decoder, torch.tensor([4, 9, 4, BOS]), list[int]()
-    tables = decoder.tables
+    project = decoder.project
 
-    def counted(token_ids: torch.Tensor) -> WordTables:
+    def counted(token_ids: torch.Tensor) -> ProjectedWords:
         computed.append(len(token_ids))
-        return tables(token_ids)
+        return project(token_ids)
 
-    monkeypatch.setattr(decoder, "tables", counted)
+    monkeypatch.setattr(decoder, "project", counted)
     for _ in range(2):
         for _ in range(2):
-            found, expected = decoder.tables_of(ids), tables(ids)
+            found, expected = decoder.project_cached(ids), project(ids)
             assert torch.allclose(found.cell, expected.cell) and torch.allclose(found.output, expected.output)
         decoder.embedding.weight.mul_(2)
-    decoder.tables_of(ids)
+    decoder.project_cached(ids)
     assert computed == [10, 10, 10]
     decoder.train(False)  # an optimizer may have changed weights unseen
-    decoder.tables_of(ids)
+    decoder.project_cached(ids)
     assert computed == [10] * 4
-    monkeypatch.setattr("nmt.models.rnn.decoder.KEPT", 10)
-    decoder.tables_of(ids)
-    decoder.tables_of(ids)
+    monkeypatch.setattr("nmt.models.rnn.decoder.MOST_CACHED", 10)
+    decoder.project_cached(ids)
+    decoder.project_cached(ids)
     assert computed == [10] * 4 + [4, 4]
 
 

@@ -66,7 +66,7 @@ def test_shared_prefixes_give_the_same(options: dict[str, object]) -> None:
     assert isinstance(encoder, RNNEncoder) and encoder.shares_prefixes
     sources = [*SOURCES, [3, 4], [3]]
     expected = encoder(pack_source(sources)).summary
-    assert torch.allclose(encoder.by_prefix(sources), expected, atol=1e-12)
+    assert torch.allclose(encoder.summarize_by_prefix(sources), expected, atol=1e-12)
 
 
 @torch.no_grad()

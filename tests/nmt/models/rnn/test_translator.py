@@ -7,7 +7,7 @@ import torch
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import Translator
+from nmt.models.rnn.translator import RNNTranslator
 from nmt.scoring import word_scores
 from nmt.text.vocab import BOS, EOS
 from nmt.training.optimizers import make_optimizer
@@ -46,10 +46,10 @@ VARIANTS: list[dict[str, object]] = [
 PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6, 7]), ([7, 8], [8, 9]), ([], [])]
 
 
-def make(**options: object) -> Translator:
+def make(**options: object) -> RNNTranslator:
     torch.manual_seed(0)
     config = with_options(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), options)
-    return Translator(config, SOURCE, TARGET, spelling=SPELLING).double().eval()
+    return RNNTranslator(config, SOURCE, TARGET, spelling=SPELLING).double().eval()
 
 
 @torch.no_grad()
@@ -118,7 +118,7 @@ def test_probabilities_of_all_sentences_sum_to_one() -> None:
     """Σ p(y | x) over all y of up to 4 words, and over all beginnings of 5 words, is 1; ids 0, 2, 3 can
     follow, 1 ends."""
     torch.manual_seed(0)
-    model = Translator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 5, 4).double().eval()
+    model = RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 5, 4).double().eval()
     texts: list[list[int]] = [[]]
     for length in range(5):
         texts += [[*text, word] for text in texts if len(text) == length for word in (0, 2, 3)]
@@ -140,7 +140,7 @@ def test_overfits_twenty_pairs(cell: str) -> None:
         for _ in range(20)
     ]
     torch.manual_seed(0)
-    model = Translator(
+    model = RNNTranslator(
         RNNConfig(cell=cell, embedding=16, hidden=48, maxout=24, init="glorot", bias=True), 21, 21
     )
     optimizer = make_optimizer("adam", model.parameters(), 0.01, 0, 0)
