@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.errors import ConfigError
-from nmt.lm.base import scorer_of
+from nmt.lm.base import choose_scorer
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.backoff import UnknownShares
@@ -95,7 +95,7 @@ class NeuralLM:
     def __init__(self, run: SavedLM, settings: FeatureSettings) -> None:
         check_reads_words(run.directory, target=run.text.raw)
         self.run, self.settings = run, settings
-        self.scorer = scorer_of(run.model, settings.assume_normalized, run.directory)
+        self.scorer = choose_scorer(run.model, settings.assume_normalized, run.directory)
         self.shares = UnknownShares(arpa.read(settings.backoff), run.words.ids) if settings.backoff else None
 
     @classmethod
