@@ -23,7 +23,7 @@ from nmt.text.vocab import BOS
 
 
 class DeepOutput(nn.Module):
-    """The deep output with maxout of Cho et al. 2014, between decoder states and the output layer.
+    """The deep output with maxout of Cho et al. 2014a, between decoder states and the output layer.
 
         s = O_h h + O_y e(y) + O_c c;  m_i = max(s_2i, s_2i+1);  features m, or with `rank` G_right m
 

@@ -22,7 +22,7 @@ from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoded, GrConvEncoder, RNN
 
 
 class RNNTranslator(nn.Module, TranslationModel[DecoderState]):
-    """The encoder-decoder of Cho et al. 2014, with or without attention; `model.type: rnn`. It has every
+    """The encoder-decoder of Cho et al. 2014a, with or without attention; `model.type: rnn`. It has every
     capability of nmt/models/protocols.py. Logarithms are natural; the end symbol is part of a target."""
 
     Config = RNNConfig
