@@ -10,24 +10,34 @@ from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from nmt import __version__
-from nmt.serve import fields, openapi, request_text
+from nmt.serve import fields, request_text
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import AVOID, SCORE, TERMS, LineHypothesis, TranslatedLine, TranslateOptions
 from nmt.serve.fields import BadRequest, Fields
+from nmt.serve.openapi import (
+    COUNT,
+    ERRORS,
+    FLAG,
+    NULL,
+    NUMBER,
+    SPAN,
+    TEXT,
+    WORDS,
+    Endpoint,
+    Schema,
+    field_names,
+    object_schema,
+    optional_schema,
+    record_schema,
+)
 from nmt.serve.request_text import PlainText
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
-TRANSLATE_FIELDS = (
-    "engine", "text", "lines", "n_best", "beam_size", "tokenized", "distinct", "attention", "parse",
-    "terms", "avoid", "plain", "split_sentences",
-)  # fmt: skip
 MAX_CELLS = 2_000_000  # states times characters of the automaton that finds phrases to avoid
-SCORE_FIELDS = ("engine", "source", "target", "tokenized", "word_scores")
 
 
 class JsonApi:
@@ -35,20 +45,41 @@ class JsonApi:
 
     def __init__(self, engines: ServedEngines, config: ServeConfig) -> None:
         self.engines, self.config, self.access = engines, config, EngineAccess(config)
+        self.translate_request = translate_request(config, list(engines))
+        self.score_request = score_request(config, list(engines))
         self.plain_texts = dict[str, PlainText]()  # by the name of an engine that reads tokenized text
 
-    def routes(self) -> list[BaseRoute]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Route("/api/translate", self.translate, methods=["POST"]),
-            Route("/api/score", self.score, methods=["POST"]),
-            Route("/api/engines", self.list_engines),
-            Route("/api/openapi.json", self.describe),
+            Endpoint(
+                path="/api/translate",
+                handler=self.translate,
+                summary="Translate lines",
+                request=self.translate_request,
+                answer=translate_answer(),
+                errors=[*ERRORS],
+            ),
+            Endpoint(
+                path="/api/score",
+                handler=self.score,
+                summary="Score given translations",
+                request=self.score_request,
+                answer=score_answer(),
+                errors=[*ERRORS],
+            ),
+            Endpoint(
+                path="/api/engines",
+                handler=self.list_engines,
+                summary="The engines and their limits",
+                answer=engines_answer(),
+                errors=["401", "503"],
+            ),
         ]
 
     async def translate(self, request: Request) -> Response:
         start = time.perf_counter()
         values = fields.parse_json(await request.body())
-        values.check_names(TRANSLATE_FIELDS)
+        values.check_names(field_names(self.translate_request))
         served = self.find_engine(values)
         lines = requested_lines(values)
         options = self.read_options(values)
@@ -120,7 +151,7 @@ class JsonApi:
 
     async def score(self, request: Request) -> Response:
         values = fields.parse_json(await request.body())
-        values.check_names(SCORE_FIELDS)
+        values.check_names(field_names(self.score_request))
         served = self.find_engine(values)
         sources, targets = values.texts("source"), values.texts("target")
         if len(sources) != len(targets):
@@ -153,9 +184,6 @@ class JsonApi:
                 "limits": limits,
             }
         )
-
-    async def describe(self, request: Request) -> Response:
-        return JSONResponse(openapi.description(self.config, list(self.engines), self.engines.languages))
 
     def find_engine(self, values: Fields) -> ServedEngine:
         """The engine that a request names, the first one by default."""
@@ -256,3 +284,138 @@ def finite_or_none(value: float) -> float | None:
 def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
     """The error response of all interfaces but XML-RPC."""
     return JSONResponse({"error": message or HTTPStatus(status).phrase}, status, headers)
+
+
+# ---- schemas -----------------------------------------------------------------------------------------------
+
+
+def engine_schema(engines: Sequence[str]) -> Schema:
+    return optional_schema(
+        {"type": "string", "enum": [*engines, ""], "description": "the first one by default"}
+    )
+
+
+def lines_schema(config: ServeConfig) -> Schema:
+    line: Schema = {"type": "string", "maxLength": config.max_line}
+    return {"type": "array", "items": line, "maxItems": config.max_lines}
+
+
+def translate_request(config: ServeConfig, engines: Sequence[str]) -> Schema:
+    """All fields may be missing or null, but one of `text` and `lines`."""
+    text: Schema = {"type": "string", "maxLength": config.max_lines * (config.max_line + 1)}
+    flags = {
+        "tokenized": "words between blanks, in and out",
+        "distinct": "hypotheses of different texts only",
+        "attention": "add attention weights",
+        "parse": "add the soft parse",
+    }
+    more_flags = {
+        "plain": "text in and out, also where the engine is tokenized_only",
+        "split_sentences": "translate each sentence of a line by itself; what stands between them stays",
+    }
+    terms: Schema = {
+        "type": "object",
+        "additionalProperties": TEXT,
+        "description": "source terms and the translations that they must have; with avoid at most "
+        f"{config.max_terms} characters",
+    }
+    request = object_schema(
+        [],
+        engine=engine_schema(engines),
+        text=optional_schema({**text, "description": "one line or several; \\n ends a line"}),
+        lines=optional_schema({**lines_schema(config), "description": "instead of text"}),
+        n_best=optional_schema({"type": "integer", "minimum": 1, "maximum": config.max_n_best, "default": 1}),
+        beam_size=optional_schema({"type": "integer", "minimum": 1, "maximum": config.max_beam_size}),
+        **{name: optional_schema({**FLAG, "description": what}) for name, what in flags.items()},
+        terms=optional_schema(terms),
+        avoid=optional_schema({**WORDS, "description": "phrases that no translation may contain"}),
+        **{name: optional_schema({**FLAG, "description": what}) for name, what in more_flags.items()},
+    )
+    either = [
+        {"required": ["text"], "properties": {"text": {"type": "string"}, "lines": NULL}},
+        {"required": ["lines"], "properties": {"lines": {"type": "array"}, "text": NULL}},
+    ]
+    return {**request, "additionalProperties": False, "oneOf": either}
+
+
+def score_request(config: ServeConfig, engines: Sequence[str]) -> Schema:
+    flag, lines = optional_schema(FLAG), lines_schema(config)
+    request = object_schema(
+        ["source", "target"],
+        engine=engine_schema(engines),
+        source=lines,
+        target=lines,
+        tokenized=flag,
+        word_scores=flag,
+    )
+    return {**request, "additionalProperties": False}
+
+
+def translate_answer() -> Schema:
+    hypothesis = object_schema(
+        ["text", "words", "score", "alignment"],
+        text=TEXT,
+        words=WORDS,
+        score=NUMBER,
+        log_prob=NUMBER,
+        alignment={"type": "array", "items": SPAN, "description": "source word, target word, from 0"},
+        attention={
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "number"}},
+            "description": "for each target word the weight of each source word",
+        },
+        segments={
+            "type": "array",
+            "items": record_schema(source=SPAN, target=SPAN),
+            "description": "phrases in target order, with the first and the last word on either side",
+        },
+        features={"type": "object", "additionalProperties": {"type": "array", "items": NUMBER}},
+    )
+    node = record_schema(first=COUNT, last=COUNT, new=NUMBER, left=NUMBER, right=NUMBER)
+    line = object_schema(
+        ["source", "words", "unknown", "parts", "hypotheses"],
+        source=TEXT,
+        words=WORDS,
+        unknown={
+            "type": "array",
+            "items": COUNT,
+            "description": "source words that the engine does not know",
+        },
+        parts={"type": "integer", "minimum": 1, "description": "a line that is too long is cut"},
+        hypotheses={"type": "array", "items": hypothesis, "minItems": 1},
+        parse=record_schema(units=WORDS, nodes={"type": "array", "items": node}),
+    )
+    return record_schema(
+        engine=TEXT, translations={"type": "array", "items": line}, seconds={"type": "number"}
+    )
+
+
+def score_answer() -> Schema:
+    pair = object_schema(["log_prob"], log_prob=NUMBER, word_scores={"type": "array", "items": NUMBER})
+    return record_schema(engine=TEXT, scores={"type": "array", "items": pair})
+
+
+def engines_answer() -> Schema:
+    feature = record_schema(
+        name=TEXT,
+        what=TEXT,
+        scores={**WORDS, "description": "a name of each score; empty where nobody says it"},
+        weights={"type": "array", "items": {"type": "number"}},
+    )
+    engine = record_schema(
+        name=TEXT,
+        kind=TEXT,
+        description=TEXT,
+        source=TEXT,
+        target=TEXT,
+        capabilities=WORDS,
+        beam_size=COUNT,
+        tokenized_only={"type": "boolean"},
+        plain={"type": "boolean", "description": "whether the field plain can be used"},
+        features={"type": "array", "items": feature, "description": "of the totals of phrase-based engines"},
+    )
+    return record_schema(
+        version=TEXT,
+        engines={"type": "array", "items": engine},
+        limits={"type": "object", "additionalProperties": COUNT},
+    )

@@ -7,7 +7,6 @@ from functools import partial
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from nmt.serve import fields, html_text, request_text
 from nmt.serve.access import Token
@@ -18,10 +17,21 @@ from nmt.serve.fields import BadRequest, Fields
 from nmt.serve.html_text import HtmlDocument
 from nmt.serve.languages import LanguageDetector, english_name
 from nmt.serve.monitoring import Lifecycle
+from nmt.serve.openapi import (
+    COUNT,
+    TEXT,
+    WORDS,
+    Endpoint,
+    Schema,
+    object_schema,
+    optional_schema,
+    record_schema,
+)
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
 AUTO = "auto"
+TEXT_ERRORS = ("400", "403", "408", "413", "429", "503", "504")  # of requests with a text
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
@@ -55,13 +65,42 @@ class LibreTranslate:
         self.engines, self.config, self.token, self.life = engines, config, token, life
         self.access, self.detector = EngineAccess(config), LanguageDetector(engines)
 
-    def routes(self) -> list[BaseRoute]:
+    def endpoints(self) -> list[Endpoint]:
+        config, languages = self.config, self.engines.languages
+        settings = object_schema(["apiKeys", "charLimit", "keyRequired", "language"], charLimit=COUNT)
         return [
-            Route("/translate", self.translate, methods=["POST"]),
-            Route("/detect", self.detect, methods=["POST"]),
-            Route("/languages", self.languages),
-            Route("/frontend/settings", self.settings),
-            Route("/health", self.health),
+            Endpoint(
+                path="/translate",
+                handler=self.translate,
+                summary="Translate texts",
+                request=translate_request(config, languages),
+                form=True,
+                answer=translate_answer(),
+                errors=TEXT_ERRORS,
+            ),
+            Endpoint(
+                path="/detect",
+                handler=self.detect,
+                summary="Detect the language of a text",
+                request=object_schema(["q"], q=text_schema(config), api_key=optional_schema(TEXT)),
+                form=True,
+                answer={"type": "array", "items": detected_language(), "minItems": 1},
+                errors=TEXT_ERRORS,
+            ),
+            Endpoint(
+                path="/languages",
+                handler=self.languages,
+                summary="The languages, and what they are translated into",
+                answer={"type": "array", "items": record_schema(code=TEXT, name=TEXT, targets=WORDS)},
+            ),
+            Endpoint("/frontend/settings", self.settings, "What a page needs to know", settings),
+            Endpoint(
+                path="/health",
+                handler=self.health,
+                summary="Whether requests are taken",
+                answer=record_schema(status=TEXT),
+                errors=["503"],
+            ),
         ]
 
     async def translate(self, request: Request) -> Response:
@@ -269,3 +308,43 @@ def required_text(values: Fields, name: str) -> str:
     if not text:
         raise BadRequest(f"Invalid request: missing {name} parameter")
     return text
+
+
+# ---- schemas -----------------------------------------------------------------------------------------------
+
+
+def text_schema(config: ServeConfig) -> Schema:
+    most = config.max_lines * (config.max_line + 1)
+    return {"type": "string", "minLength": 1, "maxLength": most}
+
+
+def translate_request(config: ServeConfig, languages: Sequence[str]) -> Schema:
+    query = text_schema(config)
+    texts = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": config.max_lines}
+    code: Schema = {"type": "string", "enum": list(languages)}
+    return object_schema(
+        ["q", "source", "target"],
+        q={"anyOf": [query, texts], "description": "a text, or several"},
+        source={"type": "string", "enum": ["auto", *languages]},
+        target=code,
+        format=optional_schema(
+            {"type": "string", "enum": ["text", "html", ""], "description": "text by default"}
+        ),
+        alternatives=optional_schema({"type": "integer", "minimum": 0, "maximum": config.max_n_best - 1}),
+        api_key=optional_schema({**TEXT, "description": "the token"}),
+    )
+
+
+def translate_answer() -> Schema:
+    texts: Schema = {"type": "array", "items": TEXT}
+    several: Schema = {"type": "array", "items": texts}
+    return object_schema(
+        ["translatedText"],
+        translatedText={"anyOf": [TEXT, texts]},
+        detectedLanguage={"anyOf": [detected_language(), {"type": "array", "items": detected_language()}]},
+        alternatives={"anyOf": [texts, several]},
+    )
+
+
+def detected_language() -> Schema:
+    return record_schema(confidence={"type": "number"}, language=TEXT)

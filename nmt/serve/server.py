@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from nmt.errors import ConfigError, UserError
-from nmt.serve import access, fields, json_api, limits
+from nmt.serve import access, fields, json_api, limits, openapi
 from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
 from nmt.serve.fields import BadRequest
@@ -95,10 +95,15 @@ def application(
     """The ASGI application: all interfaces, and the page. `done`: called with the record of each request."""
     life = life or Lifecycle()
     metrics = Metrics(engines, life)
+    api, libretranslate = JsonApi(engines, config), LibreTranslate(engines, config, token, life)
+
+    async def describe(request: Request) -> Response:
+        return JSONResponse(openapi.describe([*api.endpoints(), *libretranslate.endpoints()]))
+
     routes = [
-        *JsonApi(engines, config).routes(),
+        *(endpoint.route() for endpoint in [*api.endpoints(), *libretranslate.endpoints()]),
+        Route("/api/openapi.json", describe),
         *ReloadApi(engines, token).routes(),
-        *LibreTranslate(engines, config, token, life).routes(),
         *MosesServer(engines, config).routes(),
         *metrics.routes(),
         *page_routes(),

@@ -5,6 +5,7 @@ import socket
 import xmlrpc.client
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import cast
 from urllib.parse import quote
 
 import pytest
@@ -18,10 +19,10 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from nmt.serve import openapi
 from nmt.serve.config import ServeConfig
-from nmt.serve.json_api import SCORE_FIELDS, TRANSLATE_FIELDS
+from nmt.serve.json_api import score_request, translate_request
 from nmt.serve.moses_rpc import REFUSED
+from nmt.serve.openapi import field_names
 from nmt.serve.server import application
 from tests.fuzz.cases import options
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
@@ -53,7 +54,11 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 NAMES = st.sampled_from(
-    [*TRANSLATE_FIELDS, *SCORE_FIELDS, "q", "format", "alternatives", "api_key", "nbest", "text"]
+    [
+        *field_names(translate_request(CONFIG, [])),
+        *field_names(score_request(CONFIG, [])),
+        *("q", "format", "alternatives", "api_key", "nbest", "text"),
+    ]
 )
 TYPES = st.sampled_from(
     [
@@ -309,7 +314,16 @@ def test_xmlrpc_of_any_kind(api: TestClient) -> None:
     fuzz_xmlrpc(api, 300)
 
 
-SCHEMA = schemathesis.openapi.from_dict(openapi.description(CONFIG, ["upper", "other"], ["en", "fr"]))
+def description() -> dict[str, object]:
+    """The description that a server gives of itself."""
+    engines = serving(Batch(), Upper(), config=CONFIG)
+    answer = TestClient(application(engines, CONFIG), "http://localhost").get("/api/openapi.json")
+    for served in engines.values():
+        served.close()
+    return cast(dict[str, object], answer.json())
+
+
+SCHEMA = schemathesis.openapi.from_dict(description())
 
 
 @pytest.mark.ci

@@ -1,38 +1,20 @@
 """The description says what the server does."""
 
-from typing import cast
-
 import jsonschema_rs
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
-from nmt.serve import json_api, openapi
-from nmt.serve.config import ServeConfig
 from nmt.serve.openapi import (
     COUNT,
     ERRORS,
     FLAG,
     WORDS,
-    Schema,
+    Endpoint,
     object_schema,
-    operation,
     optional_schema,
-    post_operation,
 )
 from tests.nmt.serve.engines import Upper, client
-
-# ---- test openapi ------------------------------------------------------------------------------------------
-
-
-Json = dict[str, dict[str, object]]
-
-
-def test_the_fields_of_requests_are_those_that_are_read() -> None:
-    config = ServeConfig(max_line=11, max_lines=12)
-    line: Schema = {"type": "string"}
-    translate = openapi.translate_request(config, line, line)
-    score = openapi.score_request(line, line)
-    assert tuple(cast(Json, translate["properties"])) == json_api.TRANSLATE_FIELDS
-    assert tuple(cast(Json, score["properties"])) == json_api.SCORE_FIELDS
 
 
 def test_it_has_the_limits_and_engines_of_this_server() -> None:
@@ -94,9 +76,16 @@ def test_what_is_optional_may_be_null(schema: dict[str, object], good: object, b
     assert not jsonschema_rs.is_valid(optional_schema(schema), bad)
 
 
-def test_operations_have_the_errors_that_are_named() -> None:
+async def handler(request: Request) -> Response:
+    raise NotImplementedError
+
+
+def test_endpoints_describe_their_requests_and_errors() -> None:
     answer = object_schema(["a"], a=COUNT)
-    assert list(operation("Count", answer, "400")["responses"]) == ["200", "400"]  # type: ignore[call-overload]
-    described = post_operation("Count", answer, answer, *ERRORS, form=True)["post"]
+    get = Endpoint("/count", handler, "Count", answer, ["400"]).description()["get"]
+    assert list(get["responses"]) == ["200", "400"]  # type: ignore[index]
+    post = Endpoint("/count", handler, "Count", answer, [*ERRORS], answer, form=True)
+    described = post.description()["post"]
     assert len(described["requestBody"]["content"]) == 2  # type: ignore[index]
+    assert post.route().methods == {"POST"}
     assert not jsonschema_rs.is_valid(answer, {}) and jsonschema_rs.is_valid(answer, {"a": 1})
