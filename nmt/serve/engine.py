@@ -171,7 +171,7 @@ class Session(Protocol):
         ...
 
     def cancel(self, key: Hashable) -> None:
-        """Stop translating a line."""
+        """Drop a line that is still being translated."""
         ...
 
 

@@ -1,7 +1,6 @@
-"""The text of an HTML document. A parser says which of its characters are text; these are translated, all
-else stays byte for byte. Inline tags stay in their sentence (nmt/serve/html_text.py).
+"""Translation of HTML: text is translated with its inline tags, all else stays byte for byte.
 
-Time grows with the length of the document, whatever it holds.
+A parser decides which characters are text. Time is linear in the length of any document.
 """
 
 import hashlib
@@ -21,19 +20,18 @@ from nmt.serve.fields import BadRequest
 from nmt.text.tokenize import unescape
 
 # ---- sentences with inline tags ----------------------------------------------------------------------------
-# Sentences with inline tags: `A <b>dog</b> runs.` is translated as one, and each tag stands in the
-# translation as often as in the sentence.
+# `A <b>dog</b> runs.` is translated as one sentence, and each tag occurs in its translation equally often.
 #
-# A pair of tags encloses the words that are aligned to those it enclosed: of all stretches the one with the
-# most of them and the fewest words of others. Without an alignment it stands as far into the translation as
-# it did into the sentence. Pairs stay in each other, or beside each other, as they were.
+# A pair of tags encloses the words that are aligned to those it enclosed: the stretch with the most of them
+# and the fewest other words. Without an alignment, its relative position stays. Pairs stay nested, or side by
+# side, as they were.
 
 
 Span = tuple[int, int]
 
 BLANK_RUN = re.compile("[\t\n\f\r ]+")
-NEAR = 20  # characters in which the next word of a text is looked for
-ALONE = 0.1  # what a word that is aligned to nothing counts against a stretch
+SEARCH_WIDTH = 20  # characters in which the next word of a text is searched for
+UNALIGNED_COST = 0.1  # of a word without alignment in a stretch; of a word aligned elsewhere: 1
 
 
 @dataclass(frozen=True)
@@ -41,35 +39,35 @@ class InlineItem:
     """A part of a sentence: text, or a tag, a comment and the like."""
 
     raw: str
-    text: str = ""  # what a reader sees
+    text: str = ""  # as a reader sees it
     opens: bool = False  # a start tag that has an end tag
-    closes: bool = False  # that end tag
+    closes: bool = False  # the end tag of such a start tag
 
 
 @dataclass
 class TagPair:
-    """A pair of tags, or something without an end, around a stretch of the text."""
+    """A pair of tags around a stretch of the text, or an element without an end."""
 
     start: str
-    first: int  # character of the text
-    tight: bool = False  # no blank before it
-    apart: bool = False  # blanks before and after something without an end
+    first: int  # offset of its stretch in the text
+    tight: bool = False  # without a blank before it
+    apart: bool = False  # an element without an end between blanks
     end: str = ""
-    last: int = 0  # the character after its stretch
+    last: int = 0  # offset of the end of its stretch
     children: list["TagPair"] = field(default_factory=list)
 
 
 @dataclass
 class TaggedText:
-    """A sentence, or several, with inline tags that have their partners in it."""
+    """One or more sentences with balanced inline tags."""
 
     items: Sequence[InlineItem]
-    text: str  # what is translated
+    text: str  # to be translated, without tags
     root: TagPair
 
     @staticmethod
     def from_items(items: Sequence[InlineItem]) -> "TaggedText | None":
-        """None where there is no word to translate. Tags are balanced."""
+        """Collect text and tags of items, whose tags are balanced; None without a word to translate."""
         text, root = "", TagPair("", 0)
         opened, points = [root], list[TagPair]()  # points: since the last word
         for item in items:
@@ -93,7 +91,7 @@ class TaggedText:
         return TaggedText(items, text.rstrip(" "), root) if any(map(str.isalnum, text)) else None
 
     def translated(self, translation: TranslatedLine) -> str:
-        """The sentence with its translation, which is text, whatever it holds; as it was without one."""
+        """Put a translation in place of the text, escaped; an empty translation changes nothing."""
         best = translation.hypotheses[0]
         raw = "".join(item.raw for item in self.items)
         if not best.text.strip():
@@ -105,69 +103,71 @@ class TaggedText:
             best.alignment,
             self.root.last,
         )
-        body = "".join(render_tags(self.root, placement.place(self.root), target))
+        body = "".join(render_tags(self.root, placement.place_children(self.root), target))
         return leading_blanks(raw) + body + leading_blanks(raw[::-1])[::-1]
 
 
 def leading_blanks(raw: str) -> str:
-    """The blanks that a text begins with."""
+    """The blanks at the beginning of a text."""
     match = BLANK_RUN.match(raw)
     return match[0] if match else ""
 
 
 def locate_words(words: Sequence[str], text: str) -> list[Span]:
-    """Where the words of a text stand in it, in order; a word that is written otherwise there has no width.
-    Without words they are those between blanks."""
+    """Find the spans of words in a text, in order; a word that does not occur there gets an empty span.
+
+    Without `words`, the text is split at blanks.
+    """
     if not words:
         return [match.span() for match in re.finditer(r"\S+", text)]
     lower = text.lower() if len(text.lower()) == len(text) else text
-    spans, at = list[Span](), 0
+    spans, offset = list[Span](), 0
     for word in words:
         form = unescape(word).strip("▁ ")
         for key in (form, form.lower()):
-            start = lower.find(key, at, at + len(key) + NEAR)
+            start = lower.find(key, offset, offset + len(key) + SEARCH_WIDTH)
             if key and start >= 0:
                 spans.append((start, start + len(key)))
-                at = start + len(key)
+                offset = start + len(key)
                 break
         else:
-            spans.append((at, at))
+            spans.append((offset, offset))
     return spans
 
 
-# ---- where tags go -----------------------------------------------------------------------------------------
+# ---- placement of tags -------------------------------------------------------------------------------------
 
 
 @dataclass
 class PlacedTags:
-    """Where an element stands in a translation: characters."""
+    """The position of an element in a translation, as character offsets."""
 
     element: TagPair
     first: int
     last: int
     children: list["PlacedTags"] = field(default_factory=list)
-    blank: str = ""  # before it
+    blank: str = ""  # written before it
 
 
 class TagPlacement:
-    """Chooses the target words of elements."""
+    """Chooses the target words that each element encloses."""
 
     def __init__(
         self, sources: Sequence[Span], targets: Sequence[Span], alignment: Sequence[Span], length: int
     ) -> None:
-        """`sources`, `targets`: where the words stand; `length`: of the source text."""
+        """`sources`, `targets`: spans of the words; `length`: of the source text."""
         self.sources, self.targets, self.length = sources, targets, length
         self.links: list[set[int]] = [set() for _ in targets]
         for source, target in alignment:
             if source < len(sources) and target < len(targets):
                 self.links[target].add(source)
 
-    def place(self, root: TagPair) -> list[PlacedTags]:
-        """The children of the whole sentence."""
+    def place_children(self, root: TagPair) -> list[PlacedTags]:
+        """Place the elements of the whole sentence."""
         return self.children(root, 0, len(self.targets))
 
     def children(self, parent: TagPair, low: int, high: int) -> list[PlacedTags]:
-        """The children of an element that has the target words from `low` on, before `high`."""
+        """Place the children of an element that encloses the target words from `low` to before `high`."""
         taken, rows = [(low, low), (high, high)], list[tuple[int, int, int, TagPair]]()
         for number, child in enumerate(parent.children):
             first, last = self.target_words(child, parent, taken)
@@ -191,7 +191,7 @@ class TagPlacement:
         return PlacedTags(element, start, end, self.children(element, first, last), blank)
 
     def target_words(self, element: TagPair, parent: TagPair, taken: Sequence[Span]) -> Span:
-        """The target words of an element, beside those that are taken."""
+        """Choose the target words of an element among those that are not taken."""
         inside = self.inside(element)
         gaps = [(left[1], right[0]) for left, right in pairwise(taken)]
         if inside:
@@ -208,7 +208,7 @@ class TagPlacement:
         return first, last
 
     def inside(self, element: TagPair) -> set[int]:
-        """The source words within an element."""
+        """The source words that an element encloses."""
         return {
             number
             for number, (start, end) in enumerate(self.sources)
@@ -216,12 +216,14 @@ class TagPlacement:
         }
 
     def best_stretch(self, gap: Span, inside: set[int]) -> tuple[float, int, int]:
-        """The stretch within a gap with the most words that are aligned to those inside, and the fewest of
-        others: its score, its first word, and the one after its last."""
+        """Find the stretch of a gap with the most words aligned to those inside, and the fewest others.
+
+        Returns its score, its first word, and the one after its last.
+        """
         best, total, start = (0.0, gap[0], gap[0]), 0.0, gap[0]
         for word in range(*gap):
             links = self.links[word]
-            total += 1.0 if links & inside else -1.0 if links else -ALONE
+            total += 1.0 if links & inside else -1.0 if links else -UNALIGNED_COST
             if total > best[0]:
                 best = (total, start, word + 1)
             if total <= 0:
@@ -229,22 +231,24 @@ class TagPlacement:
         return best
 
     def share(self, position: int, parent: TagPair, words: int) -> int:
-        """The target word as far into the words of the parent as a character is into its text."""
+        """Scale a character offset in the parent's text to a number of its target words."""
         length = max(1, parent.last - parent.first)
         return round(words * min(1.0, max(0.0, (position - parent.first) / length)))
 
     def beside(self, element: TagPair, otherwise: int) -> int:
-        """Before which target word an element without words stands: after the one that is aligned to the
-        source word before it."""
-        before = [
+        """The target word before which an element without words is placed.
+
+        It follows the last word that is aligned to the source word before the element.
+        """
+        preceding = [
             number for number, (start, end) in enumerate(self.sources) if start < min(end, element.first)
         ]
-        aligned = [word for word, links in enumerate(self.links) if before and before[-1] in links]
+        aligned = [word for word, links in enumerate(self.links) if preceding and preceding[-1] in links]
         return max(aligned) + 1 if aligned else otherwise
 
 
 def nearest_gap(first: int, last: int, gaps: Sequence[Span]) -> Span:
-    """The span within a gap that is nearest to another; shorter, or empty, where there is no room for it."""
+    """Move a span into the nearest gap, and shorten it, even to nothing, if there is no room."""
     size = last - first
     low, high = min(
         gaps, key=lambda gap: (min(size, 1) > gap[1] - gap[0], max(gap[0] - first, first - gap[1], 0))
@@ -256,48 +260,48 @@ def nearest_gap(first: int, last: int, gaps: Sequence[Span]) -> Span:
 
 
 def render_tags(parent: TagPair, children: Sequence[PlacedTags], target: str) -> Iterator[str]:
-    """The text of the whole sentence with its tags."""
+    """Render the text of the whole sentence with its tags."""
     yield from render_stretch(children, target, 0, len(target))
 
 
-def render_stretch(children: Sequence[PlacedTags], target: str, at: int, end: int) -> Iterator[str]:
-    """The text from `at` to `end` with the tags in it."""
+def render_stretch(children: Sequence[PlacedTags], target: str, start: int, end: int) -> Iterator[str]:
+    """Render the text from `start` to `end` with the tags in it."""
     for child in children:
-        first = max(at, child.first)
+        first = max(start, child.first)
         last = max(first, child.last)
-        yield html.escape(target[at:first], quote=False)
+        yield html.escape(target[start:first], quote=False)
         yield child.blank + child.element.start
         yield from render_stretch(child.children, target, first, last)
         yield child.element.end
-        at = last
-    yield html.escape(target[at:end], quote=False)
+        start = last
+    yield html.escape(target[start:end], quote=False)
 
 
 # ---- documents ---------------------------------------------------------------------------------------------
 
 
 BLANK_CHARACTERS = "\t\n\f\r "
-# What may stand inside of a sentence, and what stands in it as a whole.
+# Elements within a sentence, and those that are not translated in it.
 INLINE_ELEMENTS = frozenset(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q s small span strike "
     "strong sub sup time tt u".split()
 )
 OPAQUE_ELEMENTS = frozenset("code kbd samp var".split())
 VOID_ELEMENTS = frozenset("img wbr".split())
-# Elements that are not translated, and those whose text is no markup: up to their end tag, or to the end.
+# Elements that are not translated, and those whose text is no markup, up to their end tag or to the end.
 VERBATIM_ELEMENTS = OPAQUE_ELEMENTS | frozenset(
     "script style pre textarea svg math iframe noembed noframes noscript xmp plaintext template".split()
 )
 RAW_ELEMENTS = frozenset("script style textarea title iframe noembed noframes xmp plaintext".split())
-# Elements that the next one may end: they do not nest without another that does.
+# Elements whose end tag may be missing: they do not nest by themselves.
 UNCLOSED_ELEMENTS = VOID_ELEMENTS | frozenset(
     "area base body br caption col colgroup dd dt embed head hr html input li link meta optgroup option p "
     "param rp rt source tbody td tfoot th thead tr track".split()
 )
-MOST_INLINE = 500  # tokens of a sentence
-DEEPEST = 1000  # elements in each other; parsers take time for each of them at each tag
+MAX_INLINE = 500  # tokens of a sentence
+MAX_DEPTH = 1000  # nested elements; parsers take time for each of them at each tag
 
-# Tags, comments and the like as the tokenizer of the HTML standard (section 13.2.5) delimits them.
+# Tags, comments and the like as the HTML standard's tokenizer delimits them (the section on tokenization).
 VALUE_PATTERN = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^"'>\t\n\f\r ][^>\t\n\f\r ]*+|(?=>))"""
 ATTRIBUTE_PATTERN = (
     rf"(?:=[^\t\n\f\r />=]*+|[^\t\n\f\r />=]++)(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+{VALUE_PATTERN})?+"
@@ -318,12 +322,12 @@ class HtmlToken:
     name: str = ""  # of a tag, in lower case
     close: bool = False  # an end tag
     is_text: bool = False
-    whole: bool = False  # an element with its end, which is not translated
+    whole: bool = False  # an untranslated element with its end tag
 
 
 @dataclass
 class HtmlDocument:
-    """A document with its sentences: `segments` by the number of their first token."""
+    """A document with its sentences: `segments` by the index of their first token."""
 
     tokens: list[HtmlToken]
     segments: dict[int, TaggedText] = field(default_factory=dict)
@@ -334,8 +338,7 @@ class HtmlDocument:
         return [segment.text for segment in self.segments.values()]
 
     def translated(self, translations: Sequence[TranslatedLine]) -> str:
-        """The document with a translation for each line; as it was, where the markup would mean something
-        else."""
+        """Put translations in place of the lines, unless that would change the structure of the document."""
         source, elements = self.join_tokens({}), None
         rows = dict(zip(self.segments, translations, strict=True))
         plain = {number: row for number, row in rows.items() if len(self.segments[number].items) == 1}
@@ -347,7 +350,7 @@ class HtmlDocument:
         return source
 
     def join_tokens(self, translations: dict[int, TranslatedLine]) -> str:
-        """The document with these segments translated."""
+        """The document with translations of some segments, by the index of their first token."""
         parts, skip = list[str](), 0
         for number, token in enumerate(self.tokens):
             if number in translations:
@@ -360,50 +363,50 @@ class HtmlDocument:
 
 
 def parse_html(document: str) -> HtmlDocument:
-    """A document with its sentences. BadRequest for one that is nested too deeply."""
+    """Split a document into tokens and sentences. BadRequest for one that is nested too deeply."""
     tokens = list(merge_opaque(list(check_depth(tokenize(document)))))
-    made = HtmlDocument(tokens)
+    parsed = HtmlDocument(tokens)
     text = translatable(tokens)
     for run in text_runs(tokens, text):
         for part in map(partial(trim_part, tokens), split_balanced(tokens, run)):
             if (
                 segment := TaggedText.from_items([inline_item(tokens[number]) for number in part])
             ) is not None:
-                made.segments[part.start] = segment
-    return made
+                parsed.segments[part.start] = segment
+    return parsed
 
 
 # ---- tokens ------------------------------------------------------------------------------------------------
 
 
 def tokenize(document: str) -> Iterator[HtmlToken]:
-    """The tokens of a document; their raw texts together are the document."""
-    at = 0
-    while at < len(document):
-        match = next_markup(document, at)
+    """Split a document into tokens, whose raw texts add up to the document."""
+    offset = 0
+    while offset < len(document):
+        match = next_markup(document, offset)
         start = match.start() if match else len(document)
-        if start > at:
-            yield HtmlToken(document[at:start], is_text=True)
+        if start > offset:
+            yield HtmlToken(document[offset:start], is_text=True)
         if match is None:
             return
         name = (match["name"] or "").lower()
         yield HtmlToken(match[0], name, bool(match["close"]))
-        at = match.end()
+        offset = match.end()
         if name in RAW_ELEMENTS and not match["close"]:
-            end = end_of_raw(document, name, at)
-            if end > at:
-                yield HtmlToken(document[at:end], is_text=name == "title")
-            at = end
+            end = end_of_raw(document, name, offset)
+            if end > offset:
+                yield HtmlToken(document[offset:end], is_text=name == "title")
+            offset = end
 
 
 def next_markup(document: str, at: int) -> "re.Match[str] | None":
-    """The next tag, comment or the like: < before a letter, a slash, ! or ?"""
+    """Find the next tag, comment or the like: < before a letter, a slash, ! or ?"""
     start = re.compile("<(?=[A-Za-z/!?])").search(document, at)
     return MARKUP.match(document, start.start()) if start else None
 
 
 def end_of_raw(document: str, name: str, at: int) -> int:
-    """Where the end tag of an element starts whose text is no markup."""
+    """Find the end tag of an element whose text is no markup."""
     if name == "plaintext":
         return len(document)
     end = re.compile(rf"</{name}(?=[\t\n\f\r />])", re.IGNORECASE).search(document, at)
@@ -411,7 +414,7 @@ def end_of_raw(document: str, name: str, at: int) -> int:
 
 
 def merge_opaque(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
-    """Inline elements that are not translated as one token each, if there is only text in them."""
+    """Merge untranslated inline elements that contain only text into one token each."""
     number = 0
     while number < len(tokens):
         part = tokens[number : number + 3]
@@ -422,26 +425,30 @@ def merge_opaque(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
 
 
 def check_depth(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
-    """Pass the tokens on. BadRequest for elements that are nested too deeply."""
+    """Pass tokens on. BadRequest for elements that are nested too deeply."""
     opened, depth = Counter[str](), 0
     for token in tokens:
         if token.name and token.name not in UNCLOSED_ELEMENTS:
             step = -min(1, opened[token.name]) if token.close else 1
             opened[token.name] += step
             depth += step
-            if depth > DEEPEST:
-                raise BadRequest(f"HTML: more than {DEEPEST} elements that are not closed, or in each other")
+            if depth > MAX_DEPTH:
+                raise BadRequest(
+                    f"HTML: more than {MAX_DEPTH} elements that are not closed, or in each other"
+                )
         yield token
 
 
-# ---- what is text ------------------------------------------------------------------------------------------
+# ---- text of elements --------------------------------------------------------------------------------------
 
 
 def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
-    """The numbers of the tokens that a parser has as text of elements that are translated. It is asked with a
-    word of its own in place of each text."""
+    """Find the tokens that a parser reads as text of translated elements.
+
+    It parses the document with a unique word in place of each text.
+    """
     document = "".join(token.raw for token in tokens)
-    # no document has its own digest in it
+    # no document contains its own digest
     stem = f"zq{hashlib.blake2b(document.encode(), digest_size=8).hexdigest()}n"
     probe = "".join(
         with_mark(token.raw, f"{stem}{number}q") if token.is_text else token.raw
@@ -461,7 +468,7 @@ def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
 
 
 def with_mark(raw: str, mark: str) -> str:
-    """A text with a word instead of its own, if it has any, between the same blanks."""
+    """Replace the words of a text, if it has any, by a mark between the same blanks."""
     body = raw.strip(BLANK_CHARACTERS)
     if not has_words(body):
         return raw
@@ -470,14 +477,16 @@ def with_mark(raw: str, mark: str) -> str:
 
 
 def readings(document: str) -> list[str]:
-    """A document as it is read without scripting, and as it is with it, where the two may differ: there
-    `noscript` has no elements in it, as `noembed` never has."""
-    other = re.sub(r"(</?)noscript(?=[\t\n\f\r />])", r"\1noembed", document, flags=re.IGNORECASE)
-    return [document] if other == document else [document, other]
+    """A document as browsers read it without scripting, and with it if that may differ.
+
+    With scripting `noscript` contains no elements, as `noembed` never does.
+    """
+    scripted = re.sub(r"(</?)noscript(?=[\t\n\f\r />])", r"\1noembed", document, flags=re.IGNORECASE)
+    return [document] if scripted == document else [document, scripted]
 
 
 def parsed_nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
-    """The nodes of a document in order, each with whether it is in an element that is not translated."""
+    """The nodes of a document in order, each with whether an element around it is not translated."""
     top = LexborHTMLParser(document).root
     states = dict[int, bool]()
     for node in top.parent.traverse(include_text=True) if top and top.parent else ():
@@ -490,8 +499,7 @@ def parsed_nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
 
 
 def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], ...], str]]:
-    """All that a document has but text: its elements with their attributes, its comments, and what is not
-    translated."""
+    """All of a document but its translated text: elements with their attributes, comments, verbatim text."""
     return Counter(
         (
             node.tag or "",
@@ -512,8 +520,7 @@ def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], 
 
 
 def text_runs(tokens: Sequence[HtmlToken], text: set[int]) -> Iterator[range]:
-    """Neighbors that may be in one sentence: text, inline tags, comments, and inline elements that are not
-    translated."""
+    """Ranges of tokens that may belong to one sentence: text, inline tags and elements, comments."""
     start = 0
     for number in range(len(tokens) + 1):
         if number == len(tokens) or not is_inline(tokens[number], number in text):
@@ -523,7 +530,7 @@ def text_runs(tokens: Sequence[HtmlToken], text: set[int]) -> Iterator[range]:
 
 
 def is_inline(token: HtmlToken, translatable: bool) -> bool:
-    """Whether a token may stand inside of a sentence. A text without words may be anywhere."""
+    """May a token be inside of a sentence? A text without words always may."""
     if token.is_text:
         return translatable or not has_words(token.raw)
     return token.whole or token.name in INLINE_ELEMENTS | VOID_ELEMENTS or token.raw.startswith("<!--")
@@ -534,7 +541,7 @@ def has_words(raw: str) -> bool:
 
 
 def split_balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
-    """A run in parts within which every tag has its partner; cut at every tag where these are too many."""
+    """Split a run of tokens into parts with balanced tags; at every tag if it is too long."""
     opened, pairs, borders = list[int](), list[tuple[int, int]](), list[int]()
     tags = [number for number in run if tokens[number].name in INLINE_ELEMENTS]
     for number in tags:
@@ -548,14 +555,14 @@ def split_balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
     crossed = [pair for pair in pairs if bisect(borders, pair[0]) < bisect(borders, pair[1])]
     borders = sorted([*borders, *(number for pair in crossed for number in pair)])
     start = run.start
-    for border in [*(tags if len(run) > MOST_INLINE else borders), run.stop]:
+    for border in [*(tags if len(run) > MAX_INLINE else borders), run.stop]:
         if border > start:
             yield range(start, border)
         start = border + 1
 
 
 def trim_part(tokens: Sequence[HtmlToken], part: range) -> range:
-    """A part of a run without what stands before its first word or tag, and after the last."""
+    """Remove blanks and unpaired tags from both ends of a part."""
     start, stop = part.start, part.stop
     while start < stop and is_outer(tokens[start]):
         start += 1
@@ -565,12 +572,12 @@ def trim_part(tokens: Sequence[HtmlToken], part: range) -> range:
 
 
 def is_outer(token: HtmlToken) -> bool:
-    """Blanks, and what is neither text nor a tag with a partner."""
+    """Is a token blank, or neither text nor an inline tag with an end?"""
     return not token.raw.strip(BLANK_CHARACTERS) if token.is_text else token.name not in INLINE_ELEMENTS
 
 
 def inline_item(token: HtmlToken) -> InlineItem:
-    """A token as a part of a sentence."""
+    """Convert a token to a part of a sentence."""
     if token.is_text:
         return InlineItem(token.raw, html.unescape(token.raw).replace("\0", ""))
     paired = token.name in INLINE_ELEMENTS
