@@ -28,6 +28,10 @@ class LMConfig(OutputSettings):
     """The section `lm` of a run: `type` names a class in nmt.lm.registry.LANGUAGE_MODELS, whose `Config` has
     the keys of that type. An empty type: the run is a translator."""
 
+    noun: ClassVar[str] = "a language model"
+    remedy: ClassVar[str] = ""
+    reads: ClassVar[str] = "text"
+    translates: ClassVar[bool] = False
     type: str = setting("", help="what kind of language model to train; empty: a translator")
     embedding: int = number(512, least=1, most=MOST_UNITS, help="size of a word vector")
     dropout: float = number(

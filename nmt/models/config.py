@@ -1,6 +1,7 @@
 """The configuration of translation models: section `model` of a run's configuration."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from nmt.config import settings
 from nmt.config.settings import MOST_UNITS, choice, number, setting
@@ -8,11 +9,18 @@ from nmt.errors import ConfigError
 from nmt.layers.cells import CONFIGURED_CELLS, GATES, GRU, LSTM, RESETS, Cell, CellSettings
 from nmt.layers.output import OutputSettings, check_output
 
+# What a model is trained on: sentence pairs, pairs with their word alignment, or plain text.
+PAIRS, ALIGNED_PAIRS, TEXT = "pairs", "aligned pairs", "text"
+
 
 @dataclass
 class ModelConfig:
     """What every translation model's section has. Each type of model adds its own keys in a subclass."""
 
+    noun: ClassVar[str] = "a translator"  # for messages
+    remedy: ClassVar[str] = ""  # where a translator is expected: what to do with this model instead
+    reads: ClassVar[str] = PAIRS  # PAIRS, ALIGNED_PAIRS or TEXT: what it is trained on
+    translates: ClassVar[bool] = True
     type: str = setting(
         "rnn", help="which translation model; the other keys of this section are those of the model"
     )

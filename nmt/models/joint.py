@@ -23,7 +23,7 @@ from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows, window_scores
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputSettings, SelfNormalized, check_output, make_output
-from nmt.models.config import ModelConfig
+from nmt.models.config import ALIGNED_PAIRS, ModelConfig
 from nmt.models.protocols import AlignedModel, WindowScores
 
 Ints = NDArray[np.int64]
@@ -35,6 +35,9 @@ LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left-to-right", "right-to-left"
 class JointConfig(OutputSettings, ModelConfig):
     """The keys of `model` for type joint."""
 
+    noun: ClassVar[str] = "a joint model"
+    reads: ClassVar[str] = ALIGNED_PAIRS
+    translates: ClassVar[bool] = False
     type: str = "joint"
     order: int = number(
         4, least=2, most=1000, help="words of an n-gram of the target, the predicted one included"

@@ -6,7 +6,6 @@ from typing import Any
 from nmt.errors import ConfigError
 from nmt.io.numbers import shown
 from nmt.models.config import ModelConfig
-from nmt.models.discourse.model import Discourse
 from nmt.models.joint import JointModel
 from nmt.models.protocols import AlignedModel, TranslationModel
 from nmt.models.rnn.translator import RNNTranslator
@@ -16,8 +15,6 @@ AnyModel = TranslationModel[Any]  # a model whose search state only itself under
 
 MODELS: dict[str, type[AnyModel]] = {"rnn": RNNTranslator, "transformer": Transformer}
 ALIGNED_MODELS: dict[str, type[AlignedModel]] = {"joint": JointModel}  # they are given the alignment
-
-PRETRAINED: dict[str, type[Discourse]] = {"discourse": Discourse}  # encoders that translators start from
 
 
 def find(name: str) -> type[AnyModel]:

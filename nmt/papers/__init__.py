@@ -4,6 +4,7 @@ a paper when one of its parts is first used.
 
     multiscale      the multi-scale LSTM (van Merriënboer 2018, chapter 8)
     mrf             a Markov random field over words (Jernite 2018, chapter 4)
+    discourse       encoders trained by discourse objectives (Jernite 2018, chapter 5)
     variable        cells that compute a part of their state at each step (Jernite 2018, section 2.4)
     learned_tree    an output layer in whose tree words move while it is trained (Jernite 2018, chapter 3)
 """
@@ -29,5 +30,7 @@ PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
     },
     "cell settings": {"variable": LazyPart("nmt.papers.variable.settings:ComputationSettings")},
     "analysis": {"computation": LazyPart("nmt.papers.variable.action:Computation", before="words")},
+    "other model": {"discourse": LazyPart("nmt.papers.discourse.model:Discourse")},
+    "trainable": {"encoder": LazyPart("nmt.papers.discourse.training:ENCODER")},
     "feature": {"mrf": LazyPart("nmt.papers.mrf.feature_kind:MRF", before="joint")},
 }

@@ -21,9 +21,9 @@ from nmt.io.numbers import shown
 from nmt.lm.base import LanguageModel, LMConfig, OpenVocabulary, RunFile
 from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
 from nmt.models.config import ModelConfig
-from nmt.models.discourse.model import Discourse, DiscourseConfig
 from nmt.models.protocols import AlignedModel
-from nmt.models.registry import ALIGNED_MODELS, MODELS, PRETRAINED, AnyModel, make
+from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
+from nmt.plugins import Registry
 from nmt.runs import directory
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
@@ -66,22 +66,26 @@ class Configured(Protocol):
     def Config(self) -> type[ModelConfig] | type[LMConfig]: ...
 
 
+# Models that are neither translators nor given an alignment, by the names that `model.type` takes.
+OTHER_MODELS: Registry[Configured] = Registry("other model", {})
+
 # Read whenever a configuration is, so that plugins may add to them.
 SECTION_REGISTRIES: dict[str, Sequence[Mapping[str, Configured]]] = {
-    "model": (MODELS, ALIGNED_MODELS, PRETRAINED),
+    "model": (MODELS, ALIGNED_MODELS, OTHER_MODELS),
     "lm": (LANGUAGE_MODELS,),
 }
 
 
 def config_class(section: str, kind: str) -> type[ModelConfig] | type[LMConfig]:
     """The dataclass of section `model` or `lm` for a type. ConfigError for an unknown type."""
-    registry = {name: found for part in SECTION_REGISTRIES[section] for name, found in part.items()}
-    if kind not in registry:
-        expected = f"expected one of {', '.join(map(repr, registry))}"
-        if not kind:
-            raise ConfigError(f"{section}.type: missing; set {section}.type, {expected}")
-        raise ConfigError(f"{section}.type: {shown(kind)} is unknown, {expected}, or a type of NMT_PLUGINS")
-    return registry[kind].Config
+    registries = SECTION_REGISTRIES[section]
+    for registry in registries:
+        if kind in registry:
+            return registry[kind].Config
+    expected = f"expected one of {', '.join(map(repr, chain(*registries)))}"
+    if not kind:
+        raise ConfigError(f"{section}.type: missing; set {section}.type, {expected}")
+    raise ConfigError(f"{section}.type: {shown(kind)} is unknown, {expected}, or a type of NMT_PLUGINS")
 
 
 # ---- checkpoint --------------------------------------------------------------------------------------------
@@ -89,7 +93,7 @@ def config_class(section: str, kind: str) -> type[ModelConfig] | type[LMConfig]:
 
 Section = dict[str, object]  # a section of a configuration by key; its values may be sections too
 Config = TypeVar("Config")
-Trained = TypeVar("Trained", AnyModel, AlignedModel, Discourse)
+Trained = TypeVar("Trained", AnyModel, AlignedModel, nn.Module)
 
 
 @dataclass
@@ -133,7 +137,7 @@ class SavedPair(Saved, Generic[Trained]):
 # A trained translator. nmt.runs.run.Run translates and scores with one or more of them.
 SavedRun = SavedPair[AnyModel]
 # What a translator may start from: another one, or a pre-trained encoder, which has no target.
-Parent = SavedRun | SavedPair[Discourse]
+Parent = SavedRun | SavedPair[nn.Module]
 
 
 @dataclass
@@ -284,44 +288,15 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
     """As `load`, for a run that nobody changes."""
     config = checked_config(directory)
     kind = config.model
-    if isinstance(kind, LMConfig):
-        raise CheckpointError(f"{directory}: is a language model, expected a translator's run directory")
-    if kind.type in ALIGNED_MODELS:
-        raise CheckpointError(f"{directory}: {kind.type} models score aligned text, but do not translate")
-    if kind.type in PRETRAINED:
+    if isinstance(kind, LMConfig) or not kind.translates:
         raise CheckpointError(
-            f"{directory}: an encoder trained by {kind.type} objectives, which does not translate; start a "
-            "translator from it by init_from"
+            f"{directory}: is {kind.noun}, expected a translator's run directory{kind.remedy}"
         )
 
     def build(source: Vocab, target: Vocab) -> AnyModel:
         return make(kind, len(source), len(target), fill=False, spelling=source.words)
 
     return load_pair(directory, which, device, config, build)
-
-
-def load_parent(directory: str | Path) -> Parent:
-    """A run that a translator may start from. CheckpointError says in one line what is wrong with it."""
-    path = run_directory.resolve(directory)
-    config = run_directory.settled(path, lambda: checked_config(path))
-    if not (isinstance(config.model, ModelConfig) and config.model.type in PRETRAINED):
-        return load(directory)
-    kind, model_config = PRETRAINED[config.model.type], cast(DiscourseConfig, config.model)
-    text, words = load_side(path, "target", config.data)
-    step = run_directory.find_step(path, "best")
-    model = kind(model_config, words.words, fill=False)
-    load_weights(model, weights_path(path, step))
-    return SavedPair(
-        directory=path,
-        model=model.eval(),
-        source=text,
-        target=text,
-        source_words=words,
-        target_words=Vocab({}, 0),
-        data=config.data,
-        step=step,
-        kind=config.model.type,
-    )
 
 
 def load_pair(

@@ -15,18 +15,21 @@ from nmt.compute import device
 from nmt.data import running
 from nmt.data.aligned import AlignedStream
 from nmt.data.batches import BatchStream
-from nmt.data.corpus import Corpus
+from nmt.data.corpus import Corpus, check_config, check_text_config
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.manifest import Stamp
 from nmt.layers.output import LearnsText
 from nmt.lm.base import NO_FILES, LanguageModel, LMConfig, RunFile
-from nmt.lm.registry import language_model_class
+from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
 from nmt.models.config import ModelConfig
-from nmt.models.registry import ALIGNED_MODELS, AnyModel, make
+from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
+from nmt.plugins import Registry
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
+from nmt.runs.alignment import load_aligned
+from nmt.runs.checkpoint import Configured, Parent, Saved
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training import alignment, config_file, inputs, prepare
@@ -250,9 +253,17 @@ def show_text(model: nn.Module, corpus: Corpus) -> None:
             layer.learn(text)
 
 
+def load_parent(directory: str | Path) -> Parent:
+    """A run that a translator may start from. CheckpointError says in one line what is wrong with it."""
+    path = run_directory.resolve(directory)
+    config = run_directory.settled(path, lambda: checkpoint.checked_config(path))
+    kind = trainable_kind(config.model)
+    return cast(Parent, kind.load(path)) if kind.starts_translators else checkpoint.load(path)
+
+
 def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:
     """Copy the weights of another run, as far as they fit."""
-    done = transfer_weights(model, vocabs, checkpoint.load_parent(parent))
+    done = transfer_weights(model, vocabs, load_parent(parent))
     log.info(
         "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent,
         f"{done.copied:,}", f"{done.total:,}",
@@ -260,3 +271,53 @@ def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> Non
     )  # fmt: skip
     if done.left:
         log.warning("%d parameters do not fit and start afresh: %s", len(done.left), ", ".join(done.left))
+
+
+# ---- kinds -------------------------------------------------------------------------------------------------
+# What nmt-train can train: how the data is checked, a job put together and a run loaded.
+
+
+@dataclass(frozen=True)
+class TrainableKind:
+    """A kind of model that nmt-train trains."""
+
+    section: str  # of the configuration, model | lm
+    types: Mapping[str, Configured]  # by the names that its `type` takes
+    check_data: Callable[[RunConfig, bool], None]  # the flag: texts are read, too
+    build: Callable[[RunSetup], Parts]
+    load: Callable[[Path], Saved]  # the best weights of a run
+    starts_translators: bool = False  # may `init_from` name such a run?
+
+
+def check_pairs(config: RunConfig, fresh: bool) -> None:
+    """Check the sentence pairs of a translator, with their alignment for guided alignment."""
+    check = alignment.check_guided if config.training.guided_alignment else check_config
+    check(config.data, fresh)
+
+
+KINDS: Registry[TrainableKind] = Registry(
+    "trainable",
+    {
+        "translator": TrainableKind("model", MODELS, check_pairs, translator, checkpoint.load, True),
+        "language model": TrainableKind(
+            "lm",
+            LANGUAGE_MODELS,
+            lambda config, fresh: check_text_config(config.data, fresh),
+            language_model,
+            checkpoint.load_lm,
+        ),
+        "aligned model": TrainableKind(
+            "model",
+            ALIGNED_MODELS,
+            lambda config, fresh: alignment.check_aligned(config.data, fresh),
+            aligned_model,
+            load_aligned,
+        ),
+    },
+)
+
+
+def trainable_kind(settings: ModelConfig | LMConfig) -> TrainableKind:
+    """The kind of model that a section `model` or `lm` describes; its type has been checked."""
+    section = "lm" if isinstance(settings, LMConfig) else "model"
+    return next(kind for kind in KINDS.values() if kind.section == section and settings.type in kind.types)

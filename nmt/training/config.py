@@ -11,8 +11,7 @@ from nmt.data.corpus import VECTORS, DataConfig
 from nmt.errors import ConfigError
 from nmt.layers.output import OutputSettings, refuse
 from nmt.lm.base import LMConfig
-from nmt.models.config import ModelConfig
-from nmt.models.registry import ALIGNED_MODELS, PRETRAINED
+from nmt.models.config import TEXT, ModelConfig
 from nmt.search.config import BEAM_SIZE
 from nmt.text import scripts
 from nmt.text.pipeline import check_language, check_segment, needs_language
@@ -203,19 +202,14 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     @property
-    def aligned(self) -> bool:
-        """Does it train a model that is given the alignment?"""
-        return self.model is not None and self.model.type in ALIGNED_MODELS
-
-    @property
-    def pretrains(self) -> bool:
-        """Does it train an encoder for translators to start from?"""
-        return self.model is not None and self.model.type in PRETRAINED
+    def settings(self) -> ModelConfig | LMConfig:
+        """The section `model` or `lm`, whichever is given."""
+        return self.lm or self.model or ModelConfig()
 
     @property
     def monolingual(self) -> bool:
         """Does it read `data.train_text`, by the rules of `data.target`?"""
-        return self.lm is not None or self.pretrains
+        return self.settings.reads == TEXT
 
 
 # What may differ when a run is resumed: limits, and what does not affect the result.

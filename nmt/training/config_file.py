@@ -235,11 +235,10 @@ def check_config(config: RunConfig) -> None:
                 "training.batch_tokens: with lm.carry a batch is training.batch_size places of the text, "
                 "lm.bptt units of each; set those two"
             )
-        config.training.metric, config.training.dev_beam = "cost", 0
     elif config.model is not None:
         config.model.check()
-        if config.aligned or config.pretrains:
-            config.training.metric, config.training.dev_beam = "cost", 0
+    if not config.settings.translates:
+        config.training.metric, config.training.dev_beam = "cost", 0
     config.training.check()
     check_combinations(config)
     set_languages(config)

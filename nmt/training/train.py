@@ -23,7 +23,6 @@ from torch import nn
 
 from nmt.compute import device as devices
 from nmt.compute.precision import check_precision
-from nmt.data.corpus import DataConfig, check_config, check_text_config
 from nmt.errors import ConfigError
 from nmt.io.locks import locked
 from nmt.lm.registry import language_model_class
@@ -31,13 +30,11 @@ from nmt.runs import directory as run_directory
 from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.run import Run
 from nmt.training import (
-    alignment,
     build,
     config_file,
     inputs,
     loop,
     parallel,
-    pretraining,
     sharing,
     state,
     validation,
@@ -79,9 +76,9 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
     config = read(config)
     if config.lm is not None:
         raise ConfigError(f"{config.run}: a language model; train it by train_language_model")
-    if config.aligned or config.pretrains:
-        kind = "a joint model" if config.aligned else "an encoder alone"
-        raise ConfigError(f"{config.run}: {kind}, which does not translate; train it by nmt-train")
+    if not config.settings.translates:
+        noun = config.settings.noun
+        raise ConfigError(f"{config.run}: {noun}, which does not translate; train it by nmt-train")
     run_training(config, overwrite=overwrite, stop=stop)
     return Run.of(config.run, device=config.device)
 
@@ -142,7 +139,7 @@ def run_training(
     cpu_only = config.lm is not None and language_model_class(config.lm.type).cpu_only
     device = devices.resolve_device(config.device, cpu_only)
     check_precision(config.precision, device)
-    if (config.monolingual or config.aligned) and config.init_from:
+    if config.init_from and not config.settings.translates:
         raise ConfigError("init_from: for translators only")
     if config.data.cache and os.path.realpath(config.data.cache) == os.path.realpath(directory):
         raise ConfigError(
@@ -156,20 +153,11 @@ def run_training(
         with parallel.reached():
             return work.run(overwrite, stop, show_bar)
     with team.busy():
-        checker(config)(config.data, fresh)
+        build.trainable_kind(config.settings).check_data(config, fresh)
     run_directory.check_folder(directory, overwrite)
     # the process that was first before torchrun started them again may still be ending, on whatever host
     with locked(directory, "nmt-train", patience=parallel.patience()), parallel.reached():
         return work.run(overwrite, stop, show_bar)
-
-
-def checker(config: RunConfig) -> Callable[[DataConfig, bool], None]:
-    """What checks the section `data` of a configuration; the flag: texts are read, too."""
-    if config.monolingual:
-        return check_text_config
-    if config.aligned:
-        return alignment.check_aligned
-    return alignment.check_guided if config.training.guided_alignment else check_config
 
 
 @dataclass
@@ -211,7 +199,7 @@ class Training:
             log.info("languages: %s", describe_languages(self.config))
         # of a corpus that the first process has checked the others read only their own batches
         setup = build.RunSetup(self.config, self.directory, self.device, fresh, show_bar, self.team.first)
-        parts = self.build()(setup)
+        parts = build.trainable_kind(self.config.settings).build(setup)
         inputs.check_inputs(self.config.data, self.directory)  # they may have changed while they were read
         return parts
 
@@ -228,14 +216,6 @@ class Training:
                 table.close()
             self.report(progress, reason)
         return reason
-
-    def build(self) -> Callable[[build.RunSetup], Parts]:
-        """What puts model, batches and development set together."""
-        if self.config.lm:
-            return build.language_model
-        if self.config.pretrains:
-            return pretraining.pretrained
-        return build.aligned_model if self.config.aligned else build.translator
 
     def resolve(self) -> None:
         """Settings that are `auto`: what the run has, or for a new one what suits the data."""

@@ -184,7 +184,7 @@ def test_other_commands_say_what_it_is_for(
 ) -> None:
     run, text = str(folder / "run"), str(folder / "dev.s")
     assert translate.main([run, "-i", text, "-o", str(tmp_path / "o"), "-q"]) == 2
-    assert "joint models score aligned text, but do not translate" in refusal(capsys)
+    assert "is a joint model, expected a translator's run directory" in refusal(capsys)
     assert score.main([run, "-s", text, "-t", str(folder / "dev.t"), "-q"]) == 2
     assert "joint models score aligned text" in refusal(capsys)
     points = [f"--alignment={folder}/dev.align", f"--source={text}", f"--target={folder}/dev.t"]

@@ -13,7 +13,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.formats import word_vectors
 from nmt.layers.characters import CharacterWords
 from nmt.lm.registry import language_model_class
-from nmt.models.config import RNNConfig
+from nmt.models.config import ALIGNED_PAIRS, RNNConfig
 from nmt.models.protocols import WordTables, WordVectors
 from nmt.models.registry import ALIGNED_MODELS, make
 from nmt.models.rnn.translator import RNNTranslator
@@ -153,7 +153,8 @@ def model_of(config: RunConfig) -> nn.Module:
         assert config.model is not None
         size = len(VOCAB)
         found = (
-            ALIGNED_MODELS[config.model.type](config.model, size, size) if config.aligned
+            ALIGNED_MODELS[config.model.type](config.model, size, size)
+            if config.settings.reads == ALIGNED_PAIRS
             else make(config.model, size, size)
         )  # fmt: skip
     assert isinstance(found, nn.Module)

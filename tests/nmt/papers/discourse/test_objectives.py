@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nmt.errors import DataError
-from nmt.models.discourse.objectives import (
+from nmt.papers.discourse.objectives import (
     CONJUNCTIONS,
     KINDS,
     OBJECTIVES,
@@ -16,7 +16,7 @@ from nmt.models.discourse.objectives import (
     Order,
     conjunction,
 )
-from tests.nmt.models.discourse.texts import paragraphs_of, planted
+from tests.nmt.papers.discourse.texts import paragraphs_of, planted
 
 # ---- test objective ----------------------------------------------------------------------------------------
 # Paragraphs of a text.

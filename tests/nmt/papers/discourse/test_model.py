@@ -7,12 +7,12 @@ import torch
 
 from nmt.data.batches import pack_source
 from nmt.errors import ConfigError
-from nmt.models.discourse.model import Discourse, DiscourseConfig
-from nmt.models.discourse.objectives import DiscourseStream
+from nmt.papers.discourse.model import Discourse, DiscourseConfig
+from nmt.papers.discourse.objectives import DiscourseStream
 from nmt.text.vocab import Vocab
 from nmt.training.optimizers import make_optimizer
 from tests.nmt.gradients import check_gradients
-from tests.nmt.models.discourse.texts import paragraphs_of, planted
+from tests.nmt.papers.discourse.texts import paragraphs_of, planted
 
 LINES = planted(40)
 VOCAB = Vocab.count(LINES, 999)

@@ -3,7 +3,7 @@
 import random
 
 from nmt.data.running import as_corpus
-from nmt.models.discourse.objectives import KINDS, Paragraphs
+from nmt.papers.discourse.objectives import KINDS, Paragraphs
 from nmt.text.vocab import Vocab
 
 FIRST = {kind: phrases.split(", ")[0].capitalize() for kind, phrases in KINDS.items()}

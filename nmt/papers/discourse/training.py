@@ -2,18 +2,22 @@
 
 import logging
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import torch
+from torch import nn
 
-from nmt.data.corpus import Corpus
-from nmt.models.discourse.model import Discourse, DiscourseConfig
-from nmt.models.discourse.objectives import DiscourseStream, Paragraphs
-from nmt.models.registry import PRETRAINED
+from nmt.data.corpus import Corpus, check_text_config
+from nmt.papers.discourse.model import Discourse, DiscourseConfig
+from nmt.papers.discourse.objectives import DiscourseStream, Paragraphs
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
+from nmt.runs.checkpoint import SavedPair
+from nmt.runs.weights import load_weights
 from nmt.text.vocab import Vocab
 from nmt.training import build, inputs, prepare
+from nmt.training.build import TrainableKind
 from nmt.training.validation import DevScore, evaluating
 
 log = logging.getLogger(__name__)
@@ -35,7 +39,7 @@ def pretrained(run: build.RunSetup) -> build.Parts:
     corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, run.thorough)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
-    model = PRETRAINED[sizes.type](sizes, vocab.words, fill=run.fresh).to(run.device)
+    model = Discourse(sizes, vocab.words, fill=run.fresh).to(run.device)
     stream = stream_of(corpus, vocab, sizes, training.batch_size, config.seed)
     for name, places in stream.places.items():
         log.info("objective %s: %s examples", name, f"{len(places):,}")
@@ -61,3 +65,33 @@ def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
     return DevScore(
         cost=sum(cost for cost, _ in found.values()) / len(found), signature=f"accuracy {accuracies}"
     )
+
+
+def load_encoder(directory: Path) -> SavedPair[nn.Module]:
+    """The encoder of a run with its best weights and its text, for translators to start from."""
+    config = checkpoint.checked_config(directory)
+    pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
+    step = run_directory.find_step(directory, "best")
+    model = Discourse(cast(DiscourseConfig, config.model), vocab.words, fill=False)
+    load_weights(model, run_directory.weights_path(directory, step))
+    return SavedPair(
+        directory=directory,
+        model=model.eval(),
+        source=pipeline,
+        target=pipeline,
+        source_words=vocab,
+        target_words=Vocab({}, 0),
+        data=config.data,
+        step=step,
+        kind=config.model.type,
+    )
+
+
+ENCODER = TrainableKind(
+    "model",
+    {"discourse": Discourse},
+    lambda config, fresh: check_text_config(config.data, fresh),
+    pretrained,
+    load_encoder,
+    starts_translators=True,
+)

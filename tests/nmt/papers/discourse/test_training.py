@@ -7,9 +7,9 @@ import torch
 
 from nmt.errors import CheckpointError, ConfigError
 from nmt.runs import checkpoint, weights
-from nmt.training import config_file
+from nmt.training import build, config_file
 from nmt.training.train import run_training, train
-from tests.nmt.models.discourse.texts import planted
+from tests.nmt.papers.discourse.texts import planted
 
 MODEL = {"embedding": 6, "hidden": 8, "maxout": 6, "encoder": "birnn", "attention": 5}
 
@@ -56,7 +56,7 @@ def test_resumed_is_as_never_stopped(tmp_path: Path) -> None:
 @pytest.mark.ci
 def test_a_translator_starts_from_it(tmp_path: Path) -> None:
     """The encoder's weights, word vectors by word; the decoder starts afresh."""
-    parent = checkpoint.load_parent(learn(tmp_path, "parent", 3))
+    parent = build.load_parent(learn(tmp_path, "parent", 3))
     pairs = [["w1", "n2", "new"], ["n0", "w3", "w1"]] * 4
     child = train({
         "run": str(tmp_path / "child"),

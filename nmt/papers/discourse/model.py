@@ -19,9 +19,9 @@ from nmt.io.numbers import shown
 from nmt.layers.cells import penalized_parts, total_penalty
 from nmt.layers.characters import CharacterWords
 from nmt.layers.initialize import initialize
-from nmt.models.config import RNNConfig
-from nmt.models.discourse.objectives import OBJECTIVES, DiscourseBatch, Objective
+from nmt.models.config import TEXT, RNNConfig
 from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoded
+from nmt.papers.discourse.objectives import OBJECTIVES, DiscourseBatch, Objective
 
 ALL = "order next conj"
 
@@ -30,6 +30,10 @@ ALL = "order next conj"
 class DiscourseConfig(RNNConfig):
     """The keys of `model` for type discourse: those of `rnn`, of which it reads what is about the encoder."""
 
+    noun: ClassVar[str] = "an encoder alone"
+    remedy: ClassVar[str] = "; start a translator from it by init_from"
+    reads: ClassVar[str] = TEXT
+    translates: ClassVar[bool] = False
     type: str = "discourse"
     objectives: str = setting(
         ALL,
