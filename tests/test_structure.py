@@ -49,6 +49,11 @@ NUMBERED = re.compile(
     re.IGNORECASE,
 )
 STANDARDS = re.compile(r"HTML standard|RFC \d+|UAX ?#\d+")  # works that are known by name
+# What the core must not name: the systems of nmt/papers, and the protocols that once stood for them.
+OF_A_PAPER = re.compile(
+    r"(?i:discourse|multi-?scale|\bmrf|markov|vcrnn|vcgru|variable.computation|learned.tree)"
+    r"|\bDictionary\b|\bPaced\b|\bEvolves\b"
+)
 LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 600, 60, 59
 
 
@@ -161,6 +166,21 @@ def test_each_package_has_its_tests() -> None:
     packages = {path.parent.relative_to(ROOT) for path in sources(*OURS)}
     untested = [str(one) for one in sorted(packages) if not list((ROOT / "tests" / one).glob("test_*.py"))]
     assert not untested, ", ".join(untested)
+
+
+def test_the_core_names_no_system_of_a_single_paper() -> None:
+    """nmt/papers registers its parts by name; elsewhere only nmt/plugins.py imports it."""
+    core = [path for path in sources(*OURS) if (ROOT / "nmt" / "papers") not in path.parents]
+    lines = [
+        (f"{path.relative_to(ROOT)}:{number}: {line.strip()}", line)
+        for path in core
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    ]
+    named = [shown for shown, line in lines if OF_A_PAPER.search(line)]
+    assert not named, "\n".join(named)
+    an_import = re.compile(r"\s*(from|import) nmt(\.papers\b| import papers)")
+    imports = [shown for shown, line in lines if an_import.match(line)]
+    assert len(imports) == 1 and imports[0].startswith("nmt/plugins.py"), "\n".join(imports)
 
 
 def test_any_is_rare() -> None:

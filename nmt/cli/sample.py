@@ -53,7 +53,7 @@ def parser() -> options.Parser:
         "--boundaries",
         default=None,
         metavar="MARK",
-        help="multiscale models: write this mark between tokens",
+        help="models whose tokens are of several units: write this mark between tokens",
     )
     parser.add_argument("--seed", type=arguments.integer(0), default=1, help="seed of the random draws")
     options.add_output(parser)

@@ -516,14 +516,14 @@ def sample_lines(
 ) -> Iterator[str]:
     """Lines drawn from a run, each cut off after `max_length` units; the same seed gives the same lines.
 
-    `boundaries`: put this between the tokens of a multiscale model. ConfigError for it where units are no
-    tokens.
+    `boundaries`: put this between tokens, of a model whose tokens are of several units. ConfigError for it
+    with another model.
     """
     model = run.model
     if isinstance(model, TokenSampler):
         return map((boundaries or "").join, model.sample(count, max_length, seed, temperature))
     if boundaries is not None:
-        raise ConfigError("--boundaries: only multiscale models have tokens of several units")
+        raise ConfigError(f"--boundaries: tokens of {run.config.type} models are not of several units")
     if not isinstance(model, StepModel):
         raise ConfigError(f"{run.directory}: {run.config.type} models cannot be sampled, they have no `step`")
     config = SamplingConfig(samples=1, temperature=temperature, seed=seed, max_length_factor=1.0)

@@ -329,7 +329,8 @@ def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, re
         )
         assert first == again != other and first.count("\n") == 4
         assert all(len(line.split()) <= 9 for line in first.split("\n"))
-    assert "only multiscale models" in refused(command("nmt-sample", runs["cslm"], "-q", "--boundaries", "|"))
+    done = command("nmt-sample", runs["cslm"], "-q", "--boundaries", "|")
+    assert "tokens of cslm models are not of several units" in refused(done)
 
 
 @pytest.mark.ci

@@ -1,7 +1,10 @@
 """Training from Python."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -9,6 +12,7 @@ import torch
 import nmt
 from nmt.errors import ConfigError, DataError
 from nmt.training import build, config_file, loop
+from nmt.training.build import Parts, RunSetup
 from nmt.training.records import Clock
 from nmt.training.train import run_training
 
@@ -106,7 +110,8 @@ def test_a_training_that_is_over_loads_nothing(
     given = settings(data, tmp_path, 3)
     nmt.train(given)
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").glob("[a-z]*.*")}
-    monkeypatch.setattr(build, "translator", None)
+    broken = replace(build.KINDS["translator"], build=cast(Callable[[RunSetup], Parts], None))
+    monkeypatch.setitem(build.KINDS, "translator", broken)
     limits = {"max_steps": 3} if limit == "max_steps" else {"max_steps": 0, "max_minutes": 1e-9}
     again = {**given, "training": {"batch_size": 4, "tensorboard": False, **limits}}
     assert run_training(config_file.from_mapping(again)).startswith(limit)
