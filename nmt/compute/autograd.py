@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Context(Protocol):
-    """What a forward pass leaves for its backward pass."""
+    """Values that a forward pass saves for its backward pass."""
 
     saved_tensors: tuple[Tensor, ...]
     sizes: list[int]  # rows of each step of a recurrent layer, see nmt/data/batches.py

@@ -134,7 +134,7 @@ def choose_back_end(wish: str = "auto", memory: Path | None = None) -> BackEndCh
 
 
 def decide_back_end(wish: str) -> BackEndChoice:
-    """As `choose`, without a file of earlier choices."""
+    """Measure and choose a back end, without a file of earlier choices."""
     if wish == "mkl" or not torch.backends.mkldnn.is_available():
         use_back_end("mkl")
         return BackEndChoice("mkl")
@@ -175,7 +175,7 @@ def remember_choice(memory: Path, choice: BackEndChoice) -> None:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How torch computes."""
+    """Number of threads and back end with which torch computes."""
 
     threads: int
     back_end: str  # of matrix products
@@ -187,7 +187,7 @@ class Arithmetic:
 
 
 def arithmetic_in_use() -> Arithmetic:
-    """As this process computes."""
+    """Threads and back end of this process."""
     return Arithmetic(threads=torch.get_num_threads(), back_end=back_end_in_use())
 
 
@@ -198,7 +198,7 @@ EXPECTED_DEVICES = "cpu, cuda, cuda:N or auto"
 
 
 def resolve_device(device: str, cpu_only: bool = False) -> str:
-    """What `auto` means on this machine: the first GPU, or the CPU where torch finds none or the model
+    """Resolve `auto` on this machine: the first GPU, or the CPU where torch finds none or the model
     computes on the CPU only. Other names stay as they are."""
     if device != "auto":
         return device

@@ -55,7 +55,7 @@ def check_precision(precision: str, device: str) -> None:
 
 
 class ProductContext(Protocol):
-    """What the forward pass of a product leaves for its backward pass."""
+    """Values that the forward pass of a product saves for its backward pass."""
 
     saved_tensors: tuple[Tensor, ...]
     needs_input_grad: tuple[bool, ...]
@@ -119,16 +119,16 @@ class Mixed(TorchFunctionMode):
 
     def round(self, value: Tensor) -> Tensor:
         """bf16 of a tensor; cached for the last few tensors while they do not change."""
-        known = self.rounded.get(id(value))
-        if known and known[0] is value and known[1] == value._version:
+        cached = self.rounded.get(id(value))
+        if cached and cached[0] is value and cached[1] == value._version:
             self.rounded.move_to_end(id(value))
-            return known[2]
-        made = value.bfloat16()
+            return cached[2]
+        rounded = value.bfloat16()
         # The cache holds the tensor, so that no other gets its id.
-        self.rounded[id(value)] = (value, value._version, made)
+        self.rounded[id(value)] = (value, value._version, rounded)
         if len(self.rounded) > CACHED_OPERANDS:
             self.rounded.popitem(last=False)
-        return made
+        return rounded
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
         """(n, k), (k, m) -> (n, m)"""
@@ -206,7 +206,7 @@ class Aligns(Protocol):
 
 
 class Weights(Protocol):
-    """What is asked of a model: see `torch.nn.Module`."""
+    """Modules and parameters of a model, as `torch.nn.Module` gives them."""
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
 
@@ -255,8 +255,8 @@ class Reduced(TorchFunctionMode):
 def enter_all(contexts: Sequence[Reduced]) -> ExitStack:
     """Several models at once: `with entered(contexts):`"""
     stack = ExitStack()
-    for one in contexts:
-        stack.enter_context(one)
+    for context in contexts:
+        stack.enter_context(context)
     return stack
 
 

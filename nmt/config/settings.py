@@ -53,7 +53,7 @@ class Range:
         )
 
     def __str__(self) -> str:
-        """As messages say it: "1 or more", "0 to 1", "more than 0 and less than 1"."""
+        """The range in words for messages: "1 or more", "0 to 1", "more than 0 and less than 1"."""
         if self.least is not None and self.most is not None:
             return f"{in_digits(self.least)} to {in_digits(self.most)}"
         bounds = (
@@ -67,7 +67,7 @@ class Range:
 
 
 def in_digits(value: float) -> str:
-    """1000000, and not 1e+06"""
+    """Format an integer with all its digits (1000000, not 1e+06)."""
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 
@@ -106,7 +106,7 @@ def setting(default: T, help: str = "") -> T:
 
 
 def problem(item: "Field[object]", value: object) -> str:
-    """What is wrong with the value of a field; empty when nothing is. None is fine where it is the
+    """Say what is wrong with the value of a field; empty when nothing is. None is fine where it is the
     default."""
     allowed = item.metadata.get(ALLOWED)
     if value is None and item.default is None:
@@ -136,8 +136,8 @@ def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
         if sections := sections_of(item.name, value):
             for name, section in sections:
                 yield from problems(section, f"{prefix}{name}.")
-        elif found := problem(item, value):
-            yield f"{prefix}{item.name}: {found}"
+        elif message := problem(item, value):
+            yield f"{prefix}{item.name}: {message}"
 
 
 def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]]":
@@ -155,16 +155,16 @@ def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]
 def check(config: "DataclassInstance", prefix: str = "") -> None:
     """ConfigError for the first value out of its range. `prefix`: what messages put before a key, such as
     `training.`"""
-    for found in problems(config, prefix):
-        raise ConfigError(found)
+    for message in problems(config, prefix):
+        raise ConfigError(message)
 
 
-def changed(config: Config, given: Mapping[str, object]) -> Config:
+def changed(config: Config, values: Mapping[str, object]) -> Config:
     """A configuration with some settings changed by name. TypeError for a name that it does not have."""
     names = [item.name for item in fields(config)]
-    for name in given:
+    for name in values:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
             raise TypeError(f"unknown setting {name!r}; {hint}")
-    return replace(config, **given)
+    return replace(config, **values)

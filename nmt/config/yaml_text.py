@@ -33,14 +33,14 @@ def parse(text: str) -> "DictConfig | ListConfig":
         raise NotYaml(reason(error), mark.line + 1 if mark else 0) from error
 
 
-def nodes(node: object, known: dict[int, int]) -> int:
+def nodes(node: object, counts: dict[int, int]) -> int:
     """The number of values in a tree, those of an alias counted each time."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
-    if id(node) not in known:
+    if id(node) not in counts:
         parts = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
-        known[id(node)] = 1 + sum(nodes(part, known) for part in parts)
-    return known[id(node)]
+        counts[id(node)] = 1 + sum(nodes(part, counts) for part in parts)
+    return counts[id(node)]
 
 
 def line_of(text: str, keys: Sequence[str]) -> int:

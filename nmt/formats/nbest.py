@@ -42,7 +42,7 @@ class Hypothesis:
 
 
 def format_number(value: float) -> str:
-    """Six significant digits."""
+    """Format a score with six significant digits, as Moses does."""
     return f"{value:.6g}"
 
 

@@ -16,20 +16,20 @@ GOLD_POINT = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class GoldLinks:
-    """What people have linked: sure links, and the possible ones, which contain the sure ones (Och and Ney
-    2003)."""
+    """Links of human annotators: the sure ones, and the possible ones, which contain the sure ones (Och and
+    Ney 2003)."""
 
     sure: Links
     possible: Links
 
 
-def parse(line: str, where: str) -> Links:
+def parse(line: str, location: str) -> Links:
     """The links of a line. DataError for anything but points i-j, the possible links i?j or ipj included."""
     words = files.split_words(line)
     for word in words:
         if not POINT.fullmatch(word):
             raise DataError(
-                f"{where}: {word[:30]!r} is no alignment point, expected source-target such as 0-0 1-2 "
+                f"{location}: {word[:30]!r} is no alignment point, expected source-target such as 0-0 1-2 "
                 "(words are counted from 0)"
             )
     return frozenset(
@@ -48,29 +48,30 @@ def read(path: str | Path) -> Iterator[Links]:
         yield parse(line, f"{files.name_of(path)}:{number}")
 
 
-def check_points(links: Links, source: int, target: int, where: str) -> None:
+def check_points(links: Links, source: int, target: int, location: str) -> None:
     """DataError for a point outside a sentence pair of these lengths."""
     for a, b in links:
         if a >= source or b >= target:
             raise DataError(
-                f"{where}: point {a}-{b} is outside the sentence pair ({source} and {target} words); is the "
+                f"{location}: point {a}-{b} is outside the sentence pair ({source} and {target} words); "
+                "is the "
                 "source side first, and does the text match?"
             )
 
 
-def parse_gold(line: str, where: str, first: int = 0) -> GoldLinks:
+def parse_gold(line: str, location: str, first: int = 0) -> GoldLinks:
     """The links of a line of a gold alignment: `i-j` is sure, `i?j` or `ipj` possible. `first`: the number of
     the first word, 0 or 1. DataError for anything else."""
     sure, possible = set[tuple[int, int]](), set[tuple[int, int]]()
     for word in files.split_words(line):
-        found = GOLD_POINT.fullmatch(word)
-        if not found or min(int(found[1]), int(found[3])) < first:
+        match = GOLD_POINT.fullmatch(word)
+        if not match or min(int(match[1]), int(match[3])) < first:
             raise DataError(
-                f"{where}: {word[:30]!r} is no point of a gold alignment, expected source-target, such as "
+                f"{location}: {word[:30]!r} is no point of a gold alignment, expected source-target, such as "
                 f"{first}-{first} (sure) or {first}?{first} (possible); words are counted from {first}"
             )
-        link = int(found[1]) - first, int(found[3]) - first
+        link = int(match[1]) - first, int(match[3]) - first
         possible.add(link)
-        if found[2] == "-":
+        if match[2] == "-":
             sure.add(link)
     return GoldLinks(frozenset(sure), frozenset(possible))

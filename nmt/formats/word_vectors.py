@@ -48,9 +48,9 @@ def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Itera
         rows += 1
         where = f"{name}:{number}"
         word, _, rest = line.partition(" ")
-        if (found := rest.count(" ") + bool(rest)) != size and not has_blanks(line, size):
-            check_size(found, size, where, key)
-        elif found == size and word in wanted:
+        if (size_of_line := rest.count(" ") + bool(rest)) != size and not has_blanks(line, size):
+            check_size(size_of_line, size, where, key)
+        elif size_of_line == size and word in wanted:
             if word in seen:
                 raise DataError(f"{where}: {shown(word)} occurs twice; remove one of its lines")
             seen.add(word)
@@ -61,11 +61,11 @@ def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Itera
         raise DataError(f"{name}: empty file, expected lines 'word v_1 ... v_{size}'")
 
 
-def check_size(found: int, size: int, where: str, key: str) -> None:
+def check_size(actual: int, size: int, where: str, key: str) -> None:
     """DataError for vectors of another size than `key` says."""
-    if found != size:
+    if actual != size:
         raise DataError(
-            f"{where}: a vector of {found} numbers, expected {size} as {key} says; set {key} to the size of "
+            f"{where}: a vector of {actual} numbers, expected {size} as {key} says; set {key} to the size of "
             "the vectors, or is this no file of word vectors?"
         )
 

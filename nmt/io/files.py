@@ -36,11 +36,11 @@ from nmt.io import numbers
 def parent_folders(path: str | Path) -> Iterator[None]:
     """Make the missing folders above a path, and at the end remove those that nothing came into. OSError as
     `make_parents`."""
-    made = make_parents(path)
+    folders = make_parents(path)
     try:
         yield
     finally:
-        remove_empty_folders(made)
+        remove_empty_folders(folders)
 
 
 def make_parents(path: str | Path) -> list[Path]:
@@ -53,22 +53,22 @@ def make_parents(path: str | Path) -> list[Path]:
     missing = [folder for folder in above if not os.path.lexists(folder)]
     if missing and len(missing) == len(above) - 1:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(missing[-1]))
-    made: list[Path] = []
+    folders: list[Path] = []
     try:
         for folder in reversed(missing):
             with suppress(FileExistsError):  # another process was faster
                 folder.mkdir()
-                made.insert(0, folder)
+                folders.insert(0, folder)
     except OSError:
-        remove_empty_folders(made)
+        remove_empty_folders(folders)
         raise
-    return made
+    return folders
 
 
-def remove_empty_folders(made: Iterable[Path]) -> None:
+def remove_empty_folders(folders: Iterable[Path]) -> None:
     """Remove these folders, the innermost first, as far as nothing is in them."""
     with suppress(OSError):
-        for folder in made:
+        for folder in folders:
             folder.rmdir()
 
 

@@ -36,7 +36,7 @@ def locked(folder: str | Path, command: str, wait: bool = False, patience: float
     wait so many seconds before the error, for a holder that may be about to end.
     """
     folder = Path(folder)
-    place = folder / FILE
+    path = folder / FILE
     made = not folder.exists()
     try:
         above = files.make_parents(folder)
@@ -50,7 +50,7 @@ def locked(folder: str | Path, command: str, wait: bool = False, patience: float
     try:
         with suppress(OSError):  # a full disk: the lock holds without its text
             began = time.strftime("%Y-%m-%d %H:%M:%S")
-            place.write_text(
+            path.write_text(
                 f"{command}, process {os.getpid()} on {platform.node()}, since {began}", encoding="utf-8"
             )
         yield

@@ -36,14 +36,15 @@ FORMAT = "nmt-manifest 1"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """One content of a file: its size in bytes and its checksum."""
 
     size: int
     sha256: str
 
 
-Entries = dict[str, list[Entry]]  # the content of a file, and while it is replaced its former content too
+# the content of a file, and while it is replaced its former content too
+Entries = dict[str, list[ManifestEntry]]
 Stamp = dict[str, int | str]  # what an input was: size, time of change (ns), sha256; it can be stored as JSON
 
 
@@ -56,10 +57,10 @@ def digest(path: str | Path) -> str:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error
 
 
-def entry(path: Path) -> Entry:
+def entry(path: Path) -> ManifestEntry:
     """The present content of a file."""
-    found = digest(path)
-    return Entry(path.stat().st_size, found)
+    checksum = digest(path)
+    return ManifestEntry(path.stat().st_size, checksum)
 
 
 def read(folder: str | Path) -> Entries | None:
@@ -73,7 +74,7 @@ def read(folder: str | Path) -> Entries | None:
                 "again, or use the version that wrote it"
             )
         return {
-            str(name): [Entry(int(one["size"]), str(one["sha256"])) for one in entries]
+            str(name): [ManifestEntry(int(one["size"]), str(one["sha256"])) for one in entries]
             for name, entries in content["files"].items()
         }
     except FileNotFoundError:
@@ -109,11 +110,11 @@ def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] =
 
     At every moment the manifest has a checksum for each file of the folder: until all are renamed it lists
     the old contents too."""
-    folder, before = Path(folder), read(folder) or {}
+    folder, previous = Path(folder), read(folder) or {}
     for part in parts.values():
         sync(part)
-    after = before | {name: [entry(part)] for name, part in parts.items()}
-    save(folder, after | {name: [*after[name], *before.get(name, [])] for name in parts})
+    after = previous | {name: [entry(part)] for name, part in parts.items()}
+    save(folder, after | {name: [*after[name], *previous.get(name, [])] for name in parts})
     try:
         for name, part in parts.items():
             os.replace(part, folder / name)
@@ -181,7 +182,7 @@ def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedRe
 
 
 def stamp(path: str | Path) -> Stamp:
-    """What an input is now."""
+    """Size, time of change and checksum of an input as it is now. DataError where it cannot be read."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -189,16 +190,16 @@ def stamp(path: str | Path) -> Stamp:
     return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": digest(path)}
 
 
-def unchanged(path: str | Path, before: Mapping[str, object]) -> bool:
+def unchanged(path: str | Path, recorded: Mapping[str, object]) -> bool:
     """Does an input still have the content of its stamp? It is read only when its time of change differs.
     DataError when it is gone."""
     try:
         status = os.stat(path)
     except OSError as error:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error
-    if status.st_size != before.get("size"):
+    if status.st_size != recorded.get("size"):
         return False
-    return status.st_mtime_ns == before.get("time") or digest(path) == before.get("sha256")
+    return status.st_mtime_ns == recorded.get("time") or digest(path) == recorded.get("sha256")
 
 
 # ---- digests -----------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def count(text: str) -> int:
 
 
 def real(text: str) -> float:
-    """A finite number."""
+    """Parse a finite number. ValueError for anything else, and for more than 400 characters."""
     if len(text) > 400 or not REAL.fullmatch(text):
         raise ValueError(f"{shown(text)} is not a number")
     value = float(text)

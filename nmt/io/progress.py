@@ -89,13 +89,13 @@ class Progress:
         self.add(done - self.done)
 
     def add(self, count: int) -> None:
-        """More is done."""
+        """Advance by `count` units."""
         self.done += count
         if self.done >= self.due:
             self.look()
 
     def skip(self, count: int) -> None:
-        """More was done by an earlier start: no part of the rate."""
+        """Count units that an earlier start did; they are no part of the rate."""
         self.given += count
         self.add(count)
 
@@ -138,7 +138,7 @@ class Progress:
         return (self.done - self.given) / max(1e-9, time.monotonic() - self.start)
 
     def line(self) -> str:
-        """As the log has it."""
+        """Format the line for the log: share or count, rate and time left."""
         title = f"{self.title}: " if self.title else ""
         total, rate = self.known_total(), self.rate
         if self.left:

@@ -80,7 +80,7 @@ def at_once() -> Iterator[None]:
 
 
 class Stop:
-    """What a training is given as its `stop`: true once SIGTERM or SIGINT has come, so that it finishes the
+    """The `stop` callback of a training: true once SIGTERM or SIGINT has come, so that it finishes the
     update at hand and saves. A second signal ends the process at once."""
 
     def __init__(self) -> None:

@@ -88,8 +88,8 @@ class NgramModel:
         level = self.levels[n - 1]
         if not len(level.keys):
             return np.full(len(keys), -1, np.int64)
-        place = np.minimum(np.searchsorted(level.keys, keys), len(level.keys) - 1)
-        return np.where(level.keys[place] == keys, place, -1)
+        index = np.minimum(np.searchsorted(level.keys, keys), len(level.keys) - 1)
+        return np.where(level.keys[index] == keys, index, -1)
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
         """log p, natural, of each token given those before it in its sentence: (N,)"""
@@ -177,7 +177,7 @@ def is_arpa(path: str | Path) -> bool:
 def read(path: str | Path) -> NgramModel:
     """An ARPA file as arrays. DataError with the line number for one that is damaged, cut off, or not an ARPA
     file."""
-    reader = Reader(str(path))
+    reader = ArpaReader(str(path))
     sizes = reader.header()
     words: dict[str, int] = {}
     levels = [reader.unigrams(sizes[0], words)]
@@ -208,7 +208,7 @@ def trimmed(model: NgramModel) -> NgramModel:
     return model
 
 
-class Reader:
+class ArpaReader:
     """Reads an ARPA file line by line, counting lines for error messages."""
 
     def __init__(self, path: str) -> None:
@@ -227,7 +227,7 @@ class Reader:
         return line.rstrip("\r")
 
     def error(self, expected: str, line: str) -> DataError:
-        """What is wrong with the last line."""
+        """DataError that names the last line and what was expected there."""
         return DataError(f"{self.path}:{self.number}: expected {expected}, found {shown(line, 60)}")
 
     def filled(self) -> str:
@@ -324,7 +324,7 @@ class Reader:
         return NgramOrder(keys=keys, log10=log10[order], backoff=backoff[order])
 
     def end(self) -> None:
-        """Check the last line."""
+        """Read the closing line. DataError for anything else."""
         if (line := self.filled()).strip() != "\\end\\":
             raise self.error("\\end\\", line)
 

@@ -63,11 +63,11 @@ class KenLM:
             self.model.BeginSentenceWrite(state)
         else:
             self.model.NullContextWrite(state)
-        found = []
+        scores = []
         for word in [*words, EOS] if whole else words:
-            found.append(self.model.BaseScore(state, word, after))
+            scores.append(self.model.BaseScore(state, word, after))
             state, after = after, state
-        return LN10 * np.array(found, np.float64)
+        return LN10 * np.array(scores, np.float64)
 
 
 def load_count_model(path: str | Path) -> CountModel:

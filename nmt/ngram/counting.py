@@ -224,14 +224,14 @@ SYMBOLS = [UNK, BOS, EOS]  # numbers 0 to 2
 
 @dataclass(frozen=True)
 class CountSettings:
-    """What is counted."""
+    """Longest n-grams to count, and whether special symbols in the text are skipped."""
 
     order: int
     skip_symbols: bool = False
 
 
 class CountWorker(stages.StageWorker):
-    """The stages of counting."""
+    """Worker for the stages of counting: words, shards, buckets."""
 
     def __init__(self, folder: Path, settings: CountSettings) -> None:
         super().__init__(folder)

@@ -220,7 +220,7 @@ def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfi
 def smoothed_model(
     vocabulary: list[str], counted: list[Counted], config: SmoothingConfig, kind: str
 ) -> NgramModel:
-    """The model of counts."""
+    """Estimate a back-off model from counts, with the smoothing `kind`."""
     found = ESTIMATORS[kind](counted, config)
     found.log10[0][BOS_ID] = 0.0  # <s>, as lmplz writes it
     levels = [

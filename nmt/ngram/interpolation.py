@@ -47,7 +47,7 @@ def learn(log_probs: Floats, rounds: int = ROUNDS) -> Learned:
 
 
 def uniform(models: int) -> Floats:
-    """The same weight for each model: (M,)"""
+    """Equal weights of all models, (M,)."""
     return np.full(models, 1 / models)
 
 
@@ -140,7 +140,7 @@ class Histories:
         return np.array([self.of_context(context) for context in contexts(text, self.words)], np.int64)
 
     def of_context(self, context: Sequence[str]) -> int:
-        """`evidence` of one context."""
+        """Evidence for one context: length of its longest counted suffix, and log2 of the count of that."""
         for at in range(len(context)):
             count = self.counts.get(" ".join(context[at:]))
             if count:
@@ -159,7 +159,7 @@ class Histories:
 
     @classmethod
     def load(cls, path: str | Path) -> "Histories":
-        """What `save` wrote. DataError for another or a damaged file."""
+        """Read what `save` wrote. DataError for another or a damaged file."""
         lines = files.read_lines(path)
         try:
             head, _, words = next(lines, "").partition(" words=")

@@ -54,7 +54,7 @@ class CleanReport:
     dropped: Counter[str] = field(default_factory=Counter)  # by the first of REASONS that applies
 
     def lines(self) -> Iterator[str]:
-        """TSV: reason, pairs"""
+        """The report as tab-separated lines of reason and number of pairs."""
         yield "reason\tpairs"
         yield f"kept\t{self.kept}"
         yield from (f"{reason}\t{self.dropped[reason]}" for reason in REASONS)

@@ -45,14 +45,14 @@ class Glossary:
     def find(self, words: Sequence[str], starts: Sequence[bool]) -> list[Match]:
         """The terms of a sentence, which do not overlap: the longest first, of equally long ones the first.
         `starts`: where sentences begin; there a capital letter matches a small one."""
-        found = [
+        matches = [
             Match(begin, begin + size, term)
             for size in self.sizes
             for begin in range(len(words) - size + 1)
             if (term := self.term(words[begin : begin + size], starts[begin]))
         ]
         free, chosen = [True] * len(words), list[Match]()
-        for match in found:
+        for match in matches:
             if all(free[match.begin : match.end]):
                 free[match.begin : match.end] = [False] * (match.end - match.begin)
                 chosen.append(match)
@@ -83,18 +83,19 @@ def of_rows(
     source: Callable[[str], list[Words]],
     target: Callable[[str], list[str]],
 ) -> Glossary:
-    """As `read`, of rows: file:line, term, translation."""
+    """Make a glossary of rows (file:line, term, translation). DataError for terms that contradict each
+    other."""
     terms = dict[Words, Term]()
-    for where, one, other in rows:
-        term, ways = Term(target(other), other, where), source(one)
+    for where, source_term, target_term in rows:
+        term, ways = Term(target(target_term), target_term, where), source(source_term)
         if not term.words or not any(ways):
-            raise DataError(f"{where}: {shown(one)}: one side has no words")
+            raise DataError(f"{where}: {shown(source_term)}: one side has no words")
         for way in ways:
-            before = terms.setdefault(way, term)
-            if before.raw != term.raw:
+            earlier = terms.setdefault(way, term)
+            if earlier.raw != term.raw:
                 raise DataError(
-                    f"{where}: {shown(one)} is {shown(term.raw)} here, but {shown(before.raw)} in "
-                    f"{before.where}; leave one of them"
+                    f"{where}: {shown(source_term)} is {shown(term.raw)} here, but {shown(earlier.raw)} in "
+                    f"{earlier.where}; leave one of them"
                 )
     return Glossary(terms)
 
@@ -109,12 +110,12 @@ def rows_of(path: str) -> Iterator[tuple[str, str, str]]:
 
 def fields(line: str, where: str) -> tuple[str, str]:
     """The term of a line and its translation."""
-    found = [field.strip() for field in line.split("\t")]
-    if len(found) != 2 or not all(found):
+    columns = [field.strip() for field in line.split("\t")]
+    if len(columns) != 2 or not all(columns):
         raise DataError(
             f"{where}: {shown(line)}: expected a term, a tab and its translation; a comment begins with #"
         )
-    return found[0], found[1]
+    return columns[0], columns[1]
 
 
 def of_words(path: str) -> Glossary:
@@ -129,9 +130,9 @@ def starts_of(words: Sequence[str]) -> list[bool]:
 
 def ways(term: str, split: Callable[[str], list[str]]) -> list[Words]:
     """The words of a term by itself, and inside of a sentence: a tokenizer looks at the words around it."""
-    found = {tuple(split(term))}
+    splits = {tuple(split(term))}
     if not term.replace(" ", "").isalnum():
         inside = split(f"x {term} x")
         if inside[:1] == inside[-1:] == ["x"]:
-            found.add(tuple(inside[1:-1]))
-    return sorted(found)
+            splits.add(tuple(inside[1:-1]))
+    return sorted(splits)

@@ -21,7 +21,7 @@ class Lexicon:
     @staticmethod
     def load(path: str | Path, most: int = 50) -> "Lexicon":
         """Read the `most` likeliest translations of each word. DataError for a line of another form."""
-        found: dict[str, list[tuple[float, str]]] = {}
+        entries_by_word: dict[str, list[tuple[float, str]]] = {}
         for number, line in enumerate(files.read_lines(path), 1):
             parts = files.split_words(line)
             try:
@@ -37,11 +37,14 @@ class Lexicon:
                     f"{line[:60]!r}"
                 ) from error
             if NULL not in (source, target):
-                found.setdefault(source, []).append((-value, target))
-        if not found:
+                entries_by_word.setdefault(source, []).append((-value, target))
+        if not entries_by_word:
             raise DataError(f"{path}: no entry; expected lines 'target source probability' (Moses' lex.f2e)")
         return Lexicon(
-            {source: [target for _, target in sorted(entries)[:most]] for source, entries in found.items()}
+            {
+                source: [target for _, target in sorted(entries)[:most]]
+                for source, entries in entries_by_word.items()
+            }
         )
 
     def best(self, word: str) -> str:
@@ -56,5 +59,5 @@ class Lexicon:
 def shortlist(lexicon: Lexicon, source: Sequence[str], vocab: Vocab, frequent: int) -> set[int]:
     """The ids of the words that may translate a sentence: the lexicon's, and the `frequent` most frequent
     words of the vocabulary."""
-    known = {vocab.ids[word] for word in lexicon.candidates(source) if word in vocab.ids}
-    return known | set(range(min(len(vocab), frequent + 3)))  # the specials are the first three
+    candidates = {vocab.ids[word] for word in lexicon.candidates(source) if word in vocab.ids}
+    return candidates | set(range(min(len(vocab), frequent + 3)))  # the specials are the first three

@@ -200,15 +200,14 @@ class TextPipeline:
         return tag_of(line, self.tags)
 
     def settle(self, words: list[str]) -> list[str]:
-        """What `tokenizer.split` made of a line -> its words."""
+        """Apply case and unescaping to the tokens of `tokenizer.split`."""
         return self.unescaped(self.tokenizer.cased(words))
 
     def unescaped(self, words: list[str]) -> list[str]:
-        """Words without escapes."""
         return [unescape(word) for word in words] if self.escaped else words
 
     def units(self, line: str, tokenized: bool = False) -> list[str]:
-        """What a model reads of a line: words, subword units or characters."""
+        """Split a line into the units that a model reads: words, subword units or characters."""
         return self.cut(self.words(line, tokenized))
 
     def cut(self, words: list[str]) -> list[str]:
@@ -244,7 +243,7 @@ class TextPipeline:
         return self.unescaped(files.split_words(text) if tokenized else self.tokenizer.split(text))
 
     def spell(self, unit: str) -> str:
-        """What a unit adds to the text of a model, with a blank where a word begins or ends in any case."""
+        """Spell a unit as it appears in text, with a blank wherever a word surely begins or ends."""
         return self.subwords.spell(unit) if self.subwords else f"{unit} "
 
     def join(self, units: list[str]) -> list[str]:
@@ -301,7 +300,7 @@ class TextPipeline:
 
 
 class TaggedRun(Protocol):
-    """A trained run."""
+    """A trained run, as far as tags are concerned."""
 
     @property
     def name(self) -> str: ...

@@ -177,7 +177,7 @@ CHARACTER = regex.compile(r"\X\p{M}*(?:(?<=[\u1039\u17d2])\X\p{M}*)*")
 
 
 def characters(run: str) -> list[str]:
-    """What readers take for characters: no mark leaves its letter."""
+    """Split into grapheme clusters: no mark leaves its letter."""
     return list(map(str, CHARACTER.findall(run)))
 
 
@@ -194,7 +194,7 @@ def japanese_segmenter() -> Segmenter:
 
 
 def chinese_segmenter() -> Segmenter:
-    """jieba's dictionary and model."""
+    """Load jieba with its dictionary and model."""
     import rjieba
 
     return lambda run: list(map(str, rjieba.cut(run)))
@@ -342,7 +342,7 @@ class SpacelessTokenizer:
         yield from self.between(line[end:])
 
     def between(self, text: str) -> Iterator[tuple[list[str], bool]]:
-        """What is between two runs of letters; nothing for blanks alone."""
+        """Tokenize the text between two runs of letters; yields nothing for blanks alone."""
         if stripped := text.strip():
             words = [stripped] if LATIN_WORD.fullmatch(stripped) else self.rules.words(stripped)
             yield words, text[:1].isspace()

@@ -309,12 +309,12 @@ def line_parts(
     `limit` characters."""
     words = [piece for word in words for piece in ([word] if size(word) <= limit else slices(word, limit))]
     sizes = [size(word) for word in words]
-    found, begin = list[list[str]](), 0
-    while begin < len(words):
-        end = part_end(words, sizes, begin, limit)
-        found.append(list(words[begin:end]))
-        begin = end
-    return found
+    parts, start = list[list[str]](), 0
+    while start < len(words):
+        end = part_end(words, sizes, start, limit)
+        parts.append(list(words[start:end]))
+        start = end
+    return parts
 
 
 def slices(word: str, size: int) -> list[str]:
@@ -322,22 +322,22 @@ def slices(word: str, size: int) -> list[str]:
     return [word[at : at + size] for at in range(0, len(word), size)]
 
 
-def part_end(words: Sequence[str], sizes: Sequence[int], begin: int, limit: int) -> int:
+def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int) -> int:
     """Where the part that starts at `begin` ends: after the first sentence that makes it long enough, else
     after the last sentence or clause that fits, else where the limit is reached."""
     total, sentence, clause = 0, 0, 0
-    for place, (word, size) in enumerate(
-        zip(islice(words, begin, None), islice(sizes, begin, None), strict=True), begin
+    for position, (word, size) in enumerate(
+        zip(islice(words, start, None), islice(sizes, start, None), strict=True), start
     ):
         total += size
-        if total > limit and place > begin:
-            return sentence or clause or place
+        if total > limit and position > start:
+            return sentence or clause or position
         if SENTENCE_END.search(word):
-            sentence = place + 1
+            sentence = position + 1
             if total * COMFORTABLE_SHARE >= limit:
                 return sentence
         elif CLAUSE_END.search(word):
-            clause = place + 1
+            clause = position + 1
     return len(words)
 
 

@@ -30,11 +30,11 @@ class Joints:
     open_start: NDArray[np.bool_]  # (V,)
     open_end: NDArray[np.bool_]  # (V,)
 
-    def inside(self, units: Sequence[int], place: int) -> bool:
+    def inside(self, units: Sequence[int], position: int) -> bool:
         """Is there a word that begins before this place in a sequence of units and ends after it?"""
-        if not 0 < place < len(units):
+        if not 0 < position < len(units):
             return False
-        return bool(self.open_end[units[place - 1]] and self.open_start[units[place]])
+        return bool(self.open_end[units[position - 1]] and self.open_start[units[position]])
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class Tokenizer:
         return words
 
     def cased(self, words: list[str]) -> list[str]:
-        """What `split` gives, by the truecase model if there is to be one."""
+        """Truecase the tokens of `split` where the settings ask for it."""
         return self.learned().apply(words) if self.case == "truecase" else words
 
     def text(self, words: list[str]) -> str:

@@ -57,7 +57,7 @@ class Truecaser:
 
 
 def capital(word: str) -> str:
-    """`été` -> `Été`"""
+    """Capitalize the first letter: `été` becomes `Été`."""
     return word[:1].upper() + word[1:]
 
 
@@ -141,9 +141,9 @@ MARKUP = re.compile(r"(<[^ \t][^>]*>)")
 def pieces(line: str) -> list[str]:
     """Text, a tag, text, ...: what smt-decode's --xml-input marks is not text."""
     end = line.rfind(">") + 1  # behind it there is no tag to search for
-    found = MARKUP.split(line[:end])
-    found[-1] += line[end:]
-    return found
+    parts = MARKUP.split(line[:end])
+    parts[-1] += line[end:]
+    return parts
 
 
 def words_of(line: str) -> list[str]:

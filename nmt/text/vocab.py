@@ -53,7 +53,7 @@ class Vocab:
         return [get(word, UNK) for word in words]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """The words of ids."""
+        """Map ids back to words."""
         return [self.words[index] for index in ids]
 
     @property
@@ -62,7 +62,7 @@ class Vocab:
         return len(self.words) - self.first
 
     def with_tags(self, tags: Sequence[str]) -> "Vocab":
-        """The same words, with tags that have ids of their own."""
+        """A vocabulary of these words plus tags, which get ids of their own."""
         return Vocab(self.counts, self.known, 0, tags) if tags else self
 
     def coverage(self) -> float:
@@ -112,12 +112,12 @@ def counts_of(
     word that occurs twice."""
     counts: dict[str, int] = {}
     for number, line in enumerate(lines, first):
-        found = counted(line, separator)
-        if found is None:
+        entry = counted(line, separator)
+        if entry is None:
             raise DataError(f"{path}:{number}: expected {form}, found {shown(line)}")
-        if found[0] in counts:
-            raise DataError(f"{path}:{number}: {shown(found[0])} occurs twice")
-        counts[found[0]] = found[1]
+        if entry[0] in counts:
+            raise DataError(f"{path}:{number}: {shown(entry[0])} occurs twice")
+        counts[entry[0]] = entry[1]
     return counts
 
 

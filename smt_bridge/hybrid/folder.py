@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from nmt.config import settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest
-from nmt.io.manifest import Entry
+from nmt.io.manifest import ManifestEntry
 from nmt.io.numbers import shown
 from nmt.runs.directory import parts_of
 from nmt.text import pipeline
@@ -61,7 +61,7 @@ class Hybrid:
     config: HybridConfig
     source: Side
     target: Side
-    parts: dict[str, Entry]
+    parts: dict[str, ManifestEntry]
 
     @property
     def ini(self) -> str:
@@ -197,7 +197,7 @@ def read(folder: Path) -> Hybrid:
     return Hybrid(folder, config, one, other, parts)
 
 
-def load_side(place: Path, name: str, config: SideConfig, parts: Mapping[str, Entry]) -> Side:
+def load_side(place: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]) -> Side:
     """The text of a side. DataError where its truecase model is not listed."""
     if config.case == "truecase" and truecase_file(name) not in parts:
         raise damaged(place, f"{truecase_file(name)} is not in its list of files")
@@ -211,7 +211,7 @@ def verify(hybrid: Hybrid) -> None:
             raise changed(hybrid.folder / name)
 
 
-def parse(place: Path) -> tuple[HybridConfig, dict[str, Entry]]:
+def parse(place: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
     """What a system.json says: settings and parts. Errors as from `read`."""
     try:
         found = json.loads(files.read_small(place).decode("utf-8"))
@@ -234,7 +234,7 @@ def parse(place: Path) -> tuple[HybridConfig, dict[str, Entry]]:
             search=dict(found["search"]),
         )
         parts = {
-            inside(text(name), f"{place}: files"): Entry(int(one["size"]), text(one["sha256"]))
+            inside(text(name), f"{place}: files"): ManifestEntry(int(one["size"]), text(one["sha256"]))
             for name, one in found["files"].items()
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -279,7 +279,7 @@ def changed(path: Path) -> DataError:
     )
 
 
-def check_part(folder: Path, name: str, entry: Entry) -> None:
+def check_part(folder: Path, name: str, entry: ManifestEntry) -> None:
     """DataError for a part that is missing, that has another size, or that is small or a link and has another
     content."""
     path = folder / name

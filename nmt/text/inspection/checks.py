@@ -110,17 +110,17 @@ def place_of(pattern: "re.Pattern[str]") -> Callable[[str], int]:
     """Where a pattern first matches."""
 
     def where(line: str) -> int:
-        found = pattern.search(line)
-        return found.start() if found else NOWHERE
+        match = pattern.search(line)
+        return match.start() if match else NOWHERE
 
     return where
 
 
 def entity(line: str) -> int:
     """An entity of HTML that is no escape of Moses'."""
-    for found in ENTITY.finditer(line) if "&" in line else ():
-        if not ESCAPED.fullmatch(found[0]):
-            return found.start()
+    for match in ENTITY.finditer(line) if "&" in line else ():
+        if not ESCAPED.fullmatch(match[0]):
+            return match.start()
     return NOWHERE
 
 

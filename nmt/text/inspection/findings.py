@@ -40,7 +40,7 @@ class Finding:
     stops: bool = False
 
     def lines(self) -> Iterator[str]:
-        """As it is printed."""
+        """Lines to print: the text, then indented examples."""
         yield f"  {'ERROR: ' if self.stops else ''}{self.text}"
         yield from (f"      {example}" for example in self.examples)
 
@@ -91,10 +91,10 @@ def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[
 
 def repeat_findings(path: str, digests: Digests64, what: str, advice: str = "") -> Iterator[Finding]:
     """Lines or pairs that occur more than once."""
-    found = digests.repeated()
-    if found.first:
-        later, earlier = found.first
-        text = counted(f"{what} that repeat an earlier one", found.lines, advice)
+    repeated = digests.repeated()
+    if repeated.first:
+        later, earlier = repeated.first
+        text = counted(f"{what} that repeat an earlier one", repeated.lines, advice)
         yield Finding(text, [f"{path}:{later} is line {earlier} again"])
 
 
@@ -108,7 +108,7 @@ def other_scripts(side: SideReport) -> Iterator[Finding]:
 
 
 def pair_findings(report: PairReport) -> Iterator[Finding]:
-    """What was found in a parallel text."""
+    """Findings about a parallel text, those that stop a training first."""
     source, target = report.sides
     if source.lines != target.lines:
         yield Finding(
@@ -132,13 +132,13 @@ def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
     there."""
     both = dev.digests.within(train.digests)
     sources = dev.source.digests.within(train.source.digests)
-    for found, what in ((both, "pairs"), (sources, "source lines")):
-        if found.first:
-            here, there = found.first
+    for shared, what in ((both, "pairs"), (sources, "source lines")):
+        if shared.first:
+            here, there = shared.first
             yield Finding(
                 counted(
                     f"{what} that are in the training text, too",
-                    found.lines,
+                    shared.lines,
                     "validations will score better than new text",
                 ),
                 [f"{dev.source.path}:{here} is {train.source.path}:{there}"],
@@ -172,9 +172,9 @@ def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
             )
 
 
-def unlike_share(side: SideReport, other: SideReport) -> float:
+def unlike_share(side: SideReport, reference: SideReport) -> float:
     """The share of the running words of a text that another one has, too."""
-    return sum(count for word, count in side.words.items() if word in other.words) / max(
+    return sum(count for word, count in side.words.items() if word in reference.words) / max(
         1, side.words.total()
     )
 

@@ -74,7 +74,7 @@ for _language, _words in LITTLE_WORDS.items():
 
 @dataclass(frozen=True)
 class Guess:
-    """What a text probably is. `languages`: one where it is clear, two where they are too much alike, none
+    """Probable script and language of a text. `languages`: one if clear, two if they are too similar, none
     where nothing can be said."""
 
     script: str = ""  # by its Unicode name: LATIN, CYRILLIC ...; empty for a text without letters
@@ -86,7 +86,7 @@ class Guess:
         return self.languages[0] if len(self.languages) == 1 else ""
 
     def __str__(self) -> str:
-        """`Latin script, probably fr`"""
+        """The guess in words: `Latin script, probably fr`."""
         if not self.script:
             return "no letters"
         if not self.languages:
@@ -101,7 +101,7 @@ def shown(script: str) -> str:
 
 @dataclass
 class LanguageCounts:
-    """What a guess is made of, counted line by line."""
+    """Counts of letters and of frequent little words from which a language is guessed."""
 
     letters: Counter[str] = field(default_factory=Counter)  # of each script
     words: int = 0
@@ -122,7 +122,7 @@ class LanguageCounts:
                 self.little[language] += 1
 
     def guess(self) -> Guess:
-        """What it is."""
+        """Guess script and language from the counts so far."""
         grouped: Counter[str] = Counter()
         for name, count in self.letters.items():
             grouped[grouped_script(name)] += count
@@ -154,8 +154,8 @@ def script_of_line(line: str) -> str:
     """The script of most letters of a line; empty where it has none."""
     if line.isascii():
         return "LATIN" if any(map(str.isalpha, line)) else ""
-    found: Counter[str] = Counter()
+    scripts: Counter[str] = Counter()
     for character, count in Counter(line).items():
         if character.isalpha():
-            found[grouped_script(script_of(character))] += count
-    return max(found, key=lambda name: (found[name], name), default="")
+            scripts[grouped_script(script_of(character))] += count
+    return max(scripts, key=lambda name: (scripts[name], name), default="")

@@ -50,11 +50,11 @@ class Digests64:
         return len(self.kept)
 
     def add(self, line: str) -> None:
-        """The next line."""
+        """Add the digest of the next line."""
         self.kept.append(line_digest(line))
 
     def values(self) -> Digests:
-        """As an array: (n,)"""
+        """The digests as an array, (n,)."""
         return np.frombuffer(self.kept, np.uint64) if self.kept else np.zeros(0, np.uint64)
 
     def repeated(self) -> RepeatedLines:
@@ -64,25 +64,25 @@ class Digests64:
         again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
         if not len(again):
             return RepeatedLines(0, None)
-        place = again[np.argmin(order[again])]  # the second of its kind: no third one comes before it
-        return RepeatedLines(len(again), (int(order[place]) + 1, int(order[place - 1]) + 1))
+        position = again[np.argmin(order[again])]  # the second of its kind: no third one comes before it
+        return RepeatedLines(len(again), (int(order[position]) + 1, int(order[position - 1]) + 1))
 
     def unique(self) -> NDArray[np.bool_]:
         """Which lines occur once: (n,)"""
-        found, counts = np.unique(self.values(), return_counts=True)
-        result: NDArray[np.bool_] = counts[np.searchsorted(found, self.values())] == 1
+        values, counts = np.unique(self.values(), return_counts=True)
+        result: NDArray[np.bool_] = counts[np.searchsorted(values, self.values())] == 1
         return result
 
     def within(self, others: "Digests64") -> "SharedLines":
         """Lines that another text has, too."""
         order = np.argsort(others.values(), kind="stable")
         ordered, mine = others.values()[order], self.values()
-        places = np.searchsorted(ordered, mine)
-        inside = places < len(ordered)
-        inside[inside] = ordered[places[inside]] == mine[inside]
-        there = np.flatnonzero(inside)
-        first = (int(there[0]) + 1, int(order[places[there[0]]]) + 1) if len(there) else None
-        return SharedLines(len(there), first)
+        positions = np.searchsorted(ordered, mine)
+        inside = positions < len(ordered)
+        inside[inside] = ordered[positions[inside]] == mine[inside]
+        shared = np.flatnonzero(inside)
+        first = (int(shared[0]) + 1, int(order[positions[shared[0]]]) + 1) if len(shared) else None
+        return SharedLines(len(shared), first)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Lengths:
 
 @dataclass
 class SideReport:
-    """What was found in a text."""
+    """Counts and examples of problems in one text."""
 
     path: str
     lines: int = 0
@@ -139,7 +139,6 @@ class SideReport:
     digests: Digests64 = field(default_factory=Digests64)
 
     def add(self, number: int, line: str) -> None:
-        """Count a line."""
         self.digests.add(line)
         for name, check in CHECKS.items():
             place = check.where(line)
@@ -164,12 +163,12 @@ class SideReport:
 
     def keep_example(self, name: str, number: int, line: str, place: int) -> None:
         """The first lines of each kind are shown."""
-        kept = self.examples.setdefault(name, [])
-        if len(kept) < EXAMPLES:
-            kept.append(f"{self.path}:{number}: {excerpt(line, place)}")
+        examples = self.examples.setdefault(name, [])
+        if len(examples) < EXAMPLES:
+            examples.append(f"{self.path}:{number}: {excerpt(line, place)}")
 
     def guess(self) -> Guess:
-        """Its script and language."""
+        """Guess script and language of the text."""
         return self.languages.guess()
 
     def has_case(self) -> bool:
@@ -188,10 +187,10 @@ class SideReport:
 
 def excerpt(line: str, place: int) -> str:
     """The part of a line around a place, as a terminal can show it."""
-    begin = max(0, place - BEFORE) if place > SHOWN - BEFORE else 0
-    part = line[begin : begin + SHOWN]
+    start = max(0, place - BEFORE) if place > SHOWN - BEFORE else 0
+    part = line[start : start + SHOWN]
     shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in part)
-    return f"{'...' if begin else ''}{shown}{'...' if begin + SHOWN < len(line) else ''}"
+    return f"{'...' if start else ''}{shown}{'...' if start + SHOWN < len(line) else ''}"
 
 
 def inspected_lines(path: str | Path, report: SideReport) -> Iterator[str]:
@@ -210,9 +209,9 @@ def inspected_lines(path: str | Path, report: SideReport) -> Iterator[str]:
         except DataError as error:
             line = raw.decode("utf-8", "replace").replace("\ufffd", "?").replace("\0", "?")
             report.counts[BAD] += 1
-            kept = report.examples.setdefault(BAD, [])
-            if len(kept) < EXAMPLES:
-                kept.append(str(error))
+            examples = report.examples.setdefault(BAD, [])
+            if len(examples) < EXAMPLES:
+                examples.append(str(error))
         yield line
 
 
@@ -225,8 +224,8 @@ SAME = "same"  # source and target are one text
 
 @dataclass
 class PairReport:
-    """What was found in a parallel text. Memory: 25 bytes a pair, 32 more while repeated lines are counted,
-    and at most some 200 MB for words."""
+    """Counts and examples of problems in a parallel text. Memory: 25 bytes a pair, 32 more while repeated
+    lines are counted, and at most some 200 MB for words."""
 
     source: SideReport
     target: SideReport
@@ -250,7 +249,6 @@ class PairReport:
         return self.pairs - self.reasons["empty"]
 
     def add(self, number: int, source: str, target: str, config: CleanConfig) -> None:
-        """Count a pair."""
         self.digests.add(f"{source}\n{target}")
         reason = reason_against(source, target, config)
         if not reason and source == target:

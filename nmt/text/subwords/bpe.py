@@ -100,7 +100,7 @@ class BPE:
 
     @staticmethod
     def undo(units: list[str]) -> list[str]:
-        """Units -> words."""
+        """Join units into words."""
         return undo(units)
 
     @staticmethod
@@ -122,15 +122,14 @@ class BPE:
 
     @property
     def summary(self) -> str:
-        """`8,000 merges`"""
+        """Size for a log: `8,000 merges`."""
         return f"{len(self.codes):,} merges"
 
     def save(self, path: str | Path) -> None:
-        """Write the codes."""
         files.write_text(path, self.lines)
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
-        """BPE dropout."""
+        """Sampler of cuts by BPE dropout (Provilkov et al. 2020)."""
         return DroppedMerges(self.lines, rate, vocab)
 
 
@@ -139,13 +138,13 @@ def version_of(line: str, name: str) -> tuple[int, int]:
 
     In 0.1 the end of a word is a symbol of its own, in 0.2 it is a part of the last symbol.
     """
-    known = {"#version: 0.1": (0, 1), "#version: 0.2": (0, 2)}
-    if line.strip() not in known:
+    versions = {"#version: 0.1": (0, 1), "#version: 0.2": (0, 2)}
+    if line.strip() not in versions:
         raise DataError(
             f"{name}:1: {shown(line)} is unknown, expected '#version: 0.1' or '#version: 0.2'; is this a "
             "file of BPE codes?"
         )
-    return known[line.strip()]
+    return versions[line.strip()]
 
 
 class DroppedMerges:
@@ -162,12 +161,12 @@ class DroppedMerges:
     def __call__(self, ids: Sequence[int], key: str) -> list[int]:
         if UNK in ids:  # a word that cannot be spelled cannot be cut either
             return list(ids)
-        before = random.getstate()
+        state = random.getstate()
         random.seed(key)  # subword-nmt draws from Python's own generator
         try:
             units = self.subwords.apply(undo(self.vocab.decode(ids)), self.rate)
         finally:
-            random.setstate(before)
+            random.setstate(state)
         return self.vocab.encode(units)
 
 

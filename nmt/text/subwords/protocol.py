@@ -29,7 +29,7 @@ class Learning:
 
 
 class TrainingText:
-    """What is remembered of the training text: how often each word occurs, or the sentences.
+    """Statistics of the training text: how often each word occurs, or the sentences.
 
     Of more than a million sentences a uniform sample is kept, the same for the same text.
     """
@@ -42,7 +42,7 @@ class TrainingText:
         self.random = random.Random(1)
 
     def add(self, words: list[str]) -> None:
-        """Remember a sentence."""
+        """Count the words of a sentence, or sample it."""
         if not self.sentences:
             self.words.update(words)
             return
@@ -53,7 +53,7 @@ class TrainingText:
             self.lines[place] = " ".join(words)
 
     def __add__(self, other: "TrainingText") -> "TrainingText":
-        """Both texts together."""
+        """Merge the statistics of two texts."""
         both = TrainingText(self.sentences, self.most)
         both.words, both.lines = self.words + other.words, self.lines + other.lines
         return both
@@ -96,7 +96,7 @@ class Subwords(Protocol):
 
     @staticmethod
     def spell(unit: str) -> str:
-        """What a unit adds to the text, with a blank where a word begins or ends in any case."""
+        """Spell a unit as it appears in text, with a blank wherever a word surely begins or ends."""
 
     def word_numbers(self, units: list[str]) -> list[int]:
         """The number, from 0, of the word in `undo(units)` that each unit belongs to."""
@@ -107,7 +107,7 @@ class Subwords(Protocol):
 
     @property
     def summary(self) -> str:
-        """What it is, for a log: `8,000 merges`"""
+        """Size for a log: `8,000 merges`."""
 
     def save(self, path: str | Path) -> None:
         """Write the file that `nmt.text.subwords.load` reads."""

@@ -1,4 +1,4 @@
-"""What the kinds of SentencePiece have in common (Kudo & Richardson 2018): raw text -> pieces -> raw text.
+"""Common ground of the kinds of SentencePiece (Kudo and Richardson 2018): raw text -> pieces -> raw text.
 
 `▁` in a piece is a blank, `<0xE7>` a byte of a character that the model does not know. The library does the
 plain cut and the learning; sampling is ours, since the library's generator cannot be set to a state.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # ---- pieces ------------------------------------------------------------------------------------------------
-# What the kinds of SentencePiece have in common (Kudo & Richardson 2018): raw text -> pieces -> raw text.
+# Common ground of the kinds of SentencePiece (Kudo and Richardson 2018): raw text -> pieces -> raw text.
 #
 # `▁` in a piece is a blank, `<0xE7>` a byte of a character that the model does not know. The library does the
 # plain cut and the learning; sampling is ours, since the library's generator cannot be set to a state.
@@ -119,8 +119,8 @@ class Pieces:
     @staticmethod
     def spell(unit: str) -> str:
         """`▁lo` -> ` lo`; a byte is a letter of its own."""
-        found = BYTE.fullmatch(unit)
-        return byte_letter(int(found[1], 16)) if found else unit.replace(BLANK, " ")
+        match = BYTE.fullmatch(unit)
+        return byte_letter(int(match[1], 16)) if match else unit.replace(BLANK, " ")
 
     def word_numbers(self, units: list[str]) -> list[int]:
         """`▁lo wer ▁case` -> 0 0 1. A blank belongs to the word after it."""
@@ -141,7 +141,7 @@ class Pieces:
 
     @property
     def summary(self) -> str:
-        """`8,259 units`"""
+        """Size for a log: `8,259 units`."""
         return f"{self.processor.get_piece_size() - SPECIAL_PIECES:,} units"
 
     def save(self, path: str | Path) -> None:
@@ -182,17 +182,17 @@ def join_pieces(units: Iterable[str]) -> list[str]:
 
 def recut(units: Iterable[str], known: Container[str], cut: Callable[[str], list[str]]) -> list[str]:
     """Units with each run of known ones cut anew."""
-    found: list[str] = []
+    result: list[str] = []
     for is_known, run in groupby(units, key=known.__contains__):
         parts = list(run)
-        found += cut("".join(parts)) if is_known else parts
-    return found
+        result += cut("".join(parts)) if is_known else parts
+    return result
 
 
 def as_text(unit: str) -> str:
     """A piece as text; a byte is one character, whichever."""
-    found = BYTE.fullmatch(unit)
-    return unit if not found else chr(int(found[1], 16))
+    match = BYTE.fullmatch(unit)
+    return unit if not match else chr(int(match[1], 16))
 
 
 def is_blank(character: str) -> bool:
@@ -313,7 +313,7 @@ class SentencePieceBPE(Pieces):
     rate_key: ClassVar[str] = "bpe_dropout"
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
-        """BPE dropout."""
+        """Sampler of cuts by BPE dropout (Provilkov et al. 2020)."""
         return DroppedPieces(self.pieces(), rate, vocab)
 
 
