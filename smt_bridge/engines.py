@@ -49,34 +49,34 @@ class PhraseEngine:
         if not marked.words:
             return empty_translation()
         if len(marked.words) > decoder.config.max_line_words:
-            return self.told(decoder.translate_line(marked, stop), lines, 1)
+            return self.convert(decoder.translate_line(marked, stop), lines, 1)
         listing = decoder.listing_of(options.n_best if options.n_best > 1 else 0, options.distinct)
-        return self.told(decoder.translate_part(marked, stop, listing), lines, options.n_best)
+        return self.convert(decoder.translate_part(marked, stop, listing), lines, options.n_best)
 
     def lines(self, options: TranslateOptions) -> Lines:
-        """How the lines of a request become words, and its translations text."""
+        """Conversion of the lines of a request to words, and of translations to text."""
         return self.decoder.lines
 
-    def told(self, found: PhraseTranslation, lines: Lines, count: int) -> TranslatedLine:
-        """A translation as it is told, with `count` derivations at most."""
+    def convert(self, result: PhraseTranslation, lines: Lines, count: int) -> TranslatedLine:
+        """Convert a translation to the form of the server, with at most `count` derivations."""
         unknown, at = list[int](), 0
-        for sentence, derivation in found.searched:
+        for sentence, derivation in result.searched:
             unknown += [at + place for place in unknown_words(sentence, derivation)]
             at += len(sentence.words)
         return TranslatedLine(
-            words=found.source,
-            hypotheses=[self.hypothesis(found, one, lines) for one in found.derivations[:count]],
+            words=result.source,
+            hypotheses=[self.hypothesis(result, one, lines) for one in result.derivations[:count]],
             unknown=unknown,
-            parts=max(1, len(found.parts)),
+            parts=max(1, len(result.parts)),
         )
 
-    def hypothesis(self, found: PhraseTranslation, one: Derivation, lines: Lines) -> LineHypothesis:
-        values = iter(one.features.tolist())
-        alone = PhraseTranslation(found.sentence, [one], found.parts)
+    def hypothesis(self, result: PhraseTranslation, derivation: Derivation, lines: Lines) -> LineHypothesis:
+        values = iter(derivation.features.tolist())
+        alone = PhraseTranslation(result.sentence, [derivation], result.parts)
         return LineHypothesis(
             text=lines.text(alone),
-            words=one.text,
-            score=one.total,
+            words=derivation.text,
+            score=derivation.total,
             alignment=translation.alignment(alone),
             segments=segments(alone),
             features={name: list(islice(values, size)) for name, size in self.decoder.system.sizes.items()},
@@ -135,7 +135,7 @@ class HybridEngine(PhraseEngine):
 
 
 def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
-    """The source words of a derivation that the model does not know."""
+    """Positions of the source words that the model does not know."""
     return sorted(
         int(sentence.begin[option])
         for option in derivation.options
@@ -143,17 +143,17 @@ def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
     )
 
 
-def segments(found: PhraseTranslation) -> list[Segment]:
-    """The phrases of the best derivation in target order; those of a long line part by part."""
-    made, sources, targets = list[Segment](), 0, 0
-    for sentence, derivation in found.searched:
+def segments(result: PhraseTranslation) -> list[Segment]:
+    """The phrases of the best derivation in target order, of a long line part by part."""
+    phrases, sources, targets = list[Segment](), 0, 0
+    for sentence, derivation in result.searched:
         for option in derivation.options:
             size = int(sentence.length[option])
             span = (sources + int(sentence.begin[option]), sources + int(sentence.last[option]))
-            made.append(Segment(span, (targets, targets + size - 1)))
+            phrases.append(Segment(span, (targets, targets + size - 1)))
             targets += size
         sources += len(sentence.words)
-    return made
+    return phrases
 
 
 # ---- the kinds ---------------------------------------------------------------------------------------------
@@ -172,10 +172,10 @@ class PhraseBased:
         decoder = Decoder(system.load(path, Cache(config.cache)))
         info = EngineInfo(
             kind="phrase-based",
-            description=described(Path(path).name, decoder),
+            description=describe_model(Path(path).name, decoder),
             capabilities=CAPABILITIES,
             tokenized_only=True,
-            features=features_of(decoder),
+            features=describe_features(decoder),
         )
         return PhraseEngine(decoder, info, config.workers)
 
@@ -192,24 +192,24 @@ class HybridSystem:
         raw = hybrids.lines_of(hybrid, decoder.config.max_line_words)
         info = EngineInfo(
             kind="hybrid",
-            description=described(hybrid.folder.name, decoder),
+            description=describe_model(hybrid.folder.name, decoder),
             source=hybrid.config.source.language,
             target=hybrid.config.target.language,
             capabilities=(*CAPABILITIES, engine.TERMS, engine.AVOID),
-            features=features_of(decoder),
+            features=describe_features(decoder),
         )
         return HybridEngine(decoder, raw, info, config.workers)
 
 
-def features_of(decoder: Decoder) -> tuple[FeatureInfo, ...]:
-    """Describe the values of `Hypothesis.features`."""
+def describe_features(decoder: Decoder) -> tuple[FeatureInfo, ...]:
+    """Describe the values of `LineHypothesis.features`."""
     return tuple(
         FeatureInfo(feature.name, feature.what, tuple(feature.scores), tuple(feature.weights))
         for feature in feature_names(decoder.system)
     )
 
 
-def described(name: str, decoder: Decoder) -> str:
-    """What a model is, for people."""
+def describe_model(name: str, decoder: Decoder) -> str:
+    """Describe a model in a line of text."""
     table = decoder.system.table
     return f"{name}: {table.rows:,} phrase pairs, features {' '.join(decoder.system.sizes)}"

@@ -31,13 +31,13 @@ Scores = NDArray[np.float64]  # of a chunk: (rows, features)
 Chunk = TypeVar("Chunk")
 
 
-def no_scores(rows: int, features: int) -> Scores:
-    """Those of a lost chunk."""
+def lost_scores(rows: int, features: int) -> Scores:
+    """The scores that stand for a lost chunk: all nan."""
     return np.full((rows, features), np.nan)
 
 
 def is_lost(scores: Scores) -> bool:
-    """Are these the scores of a lost chunk?"""
+    """Whether these scores stand for a lost chunk."""
     return scores.size > 0 and bool(np.isnan(scores).all())
 
 
@@ -78,38 +78,37 @@ class ScoringJob:
         """Append the scores of the next chunk."""
         self.end = self.write(scores, self.end, last=True)
 
-    def write(self, scores: Scores, place: int, last: bool) -> int:
+    def write(self, scores: Scores, position: int, last: bool) -> int:
         """Write a record; where it is the last one, whatever follows is cut off. Returns its end."""
         body = np.ascontiguousarray(scores).tobytes()
         try:
             with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
                 if last:
-                    stream.truncate(place)
-                stream.seek(place)
+                    stream.truncate(position)
+                stream.seek(position)
                 stream.write(HEAD.pack(len(scores), zlib.crc32(body)) + body)
                 stream.flush()
                 return stream.tell()
         except OSError as error:
             raise files.cannot_write(self.path, error) from error
 
-    def mend(
+    def recompute_lost(
         self, chunks: Iterable[Chunk], compute: Callable[[Iterator[Chunk]], Iterable[tuple[Chunk, Scores]]]
     ) -> None:
-        """Compute the chunks that were lost; where one is lost again, it stays so. `chunks`: of the whole
-        input."""
+        """Compute lost chunks again; one that is lost again stays lost. `chunks`: of the whole input."""
         lost: dict[int, tuple[int, int]] = {}  # by number of the chunk: where its record is, and its rows
-        place = 0
+        position = 0
         for number, scores in enumerate(self.finished()):
             if is_lost(scores):
-                lost[number] = place, len(scores)
-            place = self.end
+                lost[number] = position, len(scores)
+            position = self.end
         whole = islice(enumerate(chunks), max(lost, default=-1) + 1)
         again = (chunk for number, chunk in whole if number in lost)
-        for (place, rows), (_, scores) in zip(lost.values(), compute(again), strict=False):
-            self.check(scores, rows)
-            self.write(scores, place, last=False)
+        for (position, rows), (_, scores) in zip(lost.values(), compute(again), strict=False):
+            self.check_rows(scores, rows)
+            self.write(scores, position, last=False)
 
-    def check(self, values: Scores, rows: int) -> None:
+    def check_rows(self, values: Scores, rows: int) -> None:
         """DataError unless a finished chunk has as many rows as its part of the input."""
         if len(values) != rows:
             raise DataError(
@@ -129,7 +128,7 @@ def open_job(output: str, settings: dict[str, object], features: int, resume: bo
 
 
 def lost_chunks_remedy(job: ScoringJob | None) -> str:
-    """What to do about lost chunks."""
+    """The end of an error about lost chunks, which says what to do."""
     if job is None:
         return "nothing is kept of a stream; give files"
     return f"all others are kept in {job.folder}: give the workers more memory, then --resume computes these"

@@ -47,17 +47,17 @@ def train(
     folder: Path,
     config: TrainConfig,
     executor: ExecutorConfig | None = None,
-    passed: Callable[[], None] = lambda: None,
+    on_step: Callable[[], None] = lambda: None,
 ) -> None:
-    """Take the steps that are missing. `executor`: what computes the large ones; `passed` is called after
-    each step. ConfigError for a folder that was started with other settings or other texts, or that is in
-    use."""
+    """Train a model, resuming after the steps that are finished. `executor`: computes the large steps;
+    `on_step`: called after each step. ConfigError for a folder that was started with other settings or other
+    texts, or that is in use."""
     check(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
     with locks.locked(folder, "smt-train"):
-        start(folder, config)
-        take_steps(folder, config, executor or ExecutorConfig(), passed)
+        record_settings(folder, config)
+        take_steps(folder, config, executor or ExecutorConfig(), on_step)
 
 
 def check_folder(folder: Path) -> None:
@@ -67,7 +67,7 @@ def check_folder(folder: Path) -> None:
 
 
 def take_steps(
-    folder: Path, config: TrainConfig, executor: ExecutorConfig, passed: Callable[[], None]
+    folder: Path, config: TrainConfig, executor: ExecutorConfig, on_step: Callable[[], None]
 ) -> None:
     """Make each result that does not exist yet."""
     steps: list[tuple[str, Callable[[Path], None]]] = [
@@ -80,28 +80,28 @@ def take_steps(
         if (folder / name).exists():
             log.info("step %d of %d: %s exists", number, len(steps), name)
             continue
-        begin = time.monotonic()
+        start_time = time.monotonic()
         step(folder / name)
-        passed()
-        log.info("step %d of %d: %s, %.0f s", number, len(steps), name, time.monotonic() - begin)
+        on_step()
+        log.info("step %d of %d: %s, %.0f s", number, len(steps), name, time.monotonic() - start_time)
 
 
-def start(folder: Path, config: TrainConfig) -> None:
-    """Record in the folder what the model is made from, or check that it is the same; remove what a killed
-    step left behind."""
+def record_settings(folder: Path, config: TrainConfig) -> None:
+    """Record the settings and the checksums of the texts, or check that they are the recorded ones; remove
+    temporary files that a killed step left behind."""
     settings = asdict(config)
     for name in ("memory", "buckets"):  # affect no result
         settings["extract"].pop(name)
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
-    before = job_folder.read_settings(folder / SETTINGS)
-    if before is None:
+    recorded = job_folder.read_settings(folder / SETTINGS)
+    if recorded is None:
         check_folder(folder)
         job_folder.write_settings(folder / SETTINGS, settings)
-    elif changed := job_folder.changed_settings(before, settings):
+    elif changed := job_folder.changed_settings(recorded, settings):
         raise ConfigError(
             f"{folder}: was started with another {', '.join(changed)}; name another folder, or remove this "
-            "one to start anew"
+            "one to start over"
         )
     buckets.sweep_work_folders(folder)
     try:
@@ -111,19 +111,19 @@ def start(folder: Path, config: TrainConfig) -> None:
         raise files.cannot_write(folder, error) from error
 
 
-def shared(job: Path, executor: ExecutorConfig) -> SharedFolder | None:
-    """Where several workers leave their files, if they compute a step: now, or before it was interrupted."""
+def shared_folder(job: Path, executor: ExecutorConfig) -> SharedFolder | None:
+    """The folder that workers share, if workers compute a step now, or did before it was interrupted."""
     job = job.absolute()
     return SharedFolder(job, "smt-train", resume=True) if executor.name != "local" or job.exists() else None
 
 
 def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
-    """The symmetrized alignment, or the one that the user gave, checked."""
+    """Write the symmetrized alignment, or check and copy that of the user."""
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
         files.write_text(path, map(alignment.line_of, pharaoh.read(config.alignment)))
         return
-    if where := shared(path.parent / ALIGNING, executor):
+    if shared := shared_folder(path.parent / ALIGNING, executor):
         align_shards.align(
             config.source,
             config.target,
@@ -131,7 +131,7 @@ def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
             config.method,
             config.symmetrization,
             executor,
-            where,
+            shared,
         )
         return
     directions = alignment.both(*alignment.read_texts(config.source, config.target), config.method)
@@ -139,27 +139,27 @@ def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
 
 
 def extract(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
-    """Both tables. The phrase table gets its name last: once it exists, the step is finished."""
-    beside = folder / f"{TABLE}.part.gz"
+    """Write both tables. The phrase table gets its name last: once it exists, the step is finished."""
+    temporary = folder / f"{TABLE}.part.gz"
     inputs = Inputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
     reordering = str(folder / REORDERING) if config.reordering else None
-    outputs = Outputs(table=str(beside), reordering=reordering, lexical=str(folder / LEXICAL))
+    outputs = Outputs(table=str(temporary), reordering=reordering, lexical=str(folder / LEXICAL))
     with Progress(None, "words", title="extracting") as progress:
-        if where := shared(folder / EXTRACTION, executor):
-            pairs = mapreduce.build(inputs, outputs, config.extract, executor, where, progress.reach)
+        if shared := shared_folder(folder / EXTRACTION, executor):
+            pairs = mapreduce.build(inputs, outputs, config.extract, executor, shared, progress.reach)
         else:
             pairs = build(inputs, outputs, config.extract, progress.reach)
-    beside.rename(folder / TABLE)
+    temporary.rename(folder / TABLE)
     log.info("%s phrase pairs", f"{pairs:,}")
 
 
 def estimate(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
-    """A Kneser-Ney model of the target side or the given text, with fallback discounts if it is too small."""
+    """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for a small text."""
     settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
     text = config.lm_text or config.target
-    if where := shared(path.parent / COUNTING, executor):
-        counted = count_text(text, CountSettings(config.order), executor, where)
-        model = estimators.kneser_ney_model(*counted, settings)
+    if shared := shared_folder(path.parent / COUNTING, executor):
+        counts = count_text(text, CountSettings(config.order), executor, shared)
+        model = estimators.kneser_ney_model(*counts, settings)
     else:
         model = estimators.estimate_kneser_ney(
             (files.split_words(line) for line in files.read_lines(text)), settings
@@ -168,7 +168,7 @@ def estimate(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
 
 
 def write_ini(path: Path, config: TrainConfig) -> None:
-    """The configuration of the model, with the weights of WEIGHTS."""
+    """Write the moses.ini of the model, with the initial weights of Moses."""
     features = [
         "UnknownWordPenalty",
         "WordPenalty",

@@ -50,7 +50,7 @@ def train(build: Build) -> None:
     def note() -> None:
         record_files(build.work, matching_files(build.work, (f"{MODEL}/*",)))
 
-    train_system.train(build.work / MODEL, train_config(build), passed=note)
+    train_system.train(build.work / MODEL, train_config(build), on_step=note)
 
 
 def filter_to_dev(build: Build) -> None:

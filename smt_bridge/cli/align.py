@@ -1,4 +1,4 @@
-"""smt-align: word alignments of a parallel text in both directions, symmetrized."""
+"""smt-align: align the words of a parallel text in both directions, and symmetrize the alignments."""
 
 import argparse
 import logging
@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
@@ -33,28 +32,30 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError("--forward and --reverse go together")
     if not args.forward:
         alignment.ALIGNERS[args.method].check()
-    begin = time.monotonic()
+    start = time.monotonic()
     executor = parse_settings(ExecutorConfig, args)
-    place = jobs.shared_folder(args, "smt-align", executor)
-    if place and args.forward:
+    shared_folder = jobs.shared_folder(args, "smt-align", executor)
+    if shared_folder and args.forward:
         raise ConfigError(
-            "--forward and --reverse leave nothing to share out; without --workers and the like"
+            "--forward and --reverse leave nothing to compute; leave out --workers and the like"
         )
-    pairs, links = shared(args, executor, place) if place else alone(args)
+    pairs, links = align_shared(args, executor, shared_folder) if shared_folder else align_here(args)
     log.info(
         "%s sentence pairs, %s links, %.0f s (%s, %s)",
         f"{pairs:,}",
         f"{links:,}",
-        time.monotonic() - begin,
+        time.monotonic() - start,
         "given" if args.forward else args.method,
         args.symmetrization,
     )
 
 
-def alone(args: argparse.Namespace) -> tuple[int, int]:
+def align_here(args: argparse.Namespace) -> tuple[int, int]:
     """Align in this process; returns the numbers of pairs and links."""
     sources, targets = alignment.read_texts(args.source, args.target)
-    forward, reverse = given(args, sources, targets) if args.forward else trained(args, sources, targets)
+    forward, reverse = (
+        read_directions(args, sources, targets) if args.forward else train_directions(args, sources, targets)
+    )
     for path, links in ((args.forward_output, forward), (args.reverse_output, reverse)):
         if path:
             files.write_text(path, map(alignment.line_of, links))
@@ -63,74 +64,80 @@ def alone(args: argparse.Namespace) -> tuple[int, int]:
     return len(both), sum(map(len, both))
 
 
-def shared(args: argparse.Namespace, executor: ExecutorConfig, place: SharedFolder) -> tuple[int, int]:
+def align_shared(
+    args: argparse.Namespace, executor: ExecutorConfig, shared_folder: SharedFolder
+) -> tuple[int, int]:
     """Align by several workers; returns the numbers of pairs and links."""
     outputs = Outputs(args.output, args.forward_output, args.reverse_output)
-    found = align(args.source, args.target, outputs, args.method, args.symmetrization, executor, place)
-    warn(found.skipped)
-    return found.pairs, found.links
+    result = align(
+        args.source, args.target, outputs, args.method, args.symmetrization, executor, shared_folder
+    )
+    warn_of_skipped(result.skipped)
+    return result.pairs, result.links
 
 
-def warn(skipped: int) -> None:
-    """Say how many pairs cannot be aligned."""
+def warn_of_skipped(skipped: int) -> None:
+    """Log the number of pairs that cannot be aligned."""
     if skipped:
         log.warning(
-            "%s sentence pairs get no links: a side is empty, or longer than %d words",
+            "%s sentence pairs get no links: one side is empty or longer than %d words",
             f"{skipped:,}",
             alignment.LONGEST,
         )
 
 
 def parser() -> options.Parser:
-    made = options.Parser(
-        "smt-align", "Align the words of a parallel text: lines of points 0-0 1-2, source word first."
+    parser = options.Parser(
+        "smt-align", "Align the words of a parallel text; writes lines of points 0-0 1-2, source word first."
     )
-    made.add_argument("--source", "-s", type=InputPath, required=True, metavar="FILE", help="tokenized text")
-    made.add_argument(
+    parser.add_argument(
+        "--source", "-s", type=InputPath, required=True, metavar="FILE", help="tokenized text"
+    )
+    parser.add_argument(
         "--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation, line by line"
     )
-    options.add_output(made)
-    add_setting(made, TrainConfig, "method")
-    add_setting(made, TrainConfig, "symmetrization")
+    options.add_output(parser)
+    add_setting(parser, TrainConfig, "method")
+    add_setting(parser, TrainConfig, "symmetrization")
 
     def add(name: str, kind: type[str], what: str) -> None:
-        made.add_argument(name, type=kind, metavar="FILE", default=None, help=what)
+        parser.add_argument(name, type=kind, metavar="FILE", default=None, help=what)
 
     add(
         "--forward",
         InputPath,
         "instead of training: points of one direction from any tool, source word first",
     )
-    add("--reverse", InputPath, "and of the other direction, source word first too")
-    add("--forward-output", OutputPath, "also write the first direction (source to target)")
-    add("--reverse-output", OutputPath, "and the second")
-    jobs.add_shared_job(made)
-    options.add_quiet(made)
-    return made
+    add("--reverse", InputPath, "points of the other direction, also source word first")
+    add("--forward-output", OutputPath, "also write the points of the direction source to target")
+    add("--reverse-output", OutputPath, "also write the points of the direction target to source")
+    jobs.add_shared_job(parser)
+    options.add_quiet(parser)
+    return parser
 
 
-def trained(
+def train_directions(
     args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts
 ) -> tuple[list[Links], list[Links]]:
-    """Both directions from the models of a method."""
-    warn(len(sources) - len(alignment.usable(sources, targets)))
+    """Train the models of a method and align in both directions."""
+    warn_of_skipped(len(sources) - len(alignment.usable(sources, targets)))
     return alignment.both(sources, targets, args.method)
 
 
-def given(
+def read_directions(
     args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts
 ) -> tuple[list[Links], list[Links]]:
-    """Both directions from files. DataError for a different number of lines, or points outside the
+    """Read both directions from files. DataError for a different number of lines, or points outside the
     sentences."""
-    found = []
+    directions = []
     for path in (args.forward, args.reverse):
         links = list(pharaoh.read(path))
         if len(links) != len(sources):
             raise files.unequal([path, args.source], [len(links), len(sources)])
-        for number, (one, a, b) in enumerate(zip(links, sources, targets, strict=True), 1):
-            pharaoh.check_points(one, len(a), len(b), f"{path}:{number}")
-        found.append(links)
-    return found[0], found[1]
+        for number, (link_set, a, b) in enumerate(zip(links, sources, targets, strict=True), 1):
+            pharaoh.check_points(link_set, len(a), len(b), f"{path}:{number}")
+        directions.append(links)
+    return directions[0], directions[1]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""smt-build: a hybrid system from two text files."""
+"""smt-build: build a hybrid system from a parallel text."""
 
 import argparse
 import logging
@@ -22,86 +22,84 @@ BUDGET = re.compile(r"(?:\d+(?:\.\d+)?[hms])+")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options."""
-    made = options.Parser(
+    parser = options.Parser(
         "smt-build",
-        "Build a hybrid system from raw text: a phrase-based model with neural models inside its search, "
-        "tuned, in one folder that smt-decode reads. An interrupted build resumes when it is started again.",
+        "Build a hybrid system from raw text: a tuned phrase-based model with neural models inside its "
+        "search, in one folder for smt-decode. An interrupted build resumes when it is started again.",
     )
 
     def add(name: str, what: str, *flags: str) -> None:
-        made.add_argument(name, *flags, type=InputPath, required=True, metavar="FILE", help=what)
+        parser.add_argument(name, *flags, type=InputPath, required=True, metavar="FILE", help=what)
 
-    add("--source", "raw text, a sentence a line", "-s")
-    add("--target", "its translation", "-t")
-    add("--dev-source", "development set: raw text that is not in --source")
-    add("--dev-target", "its translation")
-    made.add_argument(
+    add("--source", "raw text, one sentence a line", "-s")
+    add("--target", "its translation, line by line", "-t")
+    add("--dev-source", "development set: raw text that is not part of --source")
+    add("--dev-target", "its translation, line by line")
+    parser.add_argument(
         "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the folder of the system"
     )
     for name in ("monolingual", "glossary", "plan"):
-        add_setting(made, BuildConfig, name, type=InputPath, metavar="FILE")
+        add_setting(parser, BuildConfig, name, type=InputPath, metavar="FILE")
     for name in ("source_language", "target_language"):
-        add_setting(made, BuildConfig, name, metavar="CODE")
-    made.add_argument(
+        add_setting(parser, BuildConfig, name, metavar="CODE")
+    parser.add_argument(
         "--budget",
-        type=seconds,
-        default=f"{BuildConfig.budget // 60}m",  # as a user writes it; the help shows it
+        type=parse_seconds,
+        default=f"{BuildConfig.budget // 60}m",  # in the form that the help should show
         metavar="TIME",
-        help="about how long it may take, 90m or 1h30m; the networks and their training are chosen by it",
+        help="approximate time for the build, such as 90m or 1h30m, by which the networks and their training "
+        "are chosen",
     )
-    add_setting(made, BuildConfig, "workers")
-    add_setting(made, BuildConfig, "seed")
-    add_setting(made, BuildConfig, "keep_plan", action="store_true")
-    made.add_argument("--dry-run", action="store_true", help="print the plan, and stop")
-    options.add_quiet(made)
-    return made
+    add_setting(parser, BuildConfig, "workers")
+    add_setting(parser, BuildConfig, "seed")
+    add_setting(parser, BuildConfig, "keep_plan", action="store_true")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and exit")
+    options.add_quiet(parser)
+    return parser
 
 
-def seconds(text: str) -> int:
-    """An argument type: 90m, 1h30m, 1.5h or 300s."""
+def parse_seconds(text: str) -> int:
+    """Argument type: a time such as 90m, 1h30m, 1.5h or 300s, in seconds."""
     if not BUDGET.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time, expected e.g. 90m, 1h30m or 300s")
-    found = sum(float(part[:-1]) * UNITS[part[-1]] for part in re.findall(r"[\d.]+[hms]", text))
-    if not 60 <= found <= 1e8:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time, expected e.g. 90m, 1h30m or 300s")
+    total = sum(float(part[:-1]) * UNITS[part[-1]] for part in re.findall(r"[\d.]+[hms]", text))
+    if not 60 <= total <= 1e8:
         raise argparse.ArgumentTypeError(f"{text} is out of range, expected a minute or more")
-    return round(found)
+    return round(total)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse, check, plan, build."""
     args = parser().parse_args(argv)
     options.start_log("smt-build", args, times=True)
     from smt_bridge.build import corpus, evaluation, pipeline
 
     config = parse_settings(BuildConfig, args)
-    check(config)
+    check_texts(config)
     corpus.sides(config)
     corpus.check_glossary(config)
     pipeline.check_place(Path(config.output))
     if not pipeline.is_begun(config):
-        survey(args, config)
+        print_survey(args, config)
     if args.dry_run:
-        made = pipeline.plan_of(config)
-        shown = plan.shown(made, plan.with_workers(made, config.workers), config.budget)
-        print("\n".join(shown))
+        build_plan = pipeline.plan_of(config)
+        lines = plan.shown(build_plan, plan.with_workers(build_plan, config.workers), config.budget)
+        print("\n".join(lines))
         return
     ALIGNERS[next(iter(ALIGNERS))].check()
     built = pipeline.build(config, print, options.shows_bar(args))
-    found = evaluation.read(built)
+    results = evaluation.read(built)
     log.info(
         "%s: built, %s, BLEU %.2f on the development set; next: smt-decode %s < TEXT",
-        config.output, found.chosen, 100 * found.whole[found.chosen], config.output,
+        config.output, results.chosen, 100 * results.whole[results.chosen], config.output,
     )  # fmt: skip
 
 
-def survey(args: argparse.Namespace, config: BuildConfig) -> None:
-    """Print what is to be said about the texts, as nmt-init does."""
+def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:
+    """Inspect the texts and print the findings, as nmt-init does."""
     from nmt.text.inspection.findings import survey_sections
     from nmt.text.inspection.texts import PairReport, inspect_pairs
     from smt_bridge.build import corpus
@@ -121,8 +119,8 @@ def survey(args: argparse.Namespace, config: BuildConfig) -> None:
     print()
 
 
-def check(config: BuildConfig) -> None:
-    """ConfigError or DataError for texts that are not there, unequal, or inside the output."""
+def check_texts(config: BuildConfig) -> None:
+    """ConfigError or DataError for texts that are missing, of unequal length, or inside the output folder."""
     texts = config.texts()
     if "-" in texts:
         raise ConfigError("the texts are read more than once; give files, not -")

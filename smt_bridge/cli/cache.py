@@ -1,5 +1,4 @@
-"""smt-cache: what the decoder keeps of tables and language models, so that they load fast; look at it, or
-remove it."""
+"""smt-cache: list or clear the cache of phrase tables and language models that the decoder has loaded."""
 
 import sys
 from collections.abc import Sequence
@@ -13,29 +12,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> options.Parser:
-    """The options."""
     from smt_bridge.decoder.cache import DEFAULT_GB, FOLDER, LIMIT
 
     parser = options.Parser(
         "smt-cache",
-        "Tables and language models that smt-decode and smt-tune have loaded are kept, ready to load, in a "
-        "cache folder. When it is full, what was not "
-        f"used for the longest time goes first: it holds {DEFAULT_GB:g} GB, or what the environment variable "
-        f"{LIMIT} says.",
+        "smt-decode and smt-tune cache the phrase tables and language models that they load, in a form that "
+        "loads fast. When the cache is full, the files unused for the longest time are removed. It holds "
+        f"{DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT} says.",
     )
     actions = parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
     )
     for name, description in (
-        ("list", "Print size in MB, last use, and the files it was made from."),
-        ("clear", "Remove everything."),
+        ("list", "Print the size in MB, the last use and the original files of each cached file."),
+        ("clear", "Remove all cached files."),
     ):
         action = actions.add_parser(name, description=description, help=description)
         action.add_argument(
             "--cache",
             metavar="DIR",
             default=None,
-            help=f"the folder; default: ${FOLDER}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
+            help=f"cache folder; default: ${FOLDER}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
         )
     return parser
 

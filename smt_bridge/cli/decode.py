@@ -1,4 +1,4 @@
-"""smt-decode: translate with a phrase-based model in Moses' files, without Moses, or with a hybrid system."""
+"""smt-decode: translate with a hybrid system, or with a phrase-based model in the file formats of Moses."""
 
 import argparse
 import logging
@@ -20,7 +20,7 @@ from nmt.text.sentences import SplitLine
 from nmt.work.config import ExecutorConfig
 from nmt.work.texts import FinishedChunk, TextChunk
 from smt_bridge.cli import decoding
-from smt_bridge.cli.decoding import LineBlock, PhraseTranslator, decoder_of, hybrid_of, split_lines
+from smt_bridge.cli.decoding import LineBlock, PhraseTranslator, load_hybrid, make_decoder, split_lines
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.folder import Hybrid
 from smt_bridge.moses import ini as moses_ini
@@ -33,16 +33,15 @@ log = logging.getLogger(__name__)
 
 BLOCK = 50  # lines of a job that are translated together
 
-# Options of files that are written besides the translations.
+# Options of outputs besides the translations.
 OUTPUTS = {
-    "n_best_list": "Moses-format list with segmentation and alignment; of raw text, too, it has the words of "
-    "the model; .gz compresses",
-    "alignments": "alignment of each translation: points source-target between the words of the model",
-    "explain": "table of what each phrase adds to the total: value x weight of every feature; tabs between "
-    "columns",
-    "source_words": "the words of the model on the source side: what lists, alignments and explanations "
-    "count",
-    "target_words": "the same on the target side",
+    "n_best_list": "write an n-best list in Moses' format, with segmentation and alignment; its words are "
+    "those of the model, even for raw text; .gz compresses",
+    "alignments": "write the alignment of each translation: points source-target between words of the model",
+    "explain": "write a table (TSV) of what each phrase adds to the total: value x weight of each feature",
+    "source_words": "write the source side as words of the model, to which lists, alignments and "
+    "explanations refer",
+    "target_words": "write the target side as words of the model",
 }
 
 
@@ -53,81 +52,81 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-decode", args)
-    if args.resume and decoding.in_threads(args):
-        raise ConfigError("--resume: threads keep no finished lines; give --cluster, or --executor processes")
+    if args.resume and decoding.uses_threads(args):
+        raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
     sentences = files.check_text(args.input)
-    hybrid = hybrid_of(args)
+    hybrid = load_hybrid(args)
     if hybrid:
-        args = with_defaults(hybrid, argv)
+        args = parse_with_defaults(hybrid, argv)
         if args.verify:
             folder.verify(hybrid)
     elif args.verify:
         raise ConfigError(
-            f"--verify: {args.model} has no {folder.FILE} with checksums; it is for the folder of a hybrid "
-            "system"
+            f"--verify: {args.model} has no {folder.FILE} with checksums; --verify is for the folder of a "
+            "hybrid system"
         )
     if args.split_sentences:
         check_split(args)
-    decoder = load(args, hybrid)
+    decoder = open_decoder(args, hybrid)
     check_markup(decoder, args, hybrid)
     translate(decoder, args, sentences)
 
 
 def parser() -> options.Parser:
-    made = options.Parser(
+    parser = options.Parser(
         "smt-decode",
-        "Translate with a phrase-based model or a hybrid system. A model is a folder of smt-train, or a "
-        "moses.ini with its tables; it reads and writes tokenized text. A hybrid system is a folder with a "
-        "system.json; it reads and writes raw text. A line in, a line out.",
+        "Translate line by line with a phrase-based model or a hybrid system. A phrase-based model is a "
+        "folder made by smt-train, or a moses.ini with its tables; it translates tokenized text. A hybrid "
+        "system is a folder with a system.json; it translates raw text.",
     )
-    made.add_argument(
+    parser.add_argument(
         "model",
         type=InputPath,
         metavar="SYSTEM_DIR|MODEL_DIR|INI",
-        help="a folder, or a moses.ini; relative paths in it are tried from here, then beside it; those of a "
-        "system only beside it",
+        help="folder, or moses.ini; relative paths in a moses.ini are looked up in the current folder, then "
+        "beside it (in a hybrid system only beside it)",
     )
-    options.add_input_output(made, "raw text for a system, tokenized (and escaped) text for a model")
-    options.add_split_sentences(made, options.flags(tuple(OUTPUTS)))
+    options.add_input_output(parser, "raw text for a system, tokenized (and escaped) text for a model")
+    options.add_split_sentences(parser, options.flags(tuple(OUTPUTS)))
     for name, what in OUTPUTS.items():
         flag = f"--{name.replace('_', '-')}"
-        made.add_argument(flag, type=OutputPath, metavar="FILE", default=None, help=what)
-    made.add_argument(
-        "--n-best", type=positive, default=100, metavar="K", help="entries of a sentence in the list"
+        parser.add_argument(flag, type=OutputPath, metavar="FILE", default=None, help=what)
+    parser.add_argument(
+        "--n-best", type=positive, default=100, metavar="K", help="size of the n-best list of a sentence"
     )
-    made.add_argument(
-        "--distinct", action="store_true", help="list different texts only, of the best 20 x K derivations"
+    parser.add_argument(
+        "--distinct", action="store_true", help="list only different texts, from the best 20 x K derivations"
     )
-    made.add_argument(
+    parser.add_argument(
         "--glossary",
         type=InputPath,
         metavar="FILE",
         default="",
-        help="terms and the translations they must have, a tab between them; default: the system's, if it "
-        "has one",
+        help="a term, a tab and its required translation on each line; default: the glossary of the hybrid "
+        "system",
     )
-    made.add_argument(
+    parser.add_argument(
         "--weights",
         "-w",
         type=InputPath,
         metavar="FILE",
         default=None,
-        help="lines 'Name= v v' or another ini, instead of the ini's weights",
+        help="weights that replace those of the ini: lines 'Name= v v', or another moses.ini",
     )
-    made.add_argument(
-        "--verify", action="store_true", help="compare the checksums of all files of a system first"
+    parser.add_argument(
+        "--verify", action="store_true", help="first verify the checksums of all files of a hybrid system"
     )
-    decoding.add_search(made)
-    jobs.add_resume(made)
-    options.add_quiet(made)
-    return made
+    decoding.add_search(parser)
+    jobs.add_resume(parser)
+    options.add_quiet(parser)
+    return parser
 
 
 def check_split(args: argparse.Namespace) -> None:
-    """ConfigError for a model or options that cannot do with sentences."""
+    """ConfigError for a model or options that do not go with --split-sentences."""
     if wrong := [name for name in OUTPUTS if getattr(args, name)]:
         raise ConfigError(
-            f"--split-sentences does not go with {options.flags(wrong)}, which speak of a whole line; split "
+            f"--split-sentences does not go with {options.flags(wrong)}, which apply to whole lines; split "
             "the text beforehand"
         )
     if not folder.is_hybrid(args.model):
@@ -137,29 +136,29 @@ def check_split(args: argparse.Namespace) -> None:
         )
 
 
-def with_defaults(hybrid: Hybrid, argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options, those of the search by default as the system has them."""
-    made = parser()
-    made.set_defaults(**hybrid.config.search)
-    return made.parse_args(argv)
+def parse_with_defaults(hybrid: Hybrid, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the options again, with the hybrid system's own settings as defaults of the search options."""
+    own_parser = parser()
+    own_parser.set_defaults(**hybrid.config.search)
+    return own_parser.parse_args(argv)
 
 
-def load(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
-    """The decoder that the options ask for. ConfigError for an output that is a part of the model."""
+def open_decoder(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
+    """Load the decoder that the options describe. ConfigError for an output that is part of the model."""
     from smt_bridge.decoder.system import ini_of
 
-    given = [(f"--{name.replace('_', '-')}", getattr(args, name) or "") for name in ("output", *OUTPUTS)]
+    outputs = [(f"--{name.replace('_', '-')}", getattr(args, name) or "") for name in ("output", *OUTPUTS)]
     if hybrid:
         parts = [("MODEL", str(hybrid.folder / name)) for name in (folder.FILE, *hybrid.parts)]
-        check_separate(parts, given)
+        check_separate(parts, outputs)
     ini = moses_ini.read(hybrid.ini if hybrid else ini_of(args.model))
-    decoding.check_tables(ini, given, beside=bool(hybrid))
-    return decoder_of(args, ini, hybrid)
+    decoding.check_tables(ini, outputs, beside=bool(hybrid))
+    return make_decoder(args, ini, hybrid)
 
 
 def check_markup(decoder: "Decoder", args: argparse.Namespace, hybrid: Hybrid | None) -> None:
-    """Read a regular file through once, so that a mistake in its markup is reported before hours of work.
-    ConfigError where tags are no words, but may span sentences."""
+    """Check the markup of the input, unless it is a stream, before hours of work. ConfigError for
+    --split-sentences with markup, whose tags may span sentences."""
     policy = decoder.markup.policy
     if args.split_sentences and policy != "pass-through":
         raise ConfigError(
@@ -171,15 +170,15 @@ def check_markup(decoder: "Decoder", args: argparse.Namespace, hybrid: Hybrid | 
 
 
 def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> None:
-    """Translate the input of so many lines (0: unknown); write translations, lists and tables."""
+    """Translate the input, which has `sentences` lines (0: unknown), and write all outputs."""
     args.cache = args.cache and os.path.abspath(args.cache)  # for other processes
-    work = PhraseTranslator(args, decoder, hybrid_of(args))
-    threads = decoding.in_threads(args)
+    work = PhraseTranslator(args, decoder, load_hybrid(args))
+    threads = decoding.uses_threads(args)
     job = TextJob(args, "smt-decode", [args.input], ExecutorConfig() if threads else None)
     paths = [args.output, *(getattr(args, name) for name in OUTPUTS if getattr(args, name))]
     with (
         job.lock(),
-        translated(work, args, job if not threads else None) as chunks,
+        translate_input(work, args, job if not threads else None) as chunks,
         job.open_outputs(paths, flush=args.input == "-") as write,
         options.progress(args, "sentences", sentences) as progress,
     ):
@@ -190,10 +189,11 @@ def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> N
 
 
 @contextmanager
-def translated(
+def translate_input(
     work: PhraseTranslator, args: argparse.Namespace, job: TextJob | None
 ) -> Iterator[Iterator[FinishedChunk]]:
-    """What becomes of the input, in order: line by line by threads, or in blocks by a job."""
+    """Yield the translated chunks of the input in order: single lines translated by threads, or with `job`
+    blocks of lines."""
     name = files.name_of(args.input)
     lines, texts, numbered = tee(split_lines(args, work.hybrid, files.read_lines(args.input)), 3)
     sentences = (sentence for line in texts for sentence in line.sentences)
@@ -205,13 +205,13 @@ def translated(
                 for number, line in enumerate(lines)
             )
         return
-    ini = decoding.elsewhere(work.decoder.system.ini, bool(work.hybrid))
+    ini = decoding.absolute_ini(work.decoder.system.ini, bool(work.hybrid))
     with job.run(partial(decoding.load_translator, ini=ini), work) as compute:
-        yield compute(blocks(lines, work.decoder.all_marked(sentences, name, numbers)))
+        yield compute(cut_chunks(lines, work.decoder.all_marked(sentences, name, numbers)))
 
 
-def blocks(lines: Iterator[SplitLine], marked: "Iterator[Marked]") -> Iterator[TextChunk[LineBlock]]:
-    """Lines that are translated together, with the next sentences of `marked`."""
+def cut_chunks(lines: Iterator[SplitLine], marked: "Iterator[Marked]") -> Iterator[TextChunk[LineBlock]]:
+    """Cut lines into chunks. `marked`: the parsed sentences of all lines."""
     first = 0
     while block := list(islice(lines, BLOCK)):
         size = sum(len(line.sentences) for line in block)

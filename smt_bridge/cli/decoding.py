@@ -1,5 +1,5 @@
-"""Options that smt-decode and smt-tune share, the way from them to a decoder, and what smt-decode computes
-with it."""
+"""Options that smt-decode and smt-tune share, loading a decoder as they say, and the translator of
+smt-decode."""
 
 import argparse
 import logging
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from smt_bridge.moses.weights import Weights
 
 
-# ---- options, and the decoder ------------------------------------------------------------------------------
+# ---- options and decoder -----------------------------------------------------------------------------------
 
 
 log = logging.getLogger(__name__)
@@ -42,58 +42,58 @@ SWITCHES = ("early_distortion_cost", "drop_unknown", "mark_unknown")
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    """Options of the search, of its workers and of the cache."""
+    """Add the options of the search, of its workers and of the cache."""
     for name in SEARCH:
         if name in SWITCHES:
             add_setting(parser, DecoderConfig, name, action=argparse.BooleanOptionalAction)
         elif name == "xml_brackets":
-            add_setting(parser, DecoderConfig, name, type=brackets, metavar="'< >'")
+            add_setting(parser, DecoderConfig, name, type=parse_brackets, metavar="'< >'")
         else:
             add_setting(parser, DecoderConfig, name)
     options.add_max_line_words(parser, "are translated in parts, or refused for an n-best list")
     jobs.add_executor(
         parser,
-        help="sentences translated at a time, by threads of this process, or with --executor processes by "
-        "others; the result does not depend on it",
+        help="number of threads that translate, or with --executor processes, of processes; the result does "
+        "not depend on it",
     )
     parser.add_argument(
         "--cache",
         metavar="DIR",
         default=None,
-        help="where tables and LMs are kept, ready to load; default: see smt-cache",
+        help="cache folder of tables and language models; default: see smt-cache",
     )
     parser.add_argument(
-        "--no-cache", action="store_true", help="neither read nor write the cache, which makes loading fast"
+        "--no-cache", action="store_true", help="neither read nor write the cache; loading is slower"
     )
 
 
-def in_threads(args: argparse.Namespace) -> bool:
-    """Do threads of this process decode, which share tables and models?"""
+def uses_threads(args: argparse.Namespace) -> bool:
+    """Whether threads of this process decode, which share tables and models."""
     return not args.cluster and args.executor in ("", "local")
 
 
-def elsewhere(ini: Ini, beside: bool = False) -> Ini:
-    """An ini as other processes find its tables: with absolute paths. `beside`: only those beside it."""
+def absolute_ini(ini: Ini, beside: bool = False) -> Ini:
+    """An ini with absolute paths, for other processes. `beside`: look for tables only beside the ini."""
     folder = Path(ini.path).parent
     return ini_paths.with_absolute_paths(ini, [folder] if beside else [".", folder])
 
 
 def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:
-    """ConfigError when an output, (option, path), is a moses.ini that is read, or one of its tables and
-    models. `beside`: only those beside the ini."""
+    """ConfigError if an output, (option, path), is the moses.ini or one of its tables and models. `beside`:
+    look for tables only beside the ini."""
     roots = [*([] if beside else ["."]), str(Path(ini.path).parent)]
-    found = [
+    tables_found = [
         find_table(feature.options["path"], root)
         for feature in ini.features
         if "path" in feature.options
         for root in roots
     ]
-    tables = [("MODEL", str(place)) for place in found if place]
+    tables = [("MODEL", str(place)) for place in tables_found if place]
     check_separate([("MODEL", ini.path), *tables], outputs)
 
 
-def brackets(text: str) -> tuple[str, str]:
-    """An argument type: what tags begin and end with."""
+def parse_brackets(text: str) -> tuple[str, str]:
+    """Argument type: the beginning and the end of tags."""
     try:
         return xml_input.brackets(text)
     except ValueError as error:
@@ -111,15 +111,15 @@ def load_decoder(
     lines: "Lines | None" = None,
     beside: bool = False,
 ) -> "Decoder":
-    """The decoder that the options ask for, of an ini that has been read. `lines`: of text that is not
-    tokenized, or has a glossary. `beside`: tables and models are those beside the ini."""
+    """Load the decoder of an ini as the options say. `lines`: converts lines of raw text, or applies a
+    glossary; `beside`: look for tables and models only beside the ini."""
     from smt_bridge.decoder import system as systems
     from smt_bridge.decoder.cache import Cache
     from smt_bridge.decoder.compiled import HAVE_NUMBA
     from smt_bridge.decoder.decoder import Decoder
 
-    asked = {"max_line_words": longest_line(args), "nbest": nbest, "distinct": distinct, "explain": explain}
-    config = parse_settings(DecoderConfig, args, **asked)
+    more = {"max_line_words": longest_line(args), "nbest": nbest, "distinct": distinct, "explain": explain}
+    config = parse_settings(DecoderConfig, args, **more)
     config.check()
     system = systems.load_ini(ini, not args.no_cache and Cache(args.cache or ""), beside)
     if any(getattr(kind, "needs_torch", False) for kind, _ in system.feature_lines):
@@ -128,23 +128,21 @@ def load_decoder(
     log.info("%s", describe_decoder(decoder))
     if not HAVE_NUMBA:
         log.warning(
-            "the package numba is not installed: decoding is many times slower; install it with: pip "
-            "install 'nmt-smt[smt]'"
+            "decoding is many times slower without the package numba; install it with: pip install "
+            "'nmt-smt[smt]'"
         )
     elif decoder.compiled is None:
-        log.warning(
-            "a binary language model is read word by word: decoding is many times slower; give the ARPA file"
-        )
+        log.warning("decoding is many times slower with a binary language model; give the ARPA file instead")
     return decoder
 
 
 def longest_line(args: argparse.Namespace) -> int:
-    """The most words of a line that is not cut."""
+    """The greatest number of words of a line that is translated as a whole."""
     return int(args.max_line_words or MAX_LINE_WORDS)
 
 
 def describe_decoder(decoder: "Decoder") -> str:
-    """The model and the settings of the search, as the log reports them."""
+    """Describe the model and the settings of the search, for the log."""
     table, search = decoder.system.table, decoder.settings
     features = " ".join(f"{name}({size})" for name, size in decoder.system.sizes.items())
     return (
@@ -154,8 +152,7 @@ def describe_decoder(decoder: "Decoder") -> str:
     )
 
 
-# ---- translations ------------------------------------------------------------------------------------------
-# What smt-decode computes: lines in, the lines of its outputs out, in this process and in others.
+# ---- translator of smt-decode ------------------------------------------------------------------------------
 
 
 if TYPE_CHECKING:
@@ -168,26 +165,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LineBlock:
-    """Lines that are translated together, their markup parsed."""
+    """Lines that are translated together, with parsed markup."""
 
-    first: int  # number of the first one in the input, from 0
+    first: int  # number of the first line in the input, from 0
     lines: list[SplitLine]
-    marked: "list[Marked]"  # all sentences of these lines
+    marked: "list[Marked]"  # all sentences of the lines
 
 
-def hybrid_of(args: argparse.Namespace) -> Hybrid | None:
-    """The hybrid system that the options name; None for a phrase-based model."""
+def load_hybrid(args: argparse.Namespace) -> Hybrid | None:
+    """Read the hybrid system that the options name; None for a phrase-based model."""
     return folder.read(Path(args.model)) if folder.is_hybrid(args.model) else None
 
 
 def load_translator(args: argparse.Namespace, ini: Ini) -> "PhraseTranslator":
-    """In a worker: the model, from an ini with absolute paths."""
-    hybrid = hybrid_of(args)
-    return PhraseTranslator(args, decoder_of(args, ini, hybrid), hybrid)
+    """In a worker: load the model from an ini with absolute paths."""
+    hybrid = load_hybrid(args)
+    return PhraseTranslator(args, make_decoder(args, ini, hybrid), hybrid)
 
 
-def decoder_of(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "Decoder":
-    """The decoder that the options ask for."""
+def make_decoder(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "Decoder":
+    """Load the decoder with the options of smt-decode."""
     return load_decoder(
         args,
         ini,
@@ -201,7 +198,7 @@ def decoder_of(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "De
 
 
 def text_lines(args: argparse.Namespace, hybrid: Hybrid | None) -> "Lines | None":
-    """How lines are read and written; None for tokenized ones without a glossary."""
+    """Conversion of lines to words and back; None for tokenized lines without a glossary."""
     from smt_bridge.hybrid import decoder as hybrids
     from smt_bridge.hybrid.lines import GlossaryLines
 
@@ -211,7 +208,7 @@ def text_lines(args: argparse.Namespace, hybrid: Hybrid | None) -> "Lines | None
 
 
 def split_lines(args: argparse.Namespace, hybrid: Hybrid | None, lines: Iterable[str]) -> Iterator[SplitLine]:
-    """Lines in sentences with --split-sentences, else each as one."""
+    """Split lines into sentences with --split-sentences; without it, each line is one sentence."""
     for line in lines:
         if hybrid and args.split_sentences:
             yield sentences.split_line(line, hybrid.config.source.language)
@@ -220,7 +217,7 @@ def split_lines(args: argparse.Namespace, hybrid: Hybrid | None, lines: Iterable
 
 
 class PhraseTranslator:
-    """A decoder with the options of one call."""
+    """A decoder with the options of smt-decode."""
 
     def __init__(self, args: argparse.Namespace, decoder: "Decoder", hybrid: Hybrid | None) -> None:
         self.args, self.decoder, self.hybrid = args, decoder, hybrid
@@ -228,17 +225,17 @@ class PhraseTranslator:
         self.blank = sentences.blank_of(hybrid.config.target.language) if hybrid else ""
 
     def models(self) -> list[Path]:
-        """The files that translations depend on, besides the text."""
+        """The files, besides the input, that translations depend on."""
         from smt_bridge.decoder.system import files_of
 
-        given = [Path(path) for path in (self.args.weights, self.args.glossary) if path]
+        options_files = [Path(path) for path in (self.args.weights, self.args.glossary) if path]
         if self.hybrid:
             names = (folder.FILE, *self.hybrid.parts)
-            return [*(self.hybrid.folder / name for name in names), *given]
-        return [*files_of(self.decoder.system.ini), *given]
+            return [*(self.hybrid.folder / name for name in names), *options_files]
+        return [*files_of(self.decoder.system.ini), *options_files]
 
     def lines(self, block: LineBlock) -> OutputLines:
-        """The lines that a block of the input adds to each output."""
+        """Translate a block: the lines that it adds to each output."""
         outputs: OutputLines = [[] for _ in range(1 + len(self.writers))]
         translations = map(self.decoder.translate_line, block.marked)
         for number, line in enumerate(block.lines, block.first):
@@ -249,20 +246,20 @@ class PhraseTranslator:
     def outputs(
         self, number: int, line: SplitLine, translations: "Iterator[PhraseTranslation]"
     ) -> OutputLines:
-        """The lines that a line of the input, counted from 0, adds to each output. `translations`: the next
-        ones are those of its sentences."""
+        """The lines that line `number` of the input, counted from 0, adds to each output. Takes the
+        translations of its sentences from `translations`."""
         results = list(islice(translations, len(line.sentences)))
         text = line.join([self.decoder.lines.text(result) for result in results], self.blank)
         return [[text], *(list(writer(number, results[0])) for writer in self.writers)]
 
 
 def writers(decoder: "Decoder") -> "dict[str, Writer]":
-    """What is written besides a translation, by the name of its option."""
+    """Functions that write the outputs besides the translation, by name of the option."""
     from smt_bridge.decoder import feature_values, translation
 
-    def explained(number: int, found: "PhraseTranslation") -> Iterable[str]:
+    def explained(number: int, result: "PhraseTranslation") -> Iterable[str]:
         rows = [] if number else feature_values.explain_header(decoder.weights)
-        return map("\t".join, [*rows, *feature_values.explain_rows(number + 1, found)])
+        return map("\t".join, [*rows, *feature_values.explain_rows(number + 1, result)])
 
     return {
         "n_best_list": lambda number, found: (

@@ -1,4 +1,4 @@
-"""smt-filter-table: keep only the phrase pairs that given texts can use."""
+"""smt-filter-table: keep only the phrase pairs that can be used for certain texts."""
 
 import argparse
 import logging
@@ -18,33 +18,30 @@ ESCAPED = ("&apos;", "&quot;", "&#91;", "&#93;", "&#124;")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; its exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options."""
     parser = options.Parser(
         "smt-filter-table",
-        "Keep the phrase pairs whose source occurs in the given texts, and the same rows of the reordering "
-        "table.",
+        "Keep the phrase pairs whose source phrase occurs in the texts, and the corresponding rows of the "
+        "reordering table.",
     )
     add_table(parser)
-    add_outputs(parser, "tokenized and escaped as the table is", "its filtered rows")
+    add_outputs(parser, "tokenized and escaped like the table", "filtered reordering table")
     add_unsorted(parser)
     options.add_quiet(parser)
     return parser
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Filter the tables by the texts."""
     args = parser().parse_args(argv)
     options.start_log("smt-filter-table", args)
     check_reordering(args)
     files.existing([args.table, *args.input, *([args.reordering] if args.reordering else [])])
     wanted = Occurring(read_texts(args.input))
     check_texts(args.input[0], wanted)
-    log.info("%s pairs kept", f"{write(args, wanted):,}")
+    log.info("%s pairs kept", f"{write_tables(args, wanted):,}")
 
 
 def check_texts(name: str, wanted: Occurring) -> None:
@@ -54,13 +51,13 @@ def check_texts(name: str, wanted: Occurring) -> None:
     raw, escaped = (any(word.encode() in wanted.grams for word in words) for words in (RAW, ESCAPED))
     if raw and not escaped:
         log.warning(
-            "%s: words such as ' and \" are not escaped; Moses' tables have &apos; and &quot;. Tokenize it "
-            "as the table's corpus was",
+            "%s: has words such as ' and \" where Moses' tables have &apos; and &quot;; tokenize it like the "
+            "corpus of the table",
             name,
         )
 
 
-def write(args: argparse.Namespace, wanted: Occurring) -> int:
+def write_tables(args: argparse.Namespace, wanted: Occurring) -> int:
     """Write the filtered tables; returns the number of pairs."""
     with options.line_progress(args, args.table, unit="pairs") as progress:
         return filter_tables(

@@ -1,4 +1,4 @@
-"""smt-ini: show, check and edit a moses.ini; num-features and weights change together, other bytes stay."""
+"""smt-ini: show, check and edit a moses.ini. num-features and weights change together, other bytes stay."""
 
 import argparse
 import logging
@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
@@ -31,24 +30,24 @@ def command(argv: Sequence[str] | None) -> None:
         show(ini)
     elif args.action == "check":
         roots = [args.root] if args.root else [".", str(Path(args.ini).parent)]
-        found = list(problems(ini, roots, not args.quick))
-        print("\n".join(found) if found else f"{args.ini}: nothing wrong")
+        issues = list(problems(ini, roots, not args.quick))
+        print("\n".join(issues) if issues else f"{args.ini}: nothing wrong")
         if not args.root and (folder := ini_paths.folder_beside(ini)):
-            log.info("its tables are found beside it; start Moses in %s, or write absolute paths", folder)
-        if found:
-            raise UserError(f"{args.ini}: {len(found)} problem{'s' * (len(found) > 1)}, listed above")
+            log.info("tables are found beside the ini: start Moses in %s, or write absolute paths", folder)
+        if issues:
+            raise UserError(f"{args.ini}: {len(issues)} problem{'s' * (len(issues) > 1)}, listed above")
     else:
-        moses_ini.write(args.output, placed(changed(args, ini), args.output))
+        moses_ini.write(args.output, adapt_paths(edit(args, ini), args.output))
 
 
-def placed(ini: Ini, output: str) -> Ini:
-    """An ini with paths that are valid where it is written."""
+def adapt_paths(ini: Ini, output: str) -> Ini:
+    """Adapt relative paths to the folder that the ini is written to."""
     return ini if output == "-" else ini_paths.with_moved_paths(ini, output)
 
 
 def parser() -> options.Parser:
-    made = options.Parser("smt-ini", "Show, check and edit a moses.ini.")
-    actions = made.add_subparsers(
+    parser = options.Parser("smt-ini", "Show, check and edit a moses.ini.")
+    actions = parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
     )
 
@@ -58,29 +57,32 @@ def parser() -> options.Parser:
         action.add_argument("ini", type=InputPath, metavar="INI", help="the moses.ini")
         return action
 
-    add("show", "features, numbers of scores, weights, paths")
+    add("show", "list features, numbers of scores, weights and paths")
     check = add(
         "check",
-        "compare it with its tables",
-        "What Moses would refuse or silently get wrong; exit status 2 if there is anything.",
+        "compare the ini with its tables",
+        "Report everything that Moses would refuse or silently get wrong, with exit status 2 if there is "
+        "anything.",
     )
     check.add_argument(
         "--root",
         default=None,
         metavar="DIR",
-        help="the folder in which Moses will be started, where relative paths begin; default: they are tried "
-        "from here, then beside the ini, as smt-decode and smt-tune do",
+        help="folder in which Moses will be started, to which paths are relative; default: look them up in "
+        "the current folder, then beside the ini, as smt-decode and smt-tune do",
     )
     check.add_argument("--quick", action="store_true", help="read only the first line of each table")
-    add_feature_options(add("add-feature", "more scores for a table, or a whole new feature"))
+    add_feature_options(add("add-feature", "add scores to a table, or add a new feature"))
     remove = add("remove-feature", "remove one score of a table, or a whole feature")
     remove.add_argument("--name", required=True, help="the feature")
-    remove.add_argument("--column", type=positive, help="only this score of it, counted from 1")
-    remove.add_argument("--path", type=InputPath, help="the table without that column")
-    other = add("set-path", "let a feature read another file, such as a filtered table")
-    other.add_argument("--name", required=True, help="the feature, e.g. LexicalReordering0")
-    other.add_argument("--path", type=InputPath, required=True, help="its new file")
-    weights = add("set-weights", "take weights from a tuner")
+    remove.add_argument(
+        "--column", type=positive, help="remove only this score of the feature, counted from 1"
+    )
+    remove.add_argument("--path", type=InputPath, help="path of the table without that column")
+    set_path = add("set-path", "let a feature read another file, such as a filtered table")
+    set_path.add_argument("--name", required=True, help="the feature, e.g. LexicalReordering0")
+    set_path.add_argument("--path", type=InputPath, required=True, help="its new file")
+    weights = add("set-weights", "take over weights from a tuner")
     weights.add_argument(
         "--weights",
         "-w",
@@ -92,27 +94,24 @@ def parser() -> options.Parser:
     for name in ("add-feature", "remove-feature", "set-path", "set-weights"):
         options.add_output(actions.choices[name])
         options.add_quiet(actions.choices[name])
-    return made
+    return parser
 
 
 def add_feature_options(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--name", help="the feature that gets more scores, e.g. TranslationModel0")
-    where.add_argument(
-        "--line", help="a whole new feature line, e.g. 'KENLM name=LM1 factor=0 path=... order=5'"
-    )
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--name", help="the feature that gets more scores, e.g. TranslationModel0")
+    target.add_argument("--line", help="a new feature line, e.g. 'KENLM name=LM1 factor=0 path=... order=5'")
     parser.add_argument(
         "--weight",
         type=arguments.real(),
         action="append",
         required=True,
-        help="weight of a new score; repeated for each new score",
+        help="weight of a new score; to be repeated for each new score",
     )
-    parser.add_argument("--path", type=InputPath, help="the table that has the new columns")
+    parser.add_argument("--path", type=InputPath, help="path of the table with the new columns")
 
 
 def show(ini: Ini) -> None:
-    """Print a table of the features."""
     print("name\ttype\tscores\tweights\tpath")
     for feature in ini.features:
         values = ini.weights.get(feature.name)
@@ -120,8 +119,8 @@ def show(ini: Ini) -> None:
         print(f"{feature.name}\t{feature.kind}\t{feature.scores}\t{text}\t{feature.options.get('path', '')}")
 
 
-def changed(args: argparse.Namespace, ini: Ini) -> Ini:
-    """The ini after the action that the options ask for."""
+def edit(args: argparse.Namespace, ini: Ini) -> Ini:
+    """Return the ini edited as the action says."""
     if args.action == "set-weights":
         return moses_ini.set_weights(ini, weights.read(args.weights))
     if args.action == "set-path":

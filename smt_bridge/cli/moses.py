@@ -1,4 +1,4 @@
-"""smt-moses: run an installed Moses with our tables, after a check of what it would silently get wrong."""
+"""smt-moses: run an installed Moses, after checking the moses.ini for mistakes that Moses does not report."""
 
 import argparse
 import logging
@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
@@ -30,8 +29,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def parser() -> options.Parser:
-    made = options.Parser("smt-moses", "Filter, compact, decode and tune with an installed Moses.")
-    actions = made.add_subparsers(
+    parser = options.Parser("smt-moses", "Filter, compact, decode and tune with an installed Moses.")
+    actions = parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
     )
 
@@ -42,23 +41,23 @@ def parser() -> options.Parser:
             "--moses",
             metavar="DIR",
             default=None,
-            help="a built mosesdecoder; default: the environment variable MOSES_HOME",
+            help="folder of a built mosesdecoder; default: the environment variable MOSES_HOME",
         )
-        action.add_argument("--threads", type=positive, default=1, help="threads that Moses uses")
+        action.add_argument("--threads", type=positive, default=1, help="number of threads of Moses")
         options.add_quiet(action)
         return action
 
-    add_filter(add("filter", run_filter, "cut the tables of a moses.ini to a text, with Moses' script"))
-    compact = add("compact", run_compact, "make a compact table (.minphr) with the scores that the table has")
+    add_filter(add("filter", run_filter, "filter the tables of a moses.ini for a text, with Moses' script"))
+    compact = add("compact", run_compact, "make a compact table (.minphr) with all scores of a text table")
     compact.add_argument("table", type=InputPath, metavar="TABLE", help="a text phrase table")
-    compact.add_argument("--output", "-o", required=True, metavar="STEM", help="makes STEM.minphr")
-    add_decode(add("decode", run_decode, "translate a text, with an n-best list if wanted"))
-    add_tune(add("tune", run_tune, "Moses' own tuning loop"))
-    return made
+    compact.add_argument("--output", "-o", required=True, metavar="STEM", help="write STEM.minphr")
+    add_decode(add("decode", run_decode, "translate a text, optionally with an n-best list"))
+    add_tune(add("tune", run_tune, "run Moses' own tuning loop"))
+    return parser
 
 
 def add_text(parser: argparse.ArgumentParser, what: str) -> None:
-    """The arguments INI and --input."""
+    """Add the arguments INI and --input."""
     parser.add_argument("ini", type=InputPath, metavar="INI", help="the moses.ini")
     parser.add_argument("--input", "-i", type=InputPath, required=True, metavar="TEXT", help=what)
 
@@ -78,13 +77,13 @@ def add_decode(parser: options.ActionParser) -> None:
         type=OutputPath,
         metavar="FILE",
         default=None,
-        help="an n-best list of distinct texts, with segmentation and alignment",
+        help="write an n-best list of distinct texts, with segmentation and alignment",
     )
     add_setting(parser, moses.DecodeOptions, "n_best")
 
 
 def add_tune(parser: options.ActionParser) -> None:
-    add_text(parser, "source of the development set")
+    add_text(parser, "source side of the development set")
     parser.add_argument(
         "--reference",
         "-r",
@@ -92,32 +91,34 @@ def add_tune(parser: options.ActionParser) -> None:
         nargs="+",
         required=True,
         metavar="FILE",
-        help="its references; several have to be named ref0 ref1 ...",
+        help="reference translations; several files have to be named ref0 ref1 ...",
     )
     parser.add_argument(
         "--working-dir",
         type=OutputPath,
         required=True,
         metavar="DIR",
-        help="folder that the loop works in; the tuned moses.ini is made there",
+        help="working folder of the loop; the tuned moses.ini is written there",
     )
     for name in ("method", "n_best", "iterations"):
         add_setting(parser, moses.TuneOptions, name)
     parser.add_argument(
-        "--no-filter", action="store_true", help="do not cut the tables to the development set first"
+        "--no-filter", action="store_true", help="do not filter the tables for the development set first"
     )
 
 
-def check(ini: str) -> None:
-    """DataError with the first problem of a system; smt-ini check lists them all."""
-    found = list(check_system.problems(moses_ini.read(ini), ["."], thorough=False))
-    if found:
-        raise DataError(f"{found[0]}{f' ({len(found) - 1} more: smt-ini check)' if len(found) > 1 else ''}")
+def check_ini(ini: str) -> None:
+    """DataError with the first problem of a moses.ini; smt-ini check lists all of them."""
+    issues = list(check_system.problems(moses_ini.read(ini), ["."], thorough=False))
+    if issues:
+        raise DataError(
+            f"{issues[0]}{f' ({len(issues) - 1} more: smt-ini check)' if len(issues) > 1 else ''}"
+        )
 
 
 def run_filter(args: argparse.Namespace, installation: moses.Installation) -> None:
     files.existing([args.input])
-    check(args.ini)
+    check_ini(args.ini)
     log.info("%s", moses.filter_model(installation, args.ini, args.input, args.output))
 
 
@@ -129,7 +130,7 @@ def run_compact(args: argparse.Namespace, installation: moses.Installation) -> N
 
 def run_decode(args: argparse.Namespace, installation: moses.Installation) -> None:
     files.existing([args.input])
-    check(args.ini)
+    check_ini(args.ini)
     choice = parse_settings(moses.DecodeOptions, args)
     moses.decode(installation, args.ini, args.input, args.output, choice)
 
@@ -137,7 +138,7 @@ def run_decode(args: argparse.Namespace, installation: moses.Installation) -> No
 def run_tune(args: argparse.Namespace, installation: moses.Installation) -> None:
     references = args.reference
     files.check_parallel(args.input, *references)
-    check(args.ini)
+    check_ini(args.ini)
     choice = parse_settings(moses.TuneOptions, args, filter=not args.no_filter)
     log.info("%s", moses.tune(installation, args.ini, args.input, references, args.working_dir, choice))
 

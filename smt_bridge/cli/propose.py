@@ -1,4 +1,4 @@
-"""smt-propose: new phrase pairs out of an encoder-decoder, for source phrases that a table lacks or covers
+"""smt-propose: let an encoder-decoder propose phrase pairs, for source phrases that a table lacks or covers
 thinly."""
 
 import argparse
@@ -30,18 +30,15 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; its exit status."""
     return options.run(command, argv)
 
 
 def parser() -> options.Parser:
-    """The options."""
     parser = options.Parser(
         "smt-propose",
         "Let an encoder-decoder propose translations of source phrases that a table lacks or covers thinly. "
-        "The new table has one more score, exp(1) "
-        "in proposed rows and 1 in others, so that tuning can weigh proposals; the reordering table follows. "
-        "Score further columns afterwards.",
+        "The new table has one more score, exp(1) in proposed rows and 1 in others, so that tuning can weigh "
+        "proposals; the reordering table gets the same rows. Add further scores afterwards.",
     )
     add_table(parser, "with Moses' four scores, sorted")
     options.add_model(parser)
@@ -49,15 +46,15 @@ def parser() -> options.Parser:
         "--inverse",
         type=InputPath,
         metavar="RUN_DIR",
-        help="a model of the other direction, for p(source | target); else that of the model",
+        help="model of the other direction, for p(source | target); default: estimated by the same model",
     )
     parser.add_argument(
         "--lexical",
         required=True,
         metavar="STEM",
-        help="word translation probabilities: STEM.e2f and STEM.f2e, of smt-extract or Moses",
+        help="word translation probabilities STEM.e2f and STEM.f2e, written by smt-extract or Moses",
     )
-    add_outputs(parser, "whose phrases get proposals", "the table again, with rows for the proposals")
+    add_outputs(parser, "whose phrases get proposals", "reordering table with rows for the proposals")
     for name in ("options", "beam_size", "thin", "rare", "max_length"):
         add_setting(parser, ProposeConfig, name)
     add_setting(parser, ProposeConfig, "least", metavar="P")
@@ -67,16 +64,15 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Propose phrase pairs as the options say."""
     args = parser().parse_args(argv)
     options.start_log("smt-propose", args)
-    check(args)
+    check_options(args)
     threads = args.threads or (1 if parse_settings(ExecutorConfig, args).name != "local" else None)
     run(args, options.set_up_torch(args.device, threads, args.matmul, args.run))
 
 
-def check(args: argparse.Namespace) -> None:
-    """Errors for options that contradict each other, and for files that are not there."""
+def check_options(args: argparse.Namespace) -> None:
+    """ConfigError or DataError for options that contradict each other, and for missing files."""
     check_reordering(args)
     lexicons = [f"{args.lexical}.e2f", f"{args.lexical}.f2e"]
     paths = [args.table, *args.input, *([args.reordering] if args.reordering else []), *lexicons]
@@ -90,12 +86,13 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, line: str) -> None:
-    """Propose rows for the thinly covered phrases of the texts, and write both tables with them."""
+    """Propose rows for the thinly covered phrases of the texts, and write both tables with them. `line`: how
+    torch was set up, for the log."""
     from smt_bridge.tables import propose
 
     config = arguments.parse_settings(ProposeConfig, args)
-    known = propose.read_table(args.table, args.reordering)
-    thin = propose.wanted(Occurring(read_texts(args.input)), known, config)
+    table = propose.read_table(args.table, args.reordering)
+    thin = propose.wanted(Occurring(read_texts(args.input)), table, config)
     if not thin:
         raise DataError(
             f"{args.input[0]}: the table covers every phrase of up to {config.max_length} words; increase "
@@ -104,23 +101,23 @@ def run(args: argparse.Namespace, line: str) -> None:
     proposer = propose.Proposer(
         inverse=bool(args.inverse),
         config=config,
-        known=known,
+        known=table,
         lexicons=(propose.read_lexicon(f"{args.lexical}.f2e"), propose.read_lexicon(f"{args.lexical}.e2f")),
     )
-    with networks(args) as executor:
+    with start_networks(args) as executor:
         log.info("%s", line)
         with options.progress(args, "phrases", len(thin)) as progress:
             rows = proposer.rows(thin, executor, progress.add)
-    kept = write(args, rows)
+    rows_written = write_tables(args, rows)
     log.info(
-        "%s source phrases asked for, %s proposals for %s of them; %s rows in all; "
+        "%s source phrases to be covered, %s proposals for %s of them; %s rows in all; "
         "moses.ini: num-features=5 (smt-ini add-feature)",
-        f"{len(thin):,}", f"{len(rows):,}", f"{len({row.source for row in rows}):,}", f"{kept:,}",
+        f"{len(thin):,}", f"{len(rows):,}", f"{len({row.source for row in rows}):,}", f"{rows_written:,}",
     )  # fmt: skip
 
 
-def load(args: argparse.Namespace) -> "Networks":
-    """The networks."""
+def load_networks(args: argparse.Namespace) -> "Networks":
+    """Load the networks that the options name."""
     from nmt.runs.run import Run
     from smt_bridge.tables.propose import Networks
 
@@ -135,46 +132,54 @@ def load(args: argparse.Namespace) -> "Networks":
     return Networks(run, inverse, args.beam_size, run.files())
 
 
-def networks(args: argparse.Namespace) -> "NetworkExecutor":
-    """What computes as the networks do: in this process, or elsewhere by the same ones."""
+def start_networks(args: argparse.Namespace) -> "NetworkExecutor":
+    """Make the executor that computes with the networks, in this process or in workers that load the same
+    ones."""
     from nmt.compute import device
 
-    found = load(args)
+    networks_here = load_networks(args)
     config = parse_settings(ExecutorConfig, args)
-    models = {} if config.name == "local" else folder.file_digests(found.files)
-    there = partial(
-        begin, jobs.absolute_paths(args, []), device.arithmetic_in_use(), models, found.identity()
+    models = {} if config.name == "local" else folder.file_digests(networks_here.files)
+    load_remote = partial(
+        load_in_worker,
+        jobs.absolute_paths(args, []),
+        device.arithmetic_in_use(),
+        models,
+        networks_here.identity(),
     )
-    return executors.make(found.compute, there, config)
+    return executors.make(networks_here.compute, load_remote, config)
 
 
-def begin(
-    args: argparse.Namespace, used: "Arithmetic", models: Mapping[str, str], inverse: str
+def load_in_worker(
+    args: argparse.Namespace, arithmetic: "Arithmetic", models: Mapping[str, str], inverse: str
 ) -> "Callable[[Asked], Answers]":
-    """In a worker: the same networks, by the same arithmetic. DataError for others."""
+    """In a worker: load the same networks, to be computed with the same arithmetic. DataError for files that
+    differ."""
     folder.check_digests(models)
-    used.use()
-    found = load(args)
-    if found.identity() != inverse:
+    arithmetic.use()
+    networks = load_networks(args)
+    if networks.identity() != inverse:
         raise DataError(f"{args.inverse}: is another model here than where the job was started")
-    return found.compute
+    return networks.compute
 
 
-def write(args: argparse.Namespace, rows: "Sequence[ProposedRow]") -> int:
-    """Write both tables; returns the number of their rows."""
+def write_tables(args: argparse.Namespace, rows: "Sequence[ProposedRow]") -> int:
+    """Write both tables with the proposed rows; returns the number of all rows."""
     from smt_bridge.tables.propose import merged
 
-    kept = 0
+    count = 0
     old = files.read_byte_lines(args.reordering) if args.reordering else None
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(args.output))
-        other = stack.enter_context(files.Writing(args.reordering_output)) if args.reordering_output else None
+        reordering_out = (
+            stack.enter_context(files.Writing(args.reordering_output)) if args.reordering_output else None
+        )
         for line, reordering in merged(phrase_table.read(args.table), rows, old):
             out.write(line + b"\n")
-            if other:
-                other.write(reordering + b"\n")
-            kept += 1
-    return kept
+            if reordering_out:
+                reordering_out.write(reordering + b"\n")
+            count += 1
+    return count
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""smt-rescore: append features to n-best lists, recompute totals, write the list again and the best of each
-sentence."""
+"""smt-rescore: add features to n-best lists, recompute totals, write the lists or the best translations."""
 
 import argparse
 import logging
@@ -26,15 +25,13 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Rescore the lists as the options say."""
     args = parser().parse_args(argv)
     options.start_log("smt-rescore", args)
-    check(args)
+    check_options(args)
     # Without weights and without a list to write, features are not looked at.
     texts_only = args.mbr and not args.weights and not args.output and not args.feature
     lists = NbestLists(
@@ -52,17 +49,17 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def parser() -> options.Parser:
-    """The options."""
     parser = options.Parser(
         "smt-rescore",
-        "Append features to n-best lists, recompute totals, write the list and the best translations.",
+        "Add features to n-best lists, recompute the totals, and write the lists and the best translations.",
     )
     parser.add_argument(
         "nbest",
         type=InputPath,
         nargs="+",
         metavar="NBEST",
-        help="n-best lists of one text, of Moses or nmt-translate; several: their union is rescored",
+        help="n-best lists of a text, written by Moses, smt-decode or nmt-translate; of several lists, the "
+        "union is rescored",
     )
     parser.add_argument(
         "--source",
@@ -70,22 +67,23 @@ def parser() -> options.Parser:
         type=InputPath,
         required=True,
         metavar="FILE",
-        help="the text that was translated, tokenized as the decoder read it",
+        help="the text that was translated, tokenized as it was for the decoder",
     )
     shared_options.add_features(parser, required=False)
     parser.add_argument(
         "--by-phrase",
         action="store_true",
-        help="sum translation and inverse over the phrases of the segmentation, as a table column would",
+        help="sum the features translation and inverse over the phrases of the segmentation, as a column of "
+        "a phrase table would",
     )
     add_weights(parser)
     parser.add_argument(
         "--fill-missing",
         action="store_true",
-        help="0 for features that one of several lists lacks; the List features tell them apart",
+        help="use 0 for a feature that some of the lists lack; features named List... tell the lists apart",
     )
     parser.add_argument(
-        "--escape", action="store_true", help="escape words as Moses does, for lists that nmt-translate wrote"
+        "--escape", action="store_true", help="escape words as Moses does, for lists written by nmt-translate"
     )
     add_outputs(parser)
     add_mbr(parser)
@@ -95,46 +93,48 @@ def parser() -> options.Parser:
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
-    """Weights of the new totals, and of the old ones."""
+    """Add the options of the weights of new and old totals."""
     parser.add_argument(
         "--weights",
         "-w",
         type=InputPath,
         metavar="FILE",
-        help="lines 'Name= v v', or a moses.ini; without them the totals stay",
+        help="weights of the totals: lines 'Name= v v', or a moses.ini; without weights the totals stay",
     )
     parser.add_argument(
         "--decoder-weights",
         type=InputPath,
         metavar="FILE",
-        help="weights that the decoder used: checks its totals, keeps its -100 for unknown words",
+        help="weights that the decoder used, to check its totals and to keep its -100 for unknown words",
     )
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """The list, and the best translations."""
+    """Add the options of the outputs."""
     parser.add_argument(
         "--output",
         "-o",
         type=OutputPath,
         metavar="NBEST",
-        help="the list again, with the new features; - is stdout",
+        help="write the list with the new features; - is stdout",
     )
     parser.add_argument(
         "--best",
         type=OutputPath,
         metavar="FILE",
-        help="the best translation of each sentence, a line each; - is stdout",
+        help="write the best translation of each sentence, line by line; - is stdout",
     )
 
 
 def add_mbr(parser: argparse.ArgumentParser) -> None:
-    """Minimum Bayes risk."""
+    """Add the options of minimum Bayes risk."""
     arguments.add_setting(parser, MBRConfig, "mbr", default=None)
-    several = "; of several lists with totals of their own one A for all, or one for each"
-    scale = "with --mbr: p of a hypothesis is exp(A x total), normalized; 1 unless given"
+    help_text = (
+        "with --mbr: the probability of a hypothesis is exp(A x total), normalized; default: 1. For several "
+        "lists with totals of their own, one A for all or one for each"
+    )
     arguments.add_setting(
-        parser, MBRConfig, "mbr_scale", nargs="+", default=None, metavar="A", help=scale + several
+        parser, MBRConfig, "mbr_scale", nargs="+", default=None, metavar="A", help=help_text
     )
     parser.add_argument(
         "--mbr-tune",
@@ -142,18 +142,18 @@ def add_mbr(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="REF",
-        help="choose the scale on these references, tokenized as the lists, by the metric of --mbr",
+        help="choose the scale by the metric of --mbr on these references, tokenized like the lists",
     )
     parser.add_argument(
         "--mbr-scale-output",
         type=OutputPath,
         metavar="FILE",
-        help="with --mbr-tune: write the scale that was chosen, to be given to --mbr-scale",
+        help="with --mbr-tune: write the chosen scale, for later use with --mbr-scale",
     )
 
 
-def check(args: argparse.Namespace) -> None:
-    """Errors for options that contradict each other, and for files that are not there."""
+def check_options(args: argparse.Namespace) -> None:
+    """ConfigError or DataError for options that contradict each other, and for missing files."""
     if args.output is None and args.best is None:
         raise ConfigError("nothing to write; give --output, --best or both")
     check_mbr(args)

@@ -18,16 +18,14 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Append the columns that the options ask for."""
     args = parser().parse_args(argv)
     options.start_log("smt-score-table", args)
     specs = parse(args.feature)
-    check(args, specs)
+    check_files(args, specs)
     settings, line = shared_options.set_up_features(args, specs, args.output)
     if args.estimate:
         print("\n".join(estimate(args, specs, settings)))
@@ -59,12 +57,10 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def parser() -> options.Parser:
-    """The options."""
     parser = options.Parser(
         "smt-score-table",
-        "Append columns, exp(value) of each feature, to a Moses phrase table; everything else stays byte for "
-        "byte. "
-        "Filter the table first (smt-filter-table): that is often ten times less work.",
+        "Append scores, exp(value) of each feature, to a Moses phrase table; everything else stays byte for "
+        "byte. Filter the table first with smt-filter-table, which often saves nine tenths of the work.",
     )
     add_table(parser)
     shared_options.add_features(parser)
@@ -72,20 +68,20 @@ def parser() -> options.Parser:
     add_unsorted(parser, " (Moses' processPhraseTableMin will not)")
     parser.add_argument(
         "--shard",
-        type=shard,
+        type=parse_shard,
         metavar="I/N",
-        help="only the I-th of N parts, on a cluster; cat joins the outputs",
+        help="score only the I-th of N parts of the table; cat joins the outputs",
     )
     parser.add_argument(
         "--reuse",
         type=InputPath,
         metavar="OLD",
-        help="an earlier output: copy the scores that the same run gave to the same pairs",
+        help="earlier output, from which to copy the scores that the same run gave to the same pairs",
     )
     parser.add_argument(
         "--estimate",
         action="store_true",
-        help="measure a sample, print pairs, rate, time and memory, and stop",
+        help="measure the speed on a sample, print the expected time and memory, and exit",
     )
     parser.add_argument(
         "--report",
@@ -98,8 +94,8 @@ def parser() -> options.Parser:
     return parser
 
 
-def check(args: argparse.Namespace, specs: Sequence[FeatureSpec]) -> None:
-    """Errors for files that are not there, or that would overwrite each other."""
+def check_files(args: argparse.Namespace, specs: Sequence[FeatureSpec]) -> None:
+    """ConfigError or DataError for files that are missing or would be overwritten."""
     files.existing([path for path in (args.table, args.reuse) if path])
     written = [("--report", args.report)]
     if args.output != "-":
@@ -112,26 +108,26 @@ def check(args: argparse.Namespace, specs: Sequence[FeatureSpec]) -> None:
 def estimate(
     args: argparse.Namespace, specs: Sequence[FeatureSpec], settings: FeatureSettings
 ) -> Iterator[str]:
-    """Lines of what the job would take."""
+    """Measure the speed on a sample; lines with the expected time and memory."""
     from smt_bridge.features.feature_set import FeatureSet
     from smt_bridge.tables.chunks import estimate as measure
     from smt_bridge.tables.score import surveyed, twice
 
     features = FeatureSet(specs, settings)
-    found = surveyed(args.table, args.unsorted)
-    if found is None:
+    survey = surveyed(args.table, args.unsorted)
+    if survey is None:
         raise twice("estimate")
-    one = measure(found, features)
-    seconds = found.pairs / one.rate / min(args.workers, os.cpu_count() or 1)
+    sample = measure(survey, features)
+    seconds = survey.pairs / sample.rate / min(args.workers, os.cpu_count() or 1)
     several = args.workers > 1
-    yield f"pairs\t{found.pairs:,}"
-    yield f"rate\t{one.rate:,.0f} pairs/s a worker, measured on {one.measured:,} pairs"
+    yield f"pairs\t{survey.pairs:,}"
+    yield f"rate\t{sample.rate:,.0f} pairs/s a worker, measured on {sample.measured:,} pairs"
     yield f"time\t{duration(seconds)} with {args.workers} worker{'s' * several}"
-    yield f"memory\t{one.memory * (args.workers + several):,.0f} MB"
+    yield f"memory\t{sample.memory * (args.workers + several):,.0f} MB"
 
 
-def shard(text: str) -> tuple[int, int]:
-    """An argument type: I/N."""
+def parse_shard(text: str) -> tuple[int, int]:
+    """Argument type: part I of N, as I/N."""
     try:
         number, parts = map(numbers.count, text.split("/"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""smt-select: the lines of a large text that are most like a small text of the domain."""
+"""smt-select: select the lines of a large text that are most similar to a text of the domain."""
 
 import argparse
 import logging
@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
@@ -42,12 +41,12 @@ def command(argv: Sequence[str] | None) -> None:
     for paths in (args.in_domain, args.general):
         files.check_parallel(*paths)
     job = TextJob(args, "smt-select", args.general, output=args.output[0])
-    with job.lock(), scored(args, job) as (sides, values):
-        write(args, sides, values)
+    with job.lock(), score_lines(args, job) as (sides, values):
+        write_selection(args, sides, values)
 
 
-def write(args: argparse.Namespace, sides: "Sequence[Side]", values: "Floats") -> None:
-    """Choose by the difference of each line, and write."""
+def write_selection(args: argparse.Namespace, sides: "Sequence[Side]", values: "Floats") -> None:
+    """Select lines by their cross-entropy differences `values`, and write them."""
     from nmt.ngram import selection
 
     if args.keep:
@@ -58,7 +57,7 @@ def write(args: argparse.Namespace, sides: "Sequence[Side]", values: "Floats") -
         order = selection.best(values, len(values))
         config = parse_settings(SelectionConfig, args)
         trials = selection.search_size(sides[-1], args.general[-1], args.dev, order, config)
-        order = order[: report(trials)]
+        order = order[: print_sizes(trials)]
     if args.scores:
         files.write_text(args.scores, (f"{value:.6f}" for value in values))
     selection.write(args.general, args.output, order)
@@ -70,9 +69,9 @@ def write(args: argparse.Namespace, sides: "Sequence[Side]", values: "Floats") -
 
 
 @contextmanager
-def scored(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Sequence[Side], Floats]]":
-    """The models of each language, and the difference of each line of the general text. What other processes
-    have computed is kept until the block ends."""
+def score_lines(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Sequence[Side], Floats]]":
+    """Yield the models of each language, and the cross-entropy difference of each line of the general text.
+    The folder of a job with workers is removed when the block ends."""
     from nmt.ngram import selection
 
     if not job.in_parts:
@@ -85,22 +84,24 @@ def scored(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Sequence[S
             values = selection.scores(sides, args.general, progress.add)
         yield sides, values
         return
-    learn = partial(load, domain=list(map(os.path.abspath, args.in_domain)), samples=sampled(args, job))
+    learn = partial(
+        load_scorer, domain=list(map(os.path.abspath, args.in_domain)), samples=write_samples(args, job)
+    )
     work = learn(args)
     with job.run(learn, work) as compute:
         with options.line_progress(args, args.general[0]) as progress:
-            values = selection.joined(followed(compute(chunks(args.general)), progress))
+            values = selection.joined(count_progress(compute(cut_chunks(args.general)), progress))
         yield work.sides, values
 
 
-def sampled(args: argparse.Namespace, job: TextJob) -> list[str]:
-    """The general lines that models are learned from, in files of the job, which all its processes read.
-    ConfigError without its folder."""
+def write_samples(args: argparse.Namespace, job: TextJob) -> list[str]:
+    """Write samples of the general text, from which models are learned, to files in the job folder, for all
+    workers. ConfigError for a job without a folder."""
     from nmt.ngram import selection
 
     if job.folder is None:
         raise ConfigError(
-            f"--output {args.output[0]}: --workers and --cluster keep files beside it; name a file"
+            f"--output {args.output[0]}: --workers and --cluster need a folder beside the output; name a file"
         )
     config, paths = parse_settings(SelectionConfig, args), list[str]()
     for number, (inside, general) in enumerate(zip(args.in_domain, args.general, strict=True)):
@@ -109,8 +110,10 @@ def sampled(args: argparse.Namespace, job: TextJob) -> list[str]:
     return paths
 
 
-def load(args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]) -> "DifferenceScorer":
-    """The models, learned from texts of the domain and from samples of the general ones."""
+def load_scorer(
+    args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]
+) -> "DifferenceScorer":
+    """Learn the models from texts of the domain and samples of the general texts."""
     from nmt.ngram import selection
 
     config = parse_settings(SelectionConfig, args)
@@ -123,24 +126,24 @@ def load(args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]
 
 @dataclass
 class DifferenceScorer:
-    """What scores blocks of lines."""
+    """Scores blocks of lines by their difference of cross-entropies (Moore and Lewis 2010)."""
 
     sides: "Sequence[Side]"
-    texts: Sequence[str]  # that the models were learned from
+    texts: Sequence[str]  # from which the models were learned
 
     def models(self) -> list[Path]:
-        """These texts."""
+        """The texts: models learned from the same texts are equal."""
         return list(map(Path, self.texts))
 
     def lines(self, rows: Sequence[tuple[str, ...]]) -> Lines:
-        """The difference of each line, with all its digits."""
+        """The difference of each line, with all digits."""
         from nmt.ngram import selection
 
         return [[repr(value) for value in selection.differences(self.sides, rows).tolist()]]
 
 
-def chunks(paths: Sequence[str]) -> Iterator[TextChunk[list[tuple[str, ...]]]]:
-    """The general text in blocks."""
+def cut_chunks(paths: Sequence[str]) -> Iterator[TextChunk[list[tuple[str, ...]]]]:
+    """Cut the general text into chunks."""
     from nmt.ngram import selection
 
     first = 0
@@ -149,15 +152,15 @@ def chunks(paths: Sequence[str]) -> Iterator[TextChunk[list[tuple[str, ...]]]]:
         first += len(block)
 
 
-def followed(parts: Iterable[FinishedChunk], progress: Progress) -> Iterator[list[str]]:
-    """The differences of each block, which is counted."""
+def count_progress(parts: Iterable[FinishedChunk], progress: Progress) -> Iterator[list[str]]:
+    """Pass on the differences of each chunk and count its lines."""
     for done in parts:
         yield done.outputs[0]
         advance(progress, done)
 
 
-def report(trials: "Sequence[Trial]") -> int:
-    """Print the sizes that were tried; returns the best one."""
+def print_sizes(trials: "Sequence[Trial]") -> int:
+    """Print the perplexity of each size that was tried; returns the best size."""
     chosen = min(trials, key=lambda trial: trial.perplexity)
     print("lines\tperplexity\tbest")
     for trial in trials:
@@ -166,43 +169,43 @@ def report(trials: "Sequence[Trial]") -> int:
 
 
 def parser() -> options.Parser:
-    made = options.Parser(
+    parser = options.Parser(
         "smt-select",
-        "Select the lines of a general text that are most like a text of the domain, by the difference of "
-        "their cross-entropies (Moore and Lewis 2010); in parallel text, by both sides (Axelrod et al. "
-        "2011). Selected lines keep their order.",
+        "Select the lines of a general text that are most similar to a text of the domain, by the difference "
+        "of their cross-entropies (Moore and Lewis 2010); of parallel text, by both sides (Axelrod et al. "
+        "2011). Selected lines stay in order.",
     )
 
     def add(*names: str, kind: type[str], what: str) -> None:
-        made.add_argument(*names, type=kind, nargs="+", required=True, metavar="FILE", help=what)
+        parser.add_argument(*names, type=kind, nargs="+", required=True, metavar="FILE", help=what)
 
     add("--in-domain", kind=InputPath, what="tokenized text of the domain: one file, or both sides")
     add("--general", "-g", kind=InputPath, what="tokenized text to select from: one file, or both sides")
-    add("--output", "-o", kind=OutputPath, what="selected lines, a file for each of --general")
-    size = made.add_mutually_exclusive_group(required=True)
-    size.add_argument("--keep", type=positive, metavar="N", help="the best N lines")
+    add("--output", "-o", kind=OutputPath, what="selected lines, one file for each of --general")
+    size = parser.add_mutually_exclusive_group(required=True)
+    size.add_argument("--keep", type=positive, metavar="N", help="select the best N lines")
     size.add_argument(
-        "--words", type=positive, metavar="N", help="the best lines, up to N words in all on the last side"
+        "--words", type=positive, metavar="N", help="select the best lines up to N words on the last side"
     )
     size.add_argument(
         "--dev",
         type=InputPath,
         metavar="FILE",
-        help="the number that gives an n-gram model of the last side the lowest perplexity on this text; "
-        "prints a table",
+        help="select as many lines as give an n-gram model of the last side the lowest perplexity on this "
+        "text; prints a table",
     )
-    made.add_argument(
+    parser.add_argument(
         "--scores",
         type=OutputPath,
         metavar="FILE",
         default=None,
-        help="write the difference of each line of --general: lower is more like the domain",
+        help="write the difference of each line of --general; lower is more similar to the domain",
     )
     for name in ("order", "min_count", "steps", "seed"):
-        add_setting(made, SelectionConfig, name)
-    jobs.add_options(made)
-    options.add_quiet(made)
-    return made
+        add_setting(parser, SelectionConfig, name)
+    jobs.add_options(parser)
+    options.add_quiet(parser)
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Options that commands share: of phrase tables, of memory, of features."""
+"""Options that commands share: phrase tables, memory, features."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,23 +14,23 @@ from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
 # ---- phrase tables -----------------------------------------------------------------------------------------
-# Options that commands on phrase tables share.
 
 
 def add_table(parser: argparse.ArgumentParser, what: str = "plain, gzip, or -") -> None:
-    """The table that a command reads."""
+    """Add the argument TABLE. `what`: end of its help text."""
     parser.add_argument("table", type=InputPath, metavar="TABLE", help=f"phrase table; {what}")
 
 
 def add_unsorted(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Accept any order."""
+    """Add --unsorted. `more`: end of its help text."""
     parser.add_argument(
         "--unsorted", action="store_true", help=f"accept a table that is not in LC_ALL=C order{more}"
     )
 
 
 def add_outputs(parser: argparse.ArgumentParser, texts: str, rows: str) -> None:
-    """The texts that decide what is written, and both tables. `texts` and `rows` say what they are for."""
+    """Add --input and the options of the output tables. `texts`: end of the help text of --input; `rows`:
+    help text of --reordering-output."""
     parser.add_argument(
         "--input",
         "-i",
@@ -38,7 +38,7 @@ def add_outputs(parser: argparse.ArgumentParser, texts: str, rows: str) -> None:
         nargs="+",
         required=True,
         metavar="TEXT",
-        help=f"texts to be translated, {texts}",
+        help=f"texts that will be translated, {texts}",
     )
     options.add_output(parser)
     parser.add_argument(
@@ -48,31 +48,30 @@ def add_outputs(parser: argparse.ArgumentParser, texts: str, rows: str) -> None:
 
 
 def check_reordering(args: argparse.Namespace) -> None:
-    """ConfigError where one of the options of the reordering table is missing."""
+    """ConfigError for one option of the reordering table without the other."""
     if bool(args.reordering) != bool(args.reordering_output):
         raise ConfigError("--reordering and --reordering-output go together")
 
 
 # ---- memory of extraction ----------------------------------------------------------------------------------
-# The option --memory of smt-extract and smt-train: GB, or with a unit as in 800M.
 
 
-GB = {"G": 1.0, "M": 1e-3}  # of each unit
+GB = {"G": 1.0, "M": 1e-3}  # GB of each unit
 
 
 def add_memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory",
-        type=gigabytes,
+        type=parse_gigabytes,
         default=ExtractConfig.memory,
         metavar="GB",
-        help="memory for phrase extraction, of each worker; what exceeds it is put into files beside the "
-        "output",
+        help="memory for phrase extraction of each worker, such as 1.5 or 800M; data beyond it is written to "
+        "temporary files beside the output",
     )
 
 
-def gigabytes(text: str) -> float:
-    """An argument type: an amount of memory that phrase extraction can work with."""
+def parse_gigabytes(text: str) -> float:
+    """Argument type: memory for phrase extraction in GB, or with a unit as in 800M."""
     amount, unit = (text[:-1], text[-1]) if text[-1:] in GB else (text, "")
     try:
         value = numbers.real(amount)
@@ -85,11 +84,10 @@ def gigabytes(text: str) -> float:
 
 
 # ---- features ----------------------------------------------------------------------------------------------
-# `--feature` and what goes with it, for all commands that compute features.
 
 
 def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """--feature, the settings of features, and how they are computed."""
+    """Add --feature, the settings of features, and the options of how they are computed."""
     kinds = "; ".join(f"{name}: {kind.help}" for name, kind in FEATURES.items()).replace("%", "%%")
     parser.add_argument(
         "--feature",
@@ -98,7 +96,7 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         required=required,
         default=None if required else [],
         metavar="TYPE[:NAME]=PATH",
-        help=f"may be repeated. {kinds}",
+        help=f"feature to compute; may be repeated. Types: {kinds}",
     )
     for name in ("unknown", "side", "assume_normalized", "precision"):
         add_setting(parser, FeatureSettings, name)
@@ -107,11 +105,11 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         type=InputPath,
         default=FeatureSettings.backoff,
         metavar="ARPA",
-        help="neural-lm: share its p(UNK) among unknown words as this n-gram model does",
+        help="neural-lm: divide its p(UNK) among unknown words in the proportions of this n-gram model",
     )
     jobs.add_executor(parser)
-    parser.add_argument("--resume", action="store_true", help="resume a job that was killed, from OUTPUT.job")
-    options.add_compute(parser, "1 for each worker unless given")
+    jobs.add_resume(parser)
+    options.add_compute(parser, "default: 1 for each worker")
 
 
 def check_models_separate(
@@ -120,7 +118,7 @@ def check_models_separate(
     inputs: Sequence[tuple[str, str]],
     outputs: Sequence[tuple[str, str | None]],
 ) -> None:
-    """ConfigError when an output is an input; the models of the features are inputs."""
+    """ConfigError if an output is an input or a model of a feature."""
     models = [(f"--feature {spec.kind}", spec.path) for spec in specs]
     arguments.check_separate([*inputs, *models, ("--backoff", args.backoff)], outputs)
 
@@ -128,11 +126,11 @@ def check_models_separate(
 def set_up_features(
     args: argparse.Namespace, specs: Sequence[FeatureSpec], output: str
 ) -> tuple[FeatureSettings, str]:
-    """Import torch and choose the back end, or take that of the job that is resumed; also a line for the
-    log."""
+    """Import torch and choose its back end, that of the job that is resumed if there is one. Returns the
+    settings of features and a line for the log."""
     run = next((spec.path for spec in specs if (Path(spec.path) / "version").exists()), None)
-    before = folder.recorded_settings(output) if args.resume else {}
-    back_end = str(before.get("back_end") or args.matmul)
+    recorded = folder.recorded_settings(output) if args.resume else {}
+    back_end = str(recorded.get("back_end") or args.matmul)
     threads = args.threads or 1
     line = options.set_up_torch(args.device, threads, back_end, run)
     from nmt.compute import device

@@ -1,4 +1,4 @@
-"""smt-train: a phrase-based model from parallel text, in one folder, in Moses' formats."""
+"""smt-train: train a phrase-based model from parallel text, as a folder of files in Moses' formats."""
 
 import logging
 import sys
@@ -21,7 +21,6 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
@@ -37,7 +36,7 @@ def command(argv: Sequence[str] | None) -> None:
     from smt_bridge.train_system import train
 
     extract = parse_settings(ExtractConfig, args)
-    begin = time.monotonic()
+    start = time.monotonic()
     train(
         Path(args.model),
         parse_settings(TrainConfig, args, extract=extract, reordering=not args.no_reordering),
@@ -46,49 +45,51 @@ def command(argv: Sequence[str] | None) -> None:
     log.info(
         "%s: trained, %.0f s; next: smt-tune %s --source DEV --reference DEV",
         args.model,
-        time.monotonic() - begin,
+        time.monotonic() - start,
         args.model,
     )
 
 
 def parser() -> options.Parser:
-    made = options.Parser(
+    parser = options.Parser(
         "smt-train",
         "Train a phrase-based model: word alignment, phrase and reordering tables, language model, "
-        "moses.ini. An interrupted training resumes when it is started again. Next, tune the model with "
-        "smt-tune.",
+        "moses.ini. An interrupted training resumes when it is started again. Tune the model with smt-tune "
+        "afterwards.",
     )
-    made.add_argument("model", type=OutputPath, metavar="MODEL_DIR", help="folder of the model")
-    made.add_argument(
+    parser.add_argument("model", type=OutputPath, metavar="MODEL_DIR", help="folder of the model")
+    parser.add_argument(
         "--source", "-s", type=InputPath, required=True, metavar="FILE", help="tokenized, escaped text"
     )
-    made.add_argument("--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation")
-    made.add_argument(
+    parser.add_argument(
+        "--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation"
+    )
+    parser.add_argument(
         "--alignment",
         "-a",
         type=InputPath,
         default="",
         metavar="FILE",
-        help="points 0-0 1-2 from any tool, instead of aligning",
+        help="alignment points 0-0 1-2 from any tool, instead of aligning",
     )
-    made.add_argument(
+    parser.add_argument(
         "--lm-text",
         type=InputPath,
         default="",
         metavar="FILE",
-        help="text of the language model; the target text unless given",
+        help="training text of the language model; default: the target text",
     )
-    add_setting(made, TrainConfig, "order")
-    add_setting(made, TrainConfig, "method")
-    add_setting(made, TrainConfig, "symmetrization")
-    add_setting(made, ExtractConfig, "max_length")
-    add_setting(made, ExtractConfig, "smoothing")
-    made.add_argument("--no-reordering", action="store_true", help="no lexical reordering table")
-    add_setting(made, TrainConfig, "distortion_limit")
-    add_memory(made)
-    add_executor(made)
-    options.add_quiet(made)
-    return made
+    add_setting(parser, TrainConfig, "order")
+    add_setting(parser, TrainConfig, "method")
+    add_setting(parser, TrainConfig, "symmetrization")
+    add_setting(parser, ExtractConfig, "max_length")
+    add_setting(parser, ExtractConfig, "smoothing")
+    parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
+    add_setting(parser, TrainConfig, "distortion_limit")
+    add_memory(parser)
+    add_executor(parser)
+    options.add_quiet(parser)
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""smt-tune: tune the weights of a phrase-based model by decoding a development set again and again."""
+"""smt-tune: tune the weights of a phrase-based model by decoding a development set repeatedly."""
 
 import argparse
 import hashlib
@@ -36,12 +36,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Options of the decoder that bear on the lists, besides those of the search; tune.json keeps their values.
+# Options of the decoder that affect n-best lists, besides those of the search; recorded in tune.json.
 DECODING = ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
     return options.run(command, argv)
 
 
@@ -53,69 +52,71 @@ def command(argv: Sequence[str] | None) -> None:
     files.check_parallel(args.source, *args.reference)
     from smt_bridge.tuning import loop
 
-    places = places_of(args)
-    loop.check_folder(places.work)
-    with locks.locked(places.work, "smt-tune"):
-        tune(args, places)
+    paths = tuning_paths(args)
+    loop.check_folder(paths.work)
+    with locks.locked(paths.work, "smt-tune"):
+        tune(args, paths)
 
 
 def parser() -> options.Parser:
     from smt_bridge.cli.tuners import add_tuner
     from smt_bridge.tuning.registry import TuneConfig
 
-    made = options.Parser(
+    parser = options.Parser(
         "smt-tune",
-        "Tune a model for BLEU on a development set: decode it, tune on all n-best lists so far, decode "
-        "again. The weights with the best decoding are kept. An interrupted tuning resumes when it is "
-        "started again.",
+        "Tune the weights of a model for BLEU on a development set: decode it, tune on the n-best lists of "
+        "all decodings so far, and decode again. The weights of the best decoding are kept. An interrupted "
+        "tuning resumes when it is started again.",
     )
-    made.add_argument("model", type=InputPath, metavar="MODEL_DIR|INI", help="a model folder, or a moses.ini")
-    made.add_argument(
+    parser.add_argument(
+        "model", type=InputPath, metavar="MODEL_DIR|INI", help="folder of a model, or moses.ini"
+    )
+    parser.add_argument(
         "--source",
         "-s",
         type=InputPath,
         required=True,
         metavar="FILE",
-        help="development text, tokenized (and escaped) as for the model",
+        help="development text, tokenized (and escaped) like the training text",
     )
-    made.add_argument(
+    parser.add_argument(
         "--reference", "-r", type=InputPath, required=True, nargs="+", metavar="FILE", help="its translations"
     )
-    made.add_argument(
+    parser.add_argument(
         "--output",
         "-o",
         type=OutputPath,
         default=None,
         metavar="INI",
-        help="the tuned moses.ini; default: beside the model's and named like it, NAME.tuned.ini",
+        help="tuned moses.ini; default: NAME.tuned.ini beside the NAME.ini of the model",
     )
-    made.add_argument(
+    parser.add_argument(
         "--work",
         type=OutputPath,
         default=None,
         metavar="DIR",
-        help="folder for the lists and weights of every iteration; default: OUTPUT.tuning",
+        help="folder for the n-best lists and weights of every iteration; default: OUTPUT.tuning",
     )
-    made.add_argument(
+    parser.add_argument(
         "--n-best",
         type=options.positive,
         default=100,
         metavar="K",
-        help="different translations of each sentence in a list",
+        help="number of different translations of each sentence in a list",
     )
-    add_setting(made, TuneConfig, "iterations")
-    add_setting(made, TuneConfig, "patience")
-    final = "finally tune N times on all lists, with seeds 1 to N: WORK/seed-1.weights ..."
-    made.add_argument("--final-seeds", type=arguments.integer(0), default=0, metavar="N", help=final)
-    add_tuner(made)
-    decoding.add_search(made)
-    options.add_quiet(made)
-    return made
+    add_setting(parser, TuneConfig, "iterations")
+    add_setting(parser, TuneConfig, "patience")
+    final = "finally tune N times on all lists, with seeds 1 to N, and write WORK/seed-1.weights ..."
+    parser.add_argument("--final-seeds", type=arguments.integer(0), default=0, metavar="N", help=final)
+    add_tuner(parser)
+    decoding.add_search(parser)
+    options.add_quiet(parser)
+    return parser
 
 
 @dataclass
 class TuningPaths:
-    """What is read and written."""
+    """The files of a tuning."""
 
     ini: str
     output: Path
@@ -123,7 +124,7 @@ class TuningPaths:
     start: Ini  # the model's ini, with paths that are valid in the folder of the output
 
 
-def places_of(args: argparse.Namespace) -> TuningPaths:
+def tuning_paths(args: argparse.Namespace) -> TuningPaths:
     """ConfigError when an output is the model's ini or one of its tables."""
     from smt_bridge.decoder.system import ini_of
 
@@ -138,34 +139,34 @@ def places_of(args: argparse.Namespace) -> TuningPaths:
     return TuningPaths(ini=path, output=output, work=work, start=start)
 
 
-def tune(args: argparse.Namespace, places: TuningPaths) -> None:
-    """Run the loop; write the best weights, and what other seeds make of the lists."""
+def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
+    """Run the tuning loop; write the best weights, and those of --final-seeds."""
     from smt_bridge.tuning import loop
     from smt_bridge.tuning.decoding import starts, whole_weights
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
-    decoder = decoder_for(args, moses_ini.read(places.ini), sources)
-    tuning = open_tuning(args, places, decoder, [*sources, *(line for text in texts for line in text)])
-    with decodings(args, decoder) as decode:
-        followed = partial(translations, args, decode, sources)
+    decoder = decoder_for(args, moses_ini.read(paths.ini), sources)
+    tuning = open_tuning(args, paths, decoder, [*sources, *(line for text in texts for line in text)])
+    with start_decoding(args, decoder) as decode:
+        followed = partial(decode_text, args, decode, sources)
         reason = loop.run(tuning, starts(decoder, tuning.names), followed, loop.references_of(texts))
-    whole = partial(whole_weights, decoder.system, tuning.names)
-    write(args, tuning, places, whole)
-    final_seeds(args, tuning, places.work, whole)
+    all_weights = partial(whole_weights, decoder.system, tuning.names)
+    write_weights(args, tuning, paths, all_weights)
+    final_seeds(args, tuning, paths.work, all_weights)
     best = tuning.best()
     score = 100 * tuning.iterations[best].bleu
     count = len(tuning.iterations)
     log.info(
-        "%s; the best of %d iterations is %d: BLEU %.2f; %s", reason, count, best + 1, score, places.output
+        "%s; the best of %d iterations is %d: BLEU %.2f; %s", reason, count, best + 1, score, paths.output
     )
-    if said := tuning.nothing_gained():
-        log.warning("%s", said)
+    if warning := tuning.nothing_gained():
+        log.warning("%s", warning)
     print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
 
 
 def decoder_for(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "Decoder":
-    """The decoder, once every line of the development text is known to be acceptable to it."""
+    """Load the decoder, and check that it accepts every line of the development text."""
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
     decoder = decoding.load_decoder(args, ini, args.n_best, True)
@@ -175,23 +176,23 @@ def decoder_for(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "
 
 
 def open_tuning(
-    args: argparse.Namespace, places: TuningPaths, decoder: "Decoder", texts: Sequence[str]
+    args: argparse.Namespace, paths: TuningPaths, decoder: "Decoder", texts: Sequence[str]
 ) -> "Tuning":
-    """The folder of the tuning, new or resumed. `texts`: all lines of the development set. ConfigError when
-    the folder belongs to another tuning."""
-    from smt_bridge.cli.tuners import tuner_of
+    """Start the tuning, or resume it from its folder. `texts`: all lines of the development set. ConfigError
+    if the folder belongs to another tuning."""
+    from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import loop, pool
     from smt_bridge.tuning.registry import TuneConfig
 
-    config, tuner = arguments.parse_settings(TuneConfig, args), tuner_of(args)
+    config, tuner = arguments.parse_settings(TuneConfig, args), parse_tuner(args)
     settings.check(config)
     names = pool.columns(decoder.system.sizes)
     if not names:
-        raise ConfigError(f"{places.ini}: every feature has tuneable=false; nothing to tune")
+        raise ConfigError(f"{paths.ini}: every feature has tuneable=false; nothing to tune")
     search = decoder.settings
     sentences = len(texts) // (1 + len(args.reference))
     recorded = {
-        "model": manifest.digest(places.ini),
+        "model": manifest.digest(paths.ini),
         "rows": decoder.system.table.rows,
         "lines": sentences,
         "n_best": args.n_best,
@@ -205,9 +206,9 @@ def open_tuning(
         "xml_brackets": " ".join(args.xml_brackets or ()),
         **arguments.parse_settings(ExecutorConfig, args).recorded(),
     }
-    loop.open_folder(places.work, recorded, config, tuner)
+    loop.open_folder(paths.work, recorded, config, tuner)
     return loop.Tuning(
-        folder=places.work,
+        folder=paths.work,
         names=names,
         sentences=sentences,
         config=config,
@@ -220,69 +221,71 @@ Redecoding = Callable[[Weights, Sequence[str]], "Generator[PhraseTranslation]"]
 
 
 @contextmanager
-def decodings(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Redecoding]:
-    """What decodes lines with other weights: threads of this process, or an executor, whose workers load the
-    model once."""
+def start_decoding(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Redecoding]:
+    """Yield a function that decodes lines with other weights, by threads of this process or by an executor
+    whose workers load the model once."""
     from smt_bridge.decoder.system import files_of
     from smt_bridge.tuning.decoding import Redecoder, decoded, decoded_by
 
-    if decoding.in_threads(args):
+    if decoding.uses_threads(args):
         yield lambda weights, sources: decoded(decoder, weights, sources, args.workers, args.source)
         return
     args.cache = args.cache and os.path.abspath(args.cache)
     ini = decoder.system.ini
-    there = partial(begin, args, decoding.elsewhere(ini), job_folder.file_digests(files_of(ini)))
+    load_remote = partial(
+        load_in_worker, args, decoding.absolute_ini(ini), job_folder.file_digests(files_of(ini))
+    )
     config = arguments.parse_settings(ExecutorConfig, args)
-    with executors.make(Redecoder(decoder).compute, there, config) as executor:
+    with executors.make(Redecoder(decoder).compute, load_remote, config) as executor:
         yield lambda weights, sources: decoded_by(executor, decoder, weights, sources, args.source)
 
 
-def begin(
+def load_in_worker(
     args: argparse.Namespace, ini: Ini, models: Mapping[str, str]
 ) -> "Callable[[Block], list[PhraseTranslation]]":
-    """In a worker: the same model. DataError for files that differ."""
+    """In a worker: load the same model. DataError for files that differ."""
     from smt_bridge.tuning.decoding import Redecoder
 
     job_folder.check_digests(models)
     return Redecoder(decoding.load_decoder(args, ini, args.n_best, True)).compute
 
 
-def translations(
+def decode_text(
     args: argparse.Namespace, decode: Redecoding, sources: Sequence[str], weights: Weights
 ) -> "Generator[PhraseTranslation]":
-    """The development text decoded with other weights."""
-    found = decode(weights, sources)
-    with options.progress(args, "sentences", len(sources)) as progress, closing(found):
-        for translation in found:
+    """Decode the development text with other weights."""
+    results = decode(weights, sources)
+    with options.progress(args, "sentences", len(sources)) as progress, closing(results):
+        for translation in results:
             yield translation
             progress.add(1)
 
 
-def write(
-    args: argparse.Namespace, tuning: "Tuning", places: TuningPaths, whole: "Callable[[Floats], Weights]"
+def write_weights(
+    args: argparse.Namespace, tuning: "Tuning", paths: TuningPaths, all_weights: "Callable[[Floats], Weights]"
 ) -> None:
-    """The best weights, as a file of their own and in the tuned ini."""
+    """Write the best weights, to a file of their own and in the tuned ini."""
     best = tuning.best()
-    found = tuning.iterations[best]
-    weights = whole(found.weights)
+    iteration = tuning.iterations[best]
+    weights = all_weights(iteration.weights)
     header = (
-        f"BLEU {100 * found.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration "
+        f"BLEU {100 * iteration.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration "
         f"{best + 1} of {len(tuning.iterations)}"
     )
-    weight_files.write(places.work / "weights", weights, [header])
-    moses_ini.write(places.output, moses_ini.set_weights(places.start, weights), f"# {header}")
+    weight_files.write(paths.work / "weights", weights, [header])
+    moses_ini.write(paths.output, moses_ini.set_weights(paths.start, weights), f"# {header}")
 
 
 def final_seeds(
-    args: argparse.Namespace, tuning: "Tuning", work: Path, whole: "Callable[[Floats], Weights]"
+    args: argparse.Namespace, tuning: "Tuning", work: Path, all_weights: "Callable[[Floats], Weights]"
 ) -> None:
-    """Tune again on the last pool with seeds 1, 2, ...: how much the result depends on the seed."""
+    """Tune again on the last pool with seeds 1, 2, ..., to show how much the result depends on the seed."""
     for seed in range(1, args.final_seeds + 1):
         path = work / f"seed-{seed}.weights"
         if not path.exists():
             point = tuning.tuned(tuning.pool(), seed)
             header = f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"
-            weight_files.write(path, whole(point.weights), [header])
+            weight_files.write(path, all_weights(point.weights), [header])
         log.info("seed %d: %s", seed, path)
 
 

@@ -1,4 +1,4 @@
-"""smt-tune-nbest: feature weights from n-best lists, or from the pools of Moses' own tuner."""
+"""smt-tune-nbest: tune feature weights on n-best lists, or on the pools of Moses' own tuner."""
 
 import argparse
 import logging
@@ -21,20 +21,19 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # before numpy loads: its products are small, the threads are ours
+        os.environ.setdefault(name, "1")  # before numpy loads: its products are small, the tuner has threads
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-tune-nbest", args)
-    check(args)
+    check_options(args)
     from smt_bridge.tuning import pool as pools
     from smt_bridge.tuning.pool import write_moses
 
-    lists = read(args)
+    lists = read_lists(args)
     pool = lists.pool()
     if args.export_features:
         write_moses(args.export_features, args.export_scores, lists.names, lists.blocks())
@@ -60,58 +59,58 @@ def command(argv: Sequence[str] | None) -> None:
 def parser() -> options.Parser:
     from smt_bridge.cli.tuners import add_tuner
 
-    made = options.Parser(
+    parser = options.Parser(
         "smt-tune-nbest",
-        "Tune the weights of n-best lists for BLEU on their references. Prints 'Best point: w w ... => BLEU' "
-        "as Moses' mert does.",
+        "Tune the feature weights of n-best lists for BLEU. Prints 'Best point: w w ... => BLEU' as Moses' "
+        "mert does.",
     )
-    add_pools(made)
-    add_tuner(made)
-    made.add_argument(
+    add_pools(parser)
+    add_tuner(parser)
+    parser.add_argument(
         "--init",
         type=InputPath,
         metavar="W",
         default=None,
-        help="weights to start from: 'Name= v v' lines, a moses.ini, or one line of numbers",
+        help="initial weights: lines 'Name= v v', a moses.ini, or one line of numbers",
     )
-    made.add_argument(
+    parser.add_argument(
         "--drop",
         nargs="+",
         default=[],
         metavar="NAME",
-        help="features whose weights stay 0, for a control without them",
+        help="features whose weights stay 0, for comparison without them",
     )
-    made.add_argument(
+    parser.add_argument(
         "--runs",
         type=options.positive,
         default=1,
-        help="tune this often, each time with the next seed; prints the spread and keeps the best",
+        help="number of runs, each with the next seed; prints the spread and keeps the best weights",
     )
-    made.add_argument(
+    parser.add_argument(
         "--threads",
         type=options.positive,
         default=None,
-        help="threads of mert; the result does not depend on it",
+        help="number of threads of mert; the result does not depend on it",
     )
-    made.add_argument(
+    parser.add_argument(
         "--output",
         "-o",
         type=OutputPath,
         metavar="W",
         default=None,
-        help="weight file, 'Name= v v' lines, for smt-rescore, smt-ini set-weights and moses.ini",
+        help="write weights as lines 'Name= v v', for smt-rescore, smt-ini set-weights and moses.ini",
     )
-    options.add_quiet(made)
-    return made
+    options.add_quiet(parser)
+    return parser
 
 
 def add_pools(parser: argparse.ArgumentParser) -> None:
-    """What is tuned on, and the export of it."""
+    """Add the options of the lists to tune on, and of their export."""
 
-    def add(name: str, metavar: str, what: str) -> None:
-        parser.add_argument(name, type=InputPath, nargs="+", default=[], metavar=metavar, help=what)
+    def add(name: str, metavar: str, help_text: str) -> None:
+        parser.add_argument(name, type=InputPath, nargs="+", default=[], metavar=metavar, help=help_text)
 
-    add("--n-best", "NBEST", "lists of one system; several are pooled")
+    add("--n-best", "NBEST", "n-best lists of a system; several are pooled")
     parser.add_argument(
         "--reference",
         "-r",
@@ -119,27 +118,27 @@ def add_pools(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="references, tokenized and escaped as the lists; BLEU is cased",
+        help="references, tokenized and escaped like the lists; BLEU is cased",
     )
     add("--features", "FILE", "instead of lists: feature files of Moses' extractor; several are pooled")
-    add("--scores", "FILE", "and its score files, in the same order")
+    add("--scores", "FILE", "score files that belong to --features, in the same order")
     parser.add_argument(
         "--export-features",
         type=OutputPath,
         metavar="F",
         default=None,
-        help="tune nothing; write the pool for Moses' tuners (mert, kbmira): the features to this file",
+        help="do not tune, but write the features of the pool to this file, for Moses' tuners (mert, kbmira)",
     )
     parser.add_argument(
         "--export-scores",
         type=OutputPath,
         metavar="S",
         default=None,
-        help="and the BLEU statistics to this one",
+        help="and write its BLEU statistics to this file",
     )
 
 
-def check(args: argparse.Namespace) -> None:
+def check_options(args: argparse.Namespace) -> None:
     """ConfigError for options that do not go together, or a file that is missing or given twice."""
     if bool(args.n_best) == bool(args.features):
         raise ConfigError("give either --n-best and --reference, or --features and --scores")
@@ -149,7 +148,7 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError("--export-features and --export-scores go together")
     if args.export_features and (args.output or args.drop or args.init):
         raise ConfigError(
-            "--export-features writes the pool and tunes nothing; leave --output, --init and --drop out"
+            "--export-features writes the pool and does not tune; leave out --output, --init and --drop"
         )
     paths = [*args.n_best, *args.reference, *args.features, *args.scores, *([args.init] if args.init else [])]
     files.existing(paths)
@@ -157,7 +156,7 @@ def check(args: argparse.Namespace) -> None:
         raise ConfigError("the same file is given twice")
 
 
-def read(args: argparse.Namespace) -> "Lists":
+def read_lists(args: argparse.Namespace) -> "Lists":
     from smt_bridge.tuning import pool as pools
 
     if args.n_best:
@@ -166,8 +165,8 @@ def read(args: argparse.Namespace) -> "Lists":
 
 
 def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
-    """The best point of all runs and of their start."""
-    from smt_bridge.cli.tuners import tuner_of
+    """Tune with each seed; the best point of all runs and of their start."""
+    from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import tuner
 
     log.info(
@@ -177,16 +176,16 @@ def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
         len(pool.names),
     )
     start = tuner.read_start(args.init, pool.names) if args.init else None
-    before = tuner.start_of(pool, start)
+    start_point = tuner.start_of(pool, start)
     whose = f"the weights of {args.init}" if args.init else "equal weights"
-    log.info("BLEU %.6f with %s", before.bleu, whose)
+    log.info("BLEU %.6f with %s", start_point.bleu, whose)
     seeds = range(args.seed, args.seed + args.runs)
     threads = args.threads or min(4, os.cpu_count() or 1)
     with options.progress(args, "steps", 0) as progress:
-        points = tuner.run_seeds(pool, tuner_of(args), start, seeds, threads, progress.reach)
+        points = tuner.run_seeds(pool, parse_tuner(args), start, seeds, threads, progress.reach)
     if args.runs > 1:
         print("\n".join(tuner.spread_table(pool.names, points)))
-    return tuner.better_point(before, points)
+    return tuner.better_point(start_point, points)
 
 
 if __name__ == "__main__":

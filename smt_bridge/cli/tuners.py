@@ -1,4 +1,4 @@
-"""The choice of a tuner and its settings: options that smt-tune and smt-tune-nbest share."""
+"""Options of smt-tune and smt-tune-nbest for the tuner and its settings."""
 
 import argparse
 from dataclasses import fields
@@ -10,19 +10,19 @@ from smt_bridge.tuning.tuner import Tuner
 
 
 def add_tuner(parser: argparse.ArgumentParser) -> None:
-    """--method, --seed, and an option for each setting of a tuner; tuners may share one."""
+    """Add --method, --seed, and an option for each setting of a tuner; tuners may share settings."""
     add_setting(parser, TuneConfig, "method")
     add_setting(parser, TuneConfig, "seed")
-    known: set[str] = set()
+    added: set[str] = set()
     for name, tuner in TUNERS.items():
         group = parser.add_argument_group(f"settings of {name}")
-        for item in (item for item in fields(tuner) if item.name not in known):
+        for item in (item for item in fields(tuner) if item.name not in added):
             add_setting(group, tuner, item.name)
-            known.add(item.name)
+            added.add(item.name)
 
 
-def tuner_of(args: argparse.Namespace) -> Tuner:
-    """The tuner that the options ask for. ConfigError for a value out of range."""
+def parse_tuner(args: argparse.Namespace) -> Tuner:
+    """Make the tuner that the options name. ConfigError for a value out of range."""
     tuner = parse_settings(TUNERS[args.method], args)
     settings.check(tuner)
     return tuner

@@ -24,7 +24,7 @@ from nmt.search.config import MBRConfig
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import KILLED, Lost, LostLines
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
-from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, no_scores, open_job
+from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, lost_scores, open_job
 from smt_bridge.moses.weights import Weights
 from smt_bridge.nbest.choice import (
     ByRisk,
@@ -98,7 +98,7 @@ def rescore(
         ]
         compute = partial(computed, executor=executor, ways=ways, name=lists.paths[0])
         if job and config.resume:
-            job.mend(blocks(lists.sentences(features.names, limit)), compute)
+            job.recompute_lost(blocks(lists.sentences(features.names, limit)), compute)
         done, lost = 0, LostLines()
         for chunk, values in score(blocks(lists.sentences(features.names, limit)), compute, job):
             if is_lost(values):
@@ -192,7 +192,7 @@ def score(
     if job:
         for values in job.finished():
             chunk = next(chunks, [])
-            job.check(values, sum(len(sentence.hypotheses) for sentence in chunk))
+            job.check_rows(values, sum(len(sentence.hypotheses) for sentence in chunk))
             yield chunk, values
     for chunk, values in compute(chunks):
         if job:
@@ -217,7 +217,7 @@ def computed(
         chunk, asked = waiting.popleft()
         rows = sum(len(sentence.hypotheses) for sentence in chunk)
         if isinstance(found, Lost):
-            yield chunk, no_scores(rows, len(ways))
+            yield chunk, lost_scores(rows, len(ways))
             continue
         if not ways:  # no feature at all
             yield chunk, np.zeros((rows, 0))

@@ -23,7 +23,7 @@ from nmt.io import files, numbers
 from nmt.work.executors import Lost
 from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
-from smt_bridge.jobs import Scores, ScoringJob, no_scores
+from smt_bridge.jobs import Scores, ScoringJob, lost_scores
 
 # ---- reuse -------------------------------------------------------------------------------------------------
 # Scores of an earlier table, for the pairs that both have: `OLD.scores.json` says which model a column came
@@ -162,7 +162,7 @@ def score(
     if job:
         for values in job.finished():
             piece = next(stream, [])
-            job.check(values, len(piece))
+            job.check_rows(values, len(piece))
             if old:
                 old.find(piece)  # both tables are walked side by side
             yield piece, values
@@ -187,7 +187,7 @@ def computed(
     for found in executor.map(tasks()):
         piece, values = waiting.popleft()
         if isinstance(found, Lost):
-            yield piece, no_scores(len(piece), features)
+            yield piece, lost_scores(len(piece), features)
             continue
         for feature in range(features):
             values[np.isnan(values[:, feature]), feature] = found[feature]

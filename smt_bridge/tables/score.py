@@ -96,7 +96,7 @@ def score_table(
             if job and resume:
                 again = old_table(reuse, loaded)
                 compute = partial(computed, executor=running, features=len(loaded), old=again)
-                job.mend(select(table, found, shard, unsorted), compute)
+                job.recompute_lost(select(table, found, shard, unsorted), compute)
             stream = score(pieces, running, len(loaded), job, old)
             total = found.pairs if found and not shard else 0
             whole = partial(check_lost, table, found, shard, job)

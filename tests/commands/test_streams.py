@@ -280,7 +280,7 @@ def test_the_log_is_no_input_and_no_output(folder: Path, capsys: pytest.CaptureF
         assert "--log" in capsys.readouterr().err
     assert Path("train.en").read_bytes() == before and not Path("out").exists()
     assert call("nmt.cli.tokenize -l en -i dev.en -o out --log train.en") == 2  # a text all the same
-    assert "train.en: is no log of ours" in capsys.readouterr().err
+    assert "train.en: exists and is not a log" in capsys.readouterr().err
     assert Path("train.en").read_bytes() == before
     assert call("nmt.cli.tokenize -l en -i train.en -o out --log train.en/log") == 2
     assert "train.en/log: cannot write: " in capsys.readouterr().err

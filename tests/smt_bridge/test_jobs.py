@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
 from nmt.work.folder import lock_job, recorded_settings
-from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, no_scores, open_job
+from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, lost_scores, open_job
 from smt_bridge.tables.chunks import score
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]
@@ -132,25 +132,25 @@ def test_lost_chunks_are_computed_in_their_place(tmp_path: Path) -> None:
     blocks = [*BLOCKS, BLOCKS[1] + 1, BLOCKS[2] + 1]
     job = ScoringJob(tmp_path, 2)
     for number, block in enumerate(blocks):
-        job.add(no_scores(*block.shape) if number in (1, 3) else block)
+        job.add(lost_scores(*block.shape) if number in (1, 3) else block)
     asked: list[int] = []
 
     def compute(chunks: Iterator[int]) -> Iterator[tuple[int, Scores]]:
         for number in chunks:
             asked.append(number)
-            yield number, blocks[number] if number == 1 else no_scores(*blocks[number].shape)
+            yield number, blocks[number] if number == 1 else lost_scores(*blocks[number].shape)
 
     read = iter(range(100))
-    job.mend(read, compute)
+    job.recompute_lost(read, compute)
     assert asked == [1, 3] and next(read) == 4  # what follows the last lost chunk is not read
     found = list(ScoringJob(tmp_path, 2).finished())
     assert same(found[:3], blocks[:3]) and is_lost(found[3]) and same(found[4:], blocks[4:])
-    job.mend(iter(range(100)), lambda chunks: ((number, blocks[number]) for number in chunks))
+    job.recompute_lost(iter(range(100)), lambda chunks: ((number, blocks[number]) for number in chunks))
     assert same(list(ScoringJob(tmp_path, 2).finished()), blocks)
 
 
 def test_what_is_lost() -> None:
-    assert is_lost(no_scores(2, 3)) and not is_lost(no_scores(2, 0))
+    assert is_lost(lost_scores(2, 3)) and not is_lost(lost_scores(2, 0))
     assert not is_lost(np.array([[np.nan, 1.0]]))
 
 

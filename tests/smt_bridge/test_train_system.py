@@ -9,7 +9,7 @@ from nmt.io import locks
 from nmt.work.config import ExecutorConfig
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.train_system import EXTRACTION, TABLE, start, train
+from smt_bridge.train_system import EXTRACTION, TABLE, record_settings, train
 from tests.smt_bridge.extraction.test_tables import random_corpus, write
 
 
@@ -40,10 +40,10 @@ def test_nobody_elses_folder_is_touched(config: TrainConfig, tmp_path: Path) -> 
 def test_only_its_own_parts_are_swept(config: TrainConfig, tmp_path: Path) -> None:
     model = tmp_path / "model"
     model.mkdir()
-    start(model, config)
+    record_settings(model, config)
     for name in ("notes.part1", "phrase-table.gz.part.gz.part7-1", "lm.arpa.gz.part7-0"):
         (model / name).write_text("x")
-    start(model, config)
+    record_settings(model, config)
     assert sorted(path.name for path in model.iterdir()) == ["notes.part1", "train.json"]
 
 
@@ -51,7 +51,7 @@ def test_only_its_own_parts_are_swept(config: TrainConfig, tmp_path: Path) -> No
 def test_damaged_settings(text: str, config: TrainConfig, tmp_path: Path) -> None:
     (tmp_path / "train.json").write_text(text)
     with pytest.raises(DataError, match=r"train\.json: damaged; remove"):
-        start(tmp_path, config)
+        record_settings(tmp_path, config)
 
 
 def test_settings_out_of_range(config: TrainConfig, tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ import pytest
 from nmt.compute import device
 from nmt.io import files
 from smt_bridge.build.plan import REFERENCE_FLOPS
-from smt_bridge.cli.build import main, parser, seconds
+from smt_bridge.cli.build import main, parse_seconds, parser
 from tests.smt_bridge.build.builds import config, write_plan
 from tests.smt_bridge.cli.refusals import refusal
 
 
 @pytest.mark.parametrize(("text", "found"), [("90m", 5400), ("1h30m", 5400), ("1.5h", 5400), ("300s", 300)])
 def test_times(text: str, found: int) -> None:
-    assert seconds(text) == found
+    assert parse_seconds(text) == found
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def given(tmp_path: Path, grammar: ModuleType) -> list[str]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("--budget=90", "'90' is no time, expected e.g. 90m, 1h30m or 300s"),
+        ("--budget=90", "'90' is not a time, expected e.g. 90m, 1h30m or 300s"),
         ("--budget=5s", "5s is out of range, expected a minute or more"),
         ("--workers=0", "--workers"),
         ("--source=none.en", "none.en: cannot read: No such file"),

@@ -77,7 +77,7 @@ def test_a_job_in_blocks_writes_what_threads_do(model: Path, monkeypatch: pytest
 
 def test_threads_keep_no_job(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = [model, "-i", model / "in", "-o", model / "out", "--no-cache", "--resume", "--workers", 2]
-    assert "--resume: threads keep no finished lines" in refusal(decode.main, capsys, *given)
+    assert "--resume: not possible with threads" in refusal(decode.main, capsys, *given)
 
 
 @pytest.mark.ci

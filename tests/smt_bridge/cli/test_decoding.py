@@ -82,7 +82,7 @@ def test_who_decodes() -> None:
         (["--executor", "processes"], False),
         (["--cluster", "127.0.0.1:8786"], False),
     ):
-        assert decoding.in_threads(parser.parse_args(words)) == threads
+        assert decoding.uses_threads(parser.parse_args(words)) == threads
 
 
 def test_an_ini_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_an_ini_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     ini = moses_ini.read("model/moses.ini")
     for beside, table in ((False, tmp_path / "table"), (True, tmp_path / "model" / "table")):
-        made = decoding.elsewhere(ini, beside)
+        made = decoding.absolute_ini(ini, beside)
         found = {line.options["path"] for line in made.features if "path" in line.options}
         assert str(table) in found and str(tmp_path / "model" / "lm0") in found
 
@@ -106,9 +106,9 @@ LINES = [sentence(number, 4) for number in range(1, 4)] + [""]
 
 def made(model: Path, *words: object) -> PhraseTranslator:
     args = decode.parser().parse_args([str(model), "--no-cache", *map(str, words)])
-    hybrid = decoding.hybrid_of(args)
+    hybrid = decoding.load_hybrid(args)
     ini = moses_ini.read(hybrid.ini if hybrid else str(model / "moses.ini"))
-    return decoding.load_translator(args, decoding.elsewhere(ini, bool(hybrid)))
+    return decoding.load_translator(args, decoding.absolute_ini(ini, bool(hybrid)))
 
 
 def test_lines_of_each_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_unescaped_text_is_warned_of(command: Command, refused: Callable[..., st
     (tmp_path / "t").write_bytes(TABLE)
     (tmp_path / "one").write_text("a ' b\n")
     assert (
-        "are not escaped"
+        "where Moses"
         in command("smt-filter-table", tmp_path / "t", "-i", tmp_path / "one", "-o", tmp_path / "o").stderr
     )
     (tmp_path / "one").write_text("\n")

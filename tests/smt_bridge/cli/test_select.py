@@ -137,4 +137,4 @@ def test_several_processes_need_a_file(tmp_path: Path, capsys: pytest.CaptureFix
     inside, general, _ = texts(tmp_path)
     line = ["--in-domain", str(inside), "-g", str(general), "--keep", "50", "-q", "-o", "/dev/null"]
     assert select.main([*line, "--workers", "2"]) == 2
-    assert "keep files beside it; name a file" in capsys.readouterr().err
+    assert "need a folder beside the output" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from nmt.cli.options import Parser
 from nmt.errors import ConfigError
 from nmt.work import folder
 from smt_bridge.cli import shared_options
-from smt_bridge.cli.shared_options import add_memory, gigabytes
+from smt_bridge.cli.shared_options import add_memory, parse_gigabytes
 from smt_bridge.features.registry import FEATURES, FeatureSettings, parse
 from tests.nmt.compute.restored import torch_as_before
 
@@ -52,14 +52,14 @@ def test_what_is_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     ("text", "expected"), [("1.5", 1.5), ("2G", 2.0), ("800M", 0.8), ("0.35", 0.35), ("99", 99.0)]
 )
 def test_units(text: str, expected: float, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gigabytes(text) == pytest.approx(expected)
+    assert parse_gigabytes(text) == pytest.approx(expected)
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("text", ["", "M", "x", "1T", "nan", "0.3", "300M", "-1"])
 def test_what_is_no_amount(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=r"expected (GB|0\.35 or more)"):
-        gigabytes(text)
+        parse_gigabytes(text)
 
 
 def test_the_default_is_that_of_extraction() -> None:

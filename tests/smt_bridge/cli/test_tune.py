@@ -106,7 +106,7 @@ def test_each_ini_has_a_tuning_of_its_own(model: str, output: str, tmp_path: Pat
     for name in ("moses.ini", "moses.rnn.ini", "mine"):
         (tmp_path / name).write_text(TINY)
     given = [str(tmp_path / model) if model else str(tmp_path), "-s", "dev.en", "-r", "dev.fr"]
-    places = tune.places_of(tune.parser().parse_args(given))
+    places = tune.tuning_paths(tune.parser().parse_args(given))
     assert places.output == tmp_path / output and places.work == tmp_path / f"{output}.tuning"
 
 

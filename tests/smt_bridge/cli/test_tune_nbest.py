@@ -141,7 +141,7 @@ def test_export_tunes_nothing(dev: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert tune_nbest.main([*line[:-1]]) == 2 and "go together" in capsys.readouterr().err
     assert (
         tune_nbest.main([*line, str(dev / "s"), "-o", str(dev / "w")]) == 2
-        and "tunes nothing" in capsys.readouterr().err
+        and "does not tune" in capsys.readouterr().err
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.config.settings import check, number
 from nmt.errors import ConfigError
-from smt_bridge.cli.tuners import add_tuner, tuner_of
+from smt_bridge.cli.tuners import add_tuner, parse_tuner
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
@@ -32,10 +32,10 @@ def test_a_tuner_added_later_is_a_choice(monkeypatch: pytest.MonkeyPatch) -> Non
         check(TuneConfig(method="careful"))
     monkeypatch.setitem(TUNERS, "careful", Careful)
     check(TuneConfig(method="careful"))
-    assert tuner_of(parsed("--method", "careful", "--care", "2")) == Careful(restarts=20, care=2.0)
-    assert tuner_of(parsed("--restarts", "3")) == Mert(restarts=3)
+    assert parse_tuner(parsed("--method", "careful", "--care", "2")) == Careful(restarts=20, care=2.0)
+    assert parse_tuner(parsed("--restarts", "3")) == Mert(restarts=3)
 
 
 @pytest.mark.parametrize("name", TUNERS)
 def test_defaults_are_those_of_the_class(name: str) -> None:
-    assert tuner_of(parsed("--method", name)) == TUNERS[name]()
+    assert parse_tuner(parsed("--method", name)) == TUNERS[name]()

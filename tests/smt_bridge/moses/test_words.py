@@ -55,7 +55,7 @@ def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPat
         feature("translation", MODELS / "translator"),
         feature("inverse", MODELS / "translator"),
         lambda: load_translator("NMT0", path, False),
-        lambda: propose.load(args),
+        lambda: propose.load_networks(args),
     ]
     for use in users:
         use()
