@@ -184,9 +184,17 @@ class AttentionMemory:
             room=self.room,
         )
 
+    def trimmed(self) -> "AttentionMemory":
+        """Without the positions that are past the end of every sentence."""
+        L = int((self.mask == 0).sum(1).max()) if len(self.mask) else 0
+        if self.keys.shape[1] == L:
+            return self
+        return AttentionMemory(self.keys[:, :L], self.values[:, :L], self.mask[:, :L], self.room)
+
     @staticmethod
     def join(parts: "Sequence[AttentionMemory]") -> "AttentionMemory":
-        """Concatenate all sentences, padded to the longest of them."""
+        """Concatenate all sentences, padded to the longest of them; padding of longer ones that have left goes."""
+        parts = [part.trimmed() for part in parts]
         L = max(part.keys.shape[1] for part in parts)
         mask = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
         return AttentionMemory(

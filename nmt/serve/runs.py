@@ -43,7 +43,7 @@ MIN_REQUIRED = 20  # units that may be required with any beam size
 # A step is short, whatever lines there are: the lines of other sessions wait for it.
 MAX_STARTED = 400  # source units that a step reads, unless a single part has more
 MAX_ATTENDED = (
-    25_000  # hypotheses of all parts in search, times their source units, unless it is a single part
+    25_000  # hypotheses of all parts in search, times the units of the longest, but for a single part
 )
 MAX_FINISHING = 0.01  # seconds that a step works on translations whose search is over
 
@@ -128,17 +128,18 @@ class RunSession:
         required = sum(task.required * self.beam_size(task.options) for task in self.tasks.values())
         waiting = [task for task in self.tasks.values() if not task.begun]
         width = sum(self.width(task.options) for task in waiting)
-        seen = self.seen() + sum(self.width(task.options) * len(task.next.reading) for task in waiting)
-        return required < MAX_REQUIRED and seen < MAX_ATTENDED and self.search.wants(width + 1)
+        attended = self.attended([(task, task.next) for task in waiting])
+        return required < MAX_REQUIRED and attended < MAX_ATTENDED and self.search.wants(width + 1)
 
-    def seen(self) -> int:
-        """Sum over the parts in search of hypotheses times source units."""
-        return sum(
-            self.width(task.options) * len(part.reading)
-            for task in self.tasks.values()
-            for part in task.parts
-            if part.sentence is not None
-        )
+    def attended(self, more: Sequence[tuple[LineTask, LinePart]] = ()) -> int:
+        """Hypotheses of the parts in search and of some more, times the source units of the longest: the
+        memory of all is padded to it."""
+        searched = [
+            (task, part) for task in self.tasks.values() for part in task.parts if part.sentence is not None
+        ]
+        parts = [*searched, *more]
+        width = sum(self.width(task.options) for task, _ in parts)
+        return width * max((len(part.reading) for _, part in parts), default=0)
 
     def beam_size(self, options: TranslateOptions) -> int:
         return options.beam_size or self.search.beam.config.beam_size
@@ -170,18 +171,18 @@ class RunSession:
         """Start the search of waiting parts while there is room: a part of each line in turn."""
         waiting = [(key, task) for key, task in self.tasks.items() if any(part.waits for part in task.parts)]
         turns = deque(sorted(waiting, key=lambda pair: pair[1].searched))
-        units, seen = 0, self.seen()
+        units = 0
         while turns:
             key, task = turns.popleft()
             width = self.width(task.options)
             room = self.search.wants(width) if task.searched else self.search.fits(width)
             size = len(task.next.reading)
-            if not room or (self.search.busy and seen + width * size > MAX_ATTENDED):
+            if not room or (self.search.busy and self.attended([(task, task.next)]) > MAX_ATTENDED):
                 return
             if units and units + size > MAX_STARTED:
                 return
             self.start_search(key)
-            units, seen = units + size, seen + width * size
+            units += size
             if any(part.waits for part in task.parts):
                 turns.append((key, task))
 

@@ -94,6 +94,17 @@ def test_memories_side_by_side() -> None:
     )
 
 
+def test_padding_of_a_long_sentence_leaves_with_it() -> None:
+    """Else a search that is never idle pays for the longest sentence that it ever read."""
+    attention, _, _ = make()
+    memory = attention.memory(torch.randn(3, 9, D, dtype=torch.float64), torch.tensor([2, 9, 4]))
+    rest = memory.rows(torch.tensor([0, 2]))
+    hidden = torch.randn(2, H, dtype=torch.float64)
+    joined = AttentionMemory.join([rest])
+    assert joined.keys.shape[1] == 4
+    assert torch.allclose(attention(hidden, joined)[0], attention(hidden, rest)[0])
+
+
 def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
     torch.manual_seed(2)
     attention, values, _ = make()

@@ -162,9 +162,9 @@ def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
 
 
 def test_long_lines_begin_when_others_have_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory that a step looks at has a bound."""
-    sizes = [len(run.read(line, False)) for line in SESSION_LINES[1:6]]
-    monkeypatch.setattr("nmt.serve.runs.MAX_ATTENDED", SESSION_CONFIG.beam_size * (sizes[0] + sizes[1]))
+    """The memory that a step attends to, padded to the longest sentence, has a bound."""
+    longest = max(len(run.read(line, False)) for line in SESSION_LINES[1:3])
+    monkeypatch.setattr("nmt.serve.runs.MAX_ATTENDED", SESSION_CONFIG.beam_size * 2 * longest)
     session = RunSession(run, SESSION_CONFIG)
     for number, line in enumerate(SESSION_LINES[1:6]):
         session.add(number, line, TranslateOptions())
