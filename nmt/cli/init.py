@@ -24,7 +24,7 @@ from nmt.text.inspection.texts import PairReport, inspect_pairs
 
 if TYPE_CHECKING:
     from nmt.training.cost import Cost
-    from nmt.training.proposal import Proposal, Texts
+    from nmt.training.proposal import ParallelTexts, Proposal
 
 SIDES = ("source", "target")
 
@@ -162,10 +162,10 @@ def new_folder(folder: str) -> Iterator[Path]:
         files.remove_empty_folders(created)
 
 
-def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "Texts":
+def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "ParallelTexts":
     """The files that the configuration names. Without a development set, write a training part and a held-out
     part of the text to the folder `part`, and name these."""
-    from nmt.training.proposal import Texts
+    from nmt.training.proposal import ParallelTexts
 
     texts = (args.source, args.target)
     languages = tuple(
@@ -174,7 +174,7 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "Te
     )
     named = (languages[0], languages[1])
     if args.dev_source:
-        return Texts(texts, (args.dev_source, args.dev_target), named)
+        return ParallelTexts(texts, (args.dev_source, args.dev_target), named)
     rows = held_out(train)
     endings = named if all(named) and named[0] != named[1] else SIDES
     packed = [".gz" if path.endswith(".gz") else "" for path in texts]
@@ -188,10 +188,10 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "Te
         (os.path.join(args.folder, names[0]), os.path.join(args.folder, names[1]))
         for names in (train_names, dev_names)
     )
-    return Texts(train_paths, dev_paths, named)
+    return ParallelTexts(train_paths, dev_paths, named)
 
 
-def propose_config(args: argparse.Namespace, train: PairReport, texts: "Texts") -> "Proposal":
+def propose_config(args: argparse.Namespace, train: PairReport, texts: "ParallelTexts") -> "Proposal":
     """The proposed configuration. Its run is named after the languages, or after the folder."""
     from nmt.training.proposal import propose
 

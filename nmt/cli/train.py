@@ -82,11 +82,11 @@ def command(argv: Sequence[str] | None) -> None:
     overrides += [f"init_from={args.init_from}"] if args.init_from else []
     options.start_log("nmt-train", args, times=True)
     from nmt.training import config_file
-    from nmt.training.config_file import explained
+    from nmt.training.config_file import explain
 
     config = config_file.load(args.config, overrides, args.preset)
     if args.print_config:
-        for line in explained(config):
+        for line in explain(config):
             print(line)
         return
     from nmt.training.train import run_training

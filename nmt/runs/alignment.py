@@ -51,16 +51,16 @@ def align(
         (member.source_words.encode(source), member.target_words.encode(target))
         for source, target in zip(sources, targets, strict=True)
     ]
-    found: list[Links] = [frozenset()] * len(pairs)
+    links: list[Links] = [frozenset()] * len(pairs)
     for rows in batches_by_length(ids, BATCH):
         for row, looks in zip(rows, attended_units(run, [ids[row] for row in rows]), strict=True):
             source_of = member.source.word_numbers(sources[row])
             target_of = member.target.word_numbers(targets[row])
             if source_of:
-                found[row] = frozenset(
+                links[row] = frozenset(
                     (source_of[look], word) for look, word in zip(looks.tolist(), target_of, strict=True)
                 )
-    return found
+    return links
 
 
 @torch.no_grad()
@@ -90,11 +90,11 @@ SavedAligned = SavedPair[AlignedModel]
 
 def load_aligned(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedAligned:
     """A joint model ready to score. CheckpointError says in one line what is wrong with the directory."""
-    return checkpoint.settled(load_aligned_once, Path(directory), which, device)
+    return checkpoint.read_consistent(load_aligned_once, Path(directory), which, device)
 
 
 def load_aligned_once(directory: Path, which: str, device: str) -> SavedAligned:
-    """As `load`, for a run that nobody changes."""
+    """Load a joint model, whose run nothing may change meanwhile."""
     config = checkpoint.checked_config(directory)
     kind = ALIGNED_MODELS.get(config.model.type) if isinstance(config.model, ModelConfig) else None
     if kind is None:
@@ -116,22 +116,22 @@ def aligned_word_scores(
     name: str,
     first: int = 0,
 ) -> list[list[float]]:
-    """Natural log p of each word of the target and of its end symbol, for each (source, target, alignment) of
-    lines; in this order also where the model reads from right to left. DataError for an alignment that does
-    not fit, with `name` and line number; `first`: number of the lines before."""
+    """Natural log p of each target word and of the end symbol, for each (source, target, alignment) of lines,
+    from left to right even if the model reads from right to left. DataError, with `name` and line number, for
+    an alignment that does not fit; `first`: number of lines before these."""
     pairs = []
-    for number, (line, other, points) in enumerate(rows, first + 1):
-        source, target = run.source.units(line, tokenized), run.target.units(other, tokenized)
-        links, where = pharaoh.parse(points, f"{name}:{number}"), f"{name}:{number}"
-        pharaoh.check_points(links, len(source), len(target), where)
+    for number, (source_line, target_line, points) in enumerate(rows, first + 1):
+        source, target = run.source.units(source_line, tokenized), run.target.units(target_line, tokenized)
+        links, position = pharaoh.parse(points, f"{name}:{number}"), f"{name}:{number}"
+        pharaoh.check_points(links, len(source), len(target), position)
         affiliation = affiliate_pair(links, len(source), len(target), run.model.within)
         pairs.append(
             AlignedPair(run.source_words.encode(source), run.target_words.encode(target), affiliation)
         )
-    found: list[list[float]] = []
+    word_scores: list[list[float]] = []
     for start in range(0, len(pairs), PAIRS_PER_BATCH):
         batch = make_aligned_batch(pairs[start : start + PAIRS_PER_BATCH], run.model.shape)
         scores = run.model.token_log_probs(batch.to(run.model.device)).double().cpu().numpy()
         lines = [part.tolist() for part in np.split(scores, np.cumsum(batch.lengths)[:-1])]
-        found += [[*line[-2::-1], line[-1]] for line in lines] if run.model.shape.backward else lines
-    return found
+        word_scores += [[*line[-2::-1], line[-1]] for line in lines] if run.model.shape.backward else lines
+    return word_scores

@@ -60,7 +60,7 @@ class Saved:
 
 
 class Configured(Protocol):
-    """A class of models."""
+    """A class of models that has the class of its settings."""
 
     @property
     def Config(self) -> type[ModelConfig] | type[LMConfig]: ...
@@ -120,17 +120,17 @@ class SavedPair(Saved, Generic[Trained]):
 
     @cached_property
     def target_spelling(self) -> Spelling:
-        """What each target unit adds to a text."""
+        """The text that each target unit adds to a translation."""
         units = [self.target.spell(unit) for unit in self.target_words.words]
         return spelling.of_units(units, self.target.raw)
 
     @property
     def description(self) -> str:
-        """What it is, for people."""
+        """One line for people: name, type, languages, vocabulary and size."""
         source, target = self.data.source.language, self.data.target.language
         return (
             f"{self.name}: {self.kind}{f' from {source} to {target}' if source and target else ''}, "
-            f"{len(self.source_words):,} and {len(self.target_words):,} units, {size(self.model)}"
+            f"{len(self.source_words):,} and {len(self.target_words):,} units, {parameter_count(self.model)}"
         )
 
 
@@ -164,21 +164,21 @@ class SavedLM(Saved):
 
     @property
     def description(self) -> str:
-        """What it is, for people."""
+        """One line for people: name, type, languages, vocabulary and size."""
         return (
             f"{self.name}: {self.config.type}{self.language and f' of {self.language}'}, "
-            f"{len(self.words):,} units, {size(self.model)}"
+            f"{len(self.words):,} units, {parameter_count(self.model)}"
         )
 
 
-def size(model: "Sized") -> str:
+def parameter_count(model: "Sized") -> str:
     """The number of a model's parameters, for people."""
     return f"{sum(part.numel() for part in model.parameters()):,} parameters"
 
 
 @dataclass
 class SavedConfig:
-    """What a run's config.yaml says of its model, in the section `model` or `lm`."""
+    """Sections of a run's config.yaml that its model needs: `data`, and `model` or `lm`."""
 
     data: DataConfig
     model: ModelConfig | LMConfig
@@ -215,7 +215,7 @@ def read_config(directory: Path) -> SavedConfig:
     section = "lm" if sections.get("lm") else "model"
     try:
         kind = str(cast(Section, sections[section]).get("type", ModelConfig.type))
-        data = filled(DataConfig, sections["data"])
+        data = fill_dataclass(DataConfig, sections["data"])
         settings.check(data, "data.")
     except (UserError, OmegaConfBaseException, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
@@ -224,14 +224,14 @@ def read_config(directory: Path) -> SavedConfig:
     except ConfigError as error:
         raise CheckpointError(f"{path}: {error}") from error
     try:
-        config = filled(of_model, sections[section])
+        config = fill_dataclass(of_model, sections[section])
         config.check()
     except (UserError, OmegaConfBaseException, ValueError, TypeError) as error:
         raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
     return SavedConfig(data, config)
 
 
-def filled(kind: type[Config], content: object) -> Config:
+def fill_dataclass(kind: type[Config], content: object) -> Config:
     """A dataclass from the keys and values of a section."""
     return cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), content)))
 
@@ -268,24 +268,26 @@ def load_run_files(directory: Path, kind: type[LanguageModel]) -> dict[str, RunF
 def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedRun:
     """A run ready to translate or score. CheckpointError says in one line what is wrong with the
     directory."""
-    return settled(load_once, Path(directory), which, device)
+    return read_consistent(load_once, Path(directory), which, device)
 
 
 def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
     """A language model ready to score. CheckpointError says in one line what is wrong with the directory,
     ConfigError what it cannot do."""
-    return settled(load_lm_once, Path(directory), which, device)
+    return read_consistent(load_lm_once, Path(directory), which, device)
 
 
-def settled(read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str) -> Config:
+def read_consistent(
+    read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str
+) -> Config:
     """What `read` makes of a run, which a training may be changing meanwhile."""
     devices.settle_threads()
     run = run_directory.resolve(directory)
-    return run_directory.settled(run, lambda: read(run, which, device))
+    return run_directory.read_consistent(run, lambda: read(run, which, device))
 
 
 def load_once(directory: Path, which: str, device: str) -> SavedRun:
-    """As `load`, for a run that nobody changes."""
+    """Load a translator, whose run nothing may change meanwhile."""
     config = checked_config(directory)
     kind = config.model
     if isinstance(kind, LMConfig) or not kind.translates:
@@ -323,7 +325,7 @@ def load_pair(
 
 
 def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
-    """As `load_lm`, for a run that nobody changes."""
+    """Load a language model, whose run nothing may change meanwhile."""
     config = checked_config(directory)
     lm = config.model
     if not isinstance(lm, LMConfig):

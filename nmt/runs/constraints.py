@@ -1,4 +1,5 @@
-"""What a user asks of translations, as constraints of the search: text becomes the units of a run."""
+"""Converts the constraints of a user, which are text, to constraints of the search, which are units of a
+run."""
 
 import logging
 import math
@@ -34,16 +35,15 @@ class Unmet(DataError):
 
 @dataclass
 class Constraints(ConstraintConfig):
-    """What translations must contain, and what they must not: text as the user writes it, or tokenized text
-    where the lines are. `unmet`: error or warn, what becomes of a line whose constraints cannot be met.
+    """Phrases that translations must or must not contain: raw text, or tokenized text for tokenized lines.
+    `unmet`: error or warn where the constraints of a line cannot be met.
 
     >>> import nmt
     >>> run = nmt.Run.load("runs/en-fr")
     >>> asked = nmt.Constraints(terms={"man": "fille"}, avoid=["garçon"])
     >>> [found] = run.translate(["A boy does not follow the man."], constraints=asked)
     >>> "fille" in found, "garçon" in found.lower()
-    (True, False)
-    """
+    (True, False)"""
 
     # A source term and the translation that it must have, or a file of them with tabs between.
     terms: Mapping[str, str] | str = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Constraints(ConstraintConfig):
 
 @dataclass(frozen=True)
 class LineConstraints:
-    """The constraints of one line."""
+    """Constraints of the search for one line."""
 
     constraints: tuple[AnyConstraint, ...]
     where: str  # the name of the line in messages
@@ -68,19 +68,19 @@ class ConstraintMaker:
     def __init__(
         self,
         member: SavedRun,
-        given: Constraints,
+        constraints: Constraints,
         tokenized: bool = False,
         rows: Iterable[tuple[str, str, str]] | None = None,
     ) -> None:
         """`rows`: the name of a term in messages, the term, its translation; instead of `given.terms`."""
-        settings.check(given)
-        check_lines(given.avoid, "phrases")
-        self.member, self.given, self.tokenized = member, given, tokenized
-        self.strict = given.unmet == "error"
-        self.everywhere = self.phrases(given.avoid)
+        settings.check(constraints)
+        check_lines(constraints.avoid, "phrases")
+        self.member, self.constraints, self.tokenized = member, constraints, tokenized
+        self.strict = constraints.unmet == "error"
+        self.everywhere = self.phrases(constraints.avoid)
         self.avoid = self.avoided_of(self.everywhere) if self.everywhere else None
         self.terms = glossary.of_rows(
-            rows_of(given.terms) if rows is None else rows,
+            term_rows(constraints.terms) if rows is None else rows,
             lambda term: glossary.ways(term, self.source_words),
             self.units,
         )
@@ -107,10 +107,10 @@ class ConstraintMaker:
         size = sum(map(len, wanted))
         if most is not None and size > most:
             raise Unmet(f"{where}: its terms require {size} units, at most {most} can be", "split it")
-        found: list[AnyConstraint] = [] if avoid is None else [avoid]
+        constraints: list[AnyConstraint] = [] if avoid is None else [avoid]
         if wanted:
-            found.append(RequiredPhrases(wanted, self.member.target_spelling.joints))
-        return LineConstraints(tuple(found), where, self.strict)
+            constraints.append(RequiredPhrases(wanted, self.member.target_spelling.joints))
+        return LineConstraints(tuple(constraints), where, self.strict)
 
     def required(self, phrases: Phrases, where: str) -> list[list[int]]:
         """The units of phrases that are required; none of one that is left out. Unmet for one that cannot be
@@ -120,16 +120,16 @@ class ConstraintMaker:
 
     @property
     def by_line(self) -> bool:
-        """Are there constraints of single lines?"""
-        return bool(self.given.required or self.given.avoided)
+        """Whether single lines have constraints."""
+        return bool(self.constraints.required or self.constraints.avoided)
 
     def of_lines(self, lines: Sequence[str]) -> list[LineConstraints]:
         """The constraints of all lines. ConfigError for another number of lines."""
-        rows = self.given.required, self.given.avoided
-        for name, given in zip(("required", "avoided"), rows, strict=True):
-            if given and len(given) != len(lines):
-                raise ConfigError(f"{name}: {len(given)} lists of phrases, but {len(lines)} lines")
-        required, avoided = (given or [()] * len(lines) for given in rows)
+        rows = self.constraints.required, self.constraints.avoided
+        for name, lists in zip(("required", "avoided"), rows, strict=True):
+            if lists and len(lists) != len(lines):
+                raise ConfigError(f"{name}: {len(lists)} lists of phrases, but {len(lines)} lines")
+        required, avoided = (lists or [()] * len(lines) for lists in rows)
         return [
             self.of(line, f"line {number}", wanted, unwanted)
             for number, (line, wanted, unwanted) in enumerate(zip(lines, required, avoided, strict=True), 1)
@@ -138,7 +138,7 @@ class ConstraintMaker:
     # ---- text ----------------------------------------------------------------------------------------------
 
     def source_words(self, text: str) -> list[str]:
-        """The words among which terms are looked for."""
+        """Words of a line, in which terms are looked up."""
         source = self.member.source
         words = source.phrase(text, self.tokenized)
         return spelling.words(" ".join(words)) if source.raw else words
@@ -159,7 +159,7 @@ class ConstraintMaker:
         return ids
 
     def is_avoided(self, ids: Sequence[int], avoid: ForbiddenPhrases | None, where: str) -> bool:
-        """Has a phrase that is required one that is to be avoided?"""
+        """Whether a required phrase contains a forbidden one; complains if it does."""
         if avoid is None or not avoid.contains_phrase(ids):
             return False
         units = self.member.target_words.decode(ids)
@@ -171,31 +171,31 @@ class ConstraintMaker:
         """Phrases that are to be avoided, as they stand in the text of a translation: with the case that they
         are given in, and with that of the first word of a sentence."""
         target, raw = self.member.target, self.member.target_spelling.raw
-        found = dict[str, None]()
+        spellings = dict[str, None]()
         for text in texts:
             for words in (target.phrase(text, self.tokenized), target.words(text, self.tokenized)):
                 spelled = "".join(map(target.spell, target.cut(words)))
                 if spelled.strip():
-                    found[spelling.bounded(f" {spelled} ", raw)] = None
-        return list(found)
+                    spellings[spelling.bounded(f" {spelled} ", raw)] = None
+        return list(spellings)
 
     def avoided_of(self, phrases: Sequence[str]) -> ForbiddenPhrases:
         return ForbiddenPhrases(phrases, self.member.target_spelling)
 
     def complain(self, problem: str, remedy: str) -> None:
-        """Unmet where constraints have to be met, else a warning."""
+        """Raise Unmet where constraints have to be met, else warn."""
         complain(problem, remedy, self.strict)
 
 
-def rows_of(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
-    """The rows of a file, or of a dictionary."""
+def term_rows(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
+    """Rows of a file of terms, or of a dictionary."""
     if isinstance(terms, str):
         return glossary.rows_of(terms)
-    return ((f"terms, {shown(one)}", one, other) for one, other in terms.items())
+    return ((f"terms, {shown(term)}", term, translation) for term, translation in terms.items())
 
 
 def complain(problem: str, remedy: str, strict: bool) -> None:
-    """Unmet where constraints have to be met, else a warning."""
+    """Raise Unmet where constraints have to be met, else warn."""
     if strict:
         raise Unmet(problem, remedy)
     log.warning("%s; it is translated without", problem)
@@ -206,27 +206,29 @@ def search_lines(
     readings: Sequence[Source],
     config: BeamConfig,
     prefixes: Sequence[Sequence[int]] | None,
-    given: Sequence[LineConstraints] | None,
+    constraints: Sequence[LineConstraints] | None,
 ) -> list[list[FinishedHypothesis]]:
-    """As `search`. Where the constraints of a line cannot be met: Unmet, or a warning and the
-    translations of a search without them."""
-    if not given:
+    """Search as `nmt.search.beam.search` does, under constraints. Where those of a line cannot be met, raises
+    Unmet, or warns and returns the translations of a search without them."""
+    if not constraints:
         return search(model, readings, config, prefixes)
-    found = search(model, readings, config, prefixes, [one.constraints for one in given])
-    unmet = [place for place, one in enumerate(given) if one.constraints and failed(found[place])]
-    for place in unmet:
-        complain(f"{given[place].where}: {UNMET}", "ask for less", given[place].strict)
+    translations = search(model, readings, config, prefixes, [line.constraints for line in constraints])
+    unmet = [
+        row for row, line in enumerate(constraints) if line.constraints and has_failed(translations[row])
+    ]
+    for row in unmet:
+        complain(f"{constraints[row].where}: {UNMET}", "ask for less", constraints[row].strict)
     again = search(
         model,
-        [readings[place] for place in unmet],
+        [readings[row] for row in unmet],
         config,
-        [prefixes[place] for place in unmet] if prefixes else None,
+        [prefixes[row] for row in unmet] if prefixes else None,
     )
-    for place, candidates in zip(unmet, again, strict=True):
-        found[place] = candidates
-    return found
+    for row, candidates in zip(unmet, again, strict=True):
+        translations[row] = candidates
+    return translations
 
 
-def failed(found: Sequence[FinishedHypothesis]) -> bool:
-    """Has a search with constraints found no translation that meets them?"""
-    return found[0].log_prob == -math.inf
+def has_failed(translations: Sequence[FinishedHypothesis]) -> bool:
+    """Whether no translation of a line meets its constraints."""
+    return translations[0].log_prob == -math.inf

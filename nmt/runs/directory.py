@@ -66,8 +66,8 @@ def result_files(directory: Path, step: int) -> list[Path]:
     return [directory / CONFIG, *texts, weights_path(directory, step)]
 
 
-def parts_of(path: Path) -> list[Path]:
-    """A model: a file, or the files of a run directory that do not change at any time."""
+def model_files(path: Path) -> list[Path]:
+    """Files of a model: the file itself, or those of a run directory that no command changes."""
     if path.is_file():
         return [path]
     listed = manifest.read(path)
@@ -85,13 +85,13 @@ def steps(directory: Path) -> list[int]:
 
 
 def exists(directory: Path) -> bool:
-    """Is there a run, of whatever format?"""
+    """Whether there is a run, of any format."""
     return (directory / VERSION_FILE).exists()
 
 
 def resolve(path: str | Path) -> Path:
-    """The run that a path stands for: that of a folder of nmt-init, which has a configuration and, once it is
-    trained, a run. All other paths stay as they are."""
+    """Resolve the folder of nmt-init, which has a configuration, to the run in it. Other paths stay as they
+    are."""
     path = Path(path)
     runs = runs_beside_config(path)
     return runs[0] if len(runs) == 1 else path
@@ -117,13 +117,13 @@ def check_version(directory: Path) -> None:
             else f"{directory}: has a configuration, but no run yet; train it: nmt-train {directory}"
         )
     try:
-        found = files.read_small(path).decode("utf-8").strip()
+        version = files.read_small(path).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(
             f"{directory}: not a run directory (it has no readable file 'version')"
         ) from error
-    if found != VERSION:
-        shown = found[:40] if found.startswith("nmt-run ") else "unknown"
+    if version != VERSION:
+        shown = version[:40] if version.startswith("nmt-run ") else "unknown"
         raise CheckpointError(
             f"{path}: format {shown!r}, this version reads {VERSION!r}: train again, or use the version that "
             "wrote it"
@@ -133,20 +133,20 @@ def check_version(directory: Path) -> None:
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
-def settled(directory: Path, read: Callable[[], Result]) -> Result:
-    """What `read` makes of a run. A training may save meanwhile and remove what was about to be read: then it
-    is read again."""
+def read_consistent(directory: Path, read: Callable[[], Result]) -> Result:
+    """Read a run by `read`, again as long as a training saves meanwhile, which may remove files that are
+    about to be read."""
     while True:
-        before = state_of(directory)
+        state = save_state(directory)
         try:
             return read()
         except UserError:
-            if state_of(directory) == before:
+            if save_state(directory) == state:
                 raise
 
 
-def state_of(directory: Path) -> bytes:
-    """Changes with every save."""
+def save_state(directory: Path) -> bytes:
+    """The content of the manifest, which changes with every save."""
     try:
         return files.read_small(directory / manifest.FILE)
     except OSError:
@@ -195,7 +195,7 @@ def find_step(directory: Path, which: str) -> int:
     try:
         step = numbers.count(which)
     except ValueError:
-        return settled(directory, lambda: step_of(directory, which))
+        return read_consistent(directory, lambda: indexed_step(directory, which))
     if not weights_path(directory, step).exists():
         raise CheckpointError(
             f"{directory}: has no checkpoint of update {step}; it has those of "
@@ -204,7 +204,7 @@ def find_step(directory: Path, which: str) -> int:
     return step
 
 
-def step_of(directory: Path, which: str) -> int:
+def indexed_step(directory: Path, which: str) -> int:
     """The step that the index gives for `best` or `last`."""
     path = directory / INDEX
     if not path.exists():
@@ -274,11 +274,11 @@ def sweep(directory: Path) -> None:
 
 
 def is_unfinished(name: str) -> bool:
-    """Is it the name of a file that we had begun to write?"""
+    """Whether a name is that of an unfinished file of a run."""
     whole, _, number = name.rpartition(".part")
-    known = {*TEXTS, *LAST, manifest.FILE, BACK_ENDS}
+    names = {*TEXTS, *LAST, manifest.FILE, BACK_ENDS}
     return name == UNFINISHED or bool(
-        re.fullmatch("[0-9-]*", number) and (whole in known or WEIGHTS.fullmatch(whole))
+        re.fullmatch("[0-9-]*", number) and (whole in names or WEIGHTS.fullmatch(whole))
     )
 
 
@@ -306,7 +306,7 @@ def check_folder(directory: Path, overwrite: bool) -> None:
 
 
 def is_begun(directory: Path) -> bool:
-    """Are all its files those of a run whose file `version` is not written yet?"""
+    """Whether all files of a folder are those of a run whose file `version` is not written yet."""
     if not directory.is_dir():
         return False
     ours = {*(manifest.read(directory) or ()), manifest.FILE, locks.FILE}

@@ -121,7 +121,7 @@ class MixtureModel:
 
 @dataclass
 class MixtureFile:
-    """What a file of a mixture says."""
+    """Content of the file of a mixture."""
 
     models: list[MixtureModel]
     weights: list[list[float]]  # (B, M)
@@ -133,7 +133,7 @@ class MixtureFile:
 
 
 def is_mixture(path: str | Path) -> bool:
-    """Does the file name itself a mixture?"""
+    """Whether a file is that of a mixture, by its first bytes."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:
@@ -145,22 +145,22 @@ def fingerprint(path: str | Path, step: int | None) -> str:
     """Changes when a model gives other numbers: SHA-256 of its file, or of the files of a run."""
     if step is None:
         return manifest.digest(path)
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in run_directory.result_files(Path(path), step):
-        found.update(f"{part.name} {manifest.digest(part)}\n".encode())
-    return found.hexdigest()
+        digest.update(f"{part.name} {manifest.digest(part)}\n".encode())
+    return digest.hexdigest()
 
 
 def write_mixture(path: str | Path, mixture: MixtureFile) -> None:
     """Write the file; its contexts are there already."""
     folder = os.path.dirname(os.path.abspath(path))
 
-    def place(other: str) -> str:
-        return os.path.relpath(os.path.realpath(other), os.path.realpath(folder))
+    def relative_path(part: str) -> str:
+        return os.path.relpath(os.path.realpath(part), os.path.realpath(folder))
 
     models = [
         {
-            "path": place(model.path),
+            "path": relative_path(model.path),
             **({} if model.step is None else {"step": model.step}),
             "sha256": model.sha256,
         }
@@ -169,7 +169,10 @@ def write_mixture(path: str | Path, mixture: MixtureFile) -> None:
     content: dict[str, object] = {"format": MIXTURE_FORMAT, "models": models, "weights": mixture.weights}
     if mixture.contexts:
         digest = manifest.digest(mixture.contexts)
-        content |= {"edges": mixture.edges, "contexts": {"path": place(mixture.contexts), "sha256": digest}}
+        content |= {
+            "edges": mixture.edges,
+            "contexts": {"path": relative_path(mixture.contexts), "sha256": digest},
+        }
     files.write_text(path, [json.dumps(content, indent=1, ensure_ascii=False)])
 
 
@@ -211,9 +214,9 @@ def check_mixture(mixture: MixtureFile) -> None:
 
 def check_unchanged(path: str | Path, part: str, sha256: str, step: int | None) -> None:
     """DataError for a part that is missing or that has changed."""
-    there = run_directory.weights_path(Path(part), step) if step is not None else Path(part)
-    if not there.exists():
-        raise DataError(f"{path}: names {part}, but there is no {there}; paths are relative to the file")
+    target = run_directory.weights_path(Path(part), step) if step is not None else Path(part)
+    if not target.exists():
+        raise DataError(f"{path}: names {part}, but there is no {target}; paths are relative to the file")
     if fingerprint(part, step) != sha256:
         raise DataError(
             f"{path}: {part} has changed since the weights were learned; run nmt-interpolate again"
@@ -244,7 +247,6 @@ class MixtureScorer:
 
     @property
     def carries(self) -> bool:
-        """See LineScorer."""
         return any(member.carries for member in self.members)
 
     @property
@@ -253,7 +255,7 @@ class MixtureScorer:
         return any(member.raw for member in self.members)
 
     def files(self) -> list[Path]:
-        """Those of the models; weights and contexts are in the file of the mixture."""
+        """Files of the models; weights and contexts are in the file of the mixture."""
         return [path for member in self.members for path in member.files()]
 
     def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
@@ -263,7 +265,7 @@ class MixtureScorer:
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         """log p of each line, unit by unit. DataError where models read a line as different units."""
         found = []
-        for units, scored in self.by_model(lines, tokenized):
+        for units, scored in self.score_by_model(lines, tokenized):
             weights = self.weights[self.buckets(units)] if self.histories else self.weights[0]
             log_probs, known = join_scores(scored)
             mixed = interpolation.mixed(log_probs, weights)
@@ -271,28 +273,28 @@ class MixtureScorer:
         return found
 
     def parts(self, lines: Sequence[str], tokenized: bool = False) -> Iterator["LineParts"]:
-        """What weights are learned from, line by line."""
-        for units, scored in self.by_model(lines, tokenized):
+        """Yield the scores of each line by model, from which weights are learned."""
+        for units, scored in self.score_by_model(lines, tokenized):
             log_probs, known = join_scores(scored)
             alone = np.array([line.log_probs for line in scored]).T
             yield LineParts(units=units, log_probs=log_probs, alone=alone, known=np.array([*known, True]))
 
-    def by_model(
+    def score_by_model(
         self, lines: Sequence[str], tokenized: bool
     ) -> Iterator[tuple[list[str], tuple[LineScores, ...]]]:
         """The units of each line and what each model says of it. DataError where these differ."""
         by_model = [member.score(lines, tokenized) for member in self.members]
         for line, scored in zip(lines, zip(*by_model, strict=True), strict=True):
-            yield self.units_of(line, scored), scored
+            yield self.common_units(line, scored), scored
 
-    def units_of(self, line: str, scored: Sequence[LineScores]) -> list[str]:
-        """What all models read a line as."""
+    def common_units(self, line: str, scored: Sequence[LineScores]) -> list[str]:
+        """Units of a line. DataError where models read it as different units."""
         first = scored[0].units
-        for member, other in zip(self.members, scored, strict=True):
-            if other.units != first:
+        for member, scores in zip(self.members, scored, strict=True):
+            if scores.units != first:
                 raise DataError(
                     f"{self.members[0].name} reads {line[:60]!r} as {' '.join(first)[:60]!r}, {member.name} "
-                    f"as {' '.join(other.units)[:60]!r}; models of a mixture need the same units"
+                    f"as {' '.join(scores.units)[:60]!r}; models of a mixture need the same units"
                 )
         return first
 
@@ -345,7 +347,6 @@ class CountLineScorer:
         return f"<LineScorer {self.name}: n-gram model, {max(0, self.vocab_size):,} words>"
 
     def files(self) -> list[Path]:
-        """See LineScorer."""
         return [self.path]
 
     def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
@@ -371,7 +372,7 @@ class NeuralLineScorer:
     """A run. With lm.carry a line continues from the state after the line before, also from call to call."""
 
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
-        """`normalized`, `backoff`: see load_language_model."""
+        """`normalized`, `backoff`: as in `load_language_model`."""
         self.run, self.name, self.vocab_size = run, run.name, len(run.words) - 2
         self.scorer = choose_scorer(run.model, normalized, run.directory)
         self.carried: Carried = None
@@ -382,7 +383,7 @@ class NeuralLineScorer:
 
     @property
     def carries(self) -> bool:
-        """See LineScorer: with lm.carry."""
+        """Whether lines are scored in the context of the lines before: with lm.carry."""
         return self.run.model.carries
 
     @property
@@ -391,7 +392,6 @@ class NeuralLineScorer:
         return self.run.text.raw
 
     def files(self) -> list[Path]:
-        """See LineScorer."""
         return self.run.files()
 
     def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
@@ -425,7 +425,7 @@ class NeuralLineScorer:
         return self.scorer.score_texts(texts)
 
     def score_running(self, model: RunningTextModel, texts: Sequence[Ids]) -> list[list[float]]:
-        """The same of running text, continued from the text before."""
+        """Score a further part of running text, continued from the part before."""
         parts = [torch.zeros(0, dtype=torch.float64)]
         for chunk in ChunkStream(join_sentences(as_corpus(texts)), 1, STEPS).batches(0):
             scores, self.carried = model.score_running(chunk.to(model.device), self.carried)
@@ -477,7 +477,8 @@ def line_scorer(
     normalized: bool = False,
     backoff: str = "",
 ) -> LineScorer:
-    """As `load_language_model`, with torch as it is: for commands, which have set it up."""
+    """Load a language model without setting up torch, for commands that have done so. Arguments as in
+    `load_language_model`."""
     if Path(path).is_dir():
         return NeuralLineScorer(checkpoint.load_lm(path, which, device), normalized, backoff)
     if is_mixture(path):

@@ -64,8 +64,8 @@ def empty_candidate() -> FinishedHypothesis:
 def to_translation(
     run: SavedRun, line: str, candidate: FinishedHypothesis, tokenized: bool, unknown: Lexicon | None
 ) -> BeamTranslation:
-    """What the search found for a line as words. `unknown`: replace each UNK by this table's translation of
-    the source word that the attention looked at."""
+    """Convert a hypothesis of the search to words. `unknown`: a lexical table, by which each UNK is replaced
+    by the translation of the source word with the most attention."""
     units = run.target_words.decode(candidate.words)
     words_of = run.target.word_numbers(units)
     alignment: list[tuple[int, int]] = []
@@ -74,13 +74,13 @@ def to_translation(
         source_of = run.source.word_numbers(source_units)
         source = run.source.join(source_units)
         alignment = sorted(
-            {(source_of[look], words_of[place]) for place, look in enumerate(candidate.looked_at)}
+            {(source_of[look], words_of[unit]) for unit, look in enumerate(candidate.looked_at)}
         )
         if unknown is not None:
             words = (source[source_of[look]] for look in candidate.looked_at)
             instead = [SPECIALS[UNK] if word in run.source.tags else unknown.best(word) for word in words]
             units = [
-                other if unit == SPECIALS[UNK] else unit for unit, other in zip(units, instead, strict=True)
+                word if unit == SPECIALS[UNK] else unit for unit, word in zip(units, instead, strict=True)
             ]
     return BeamTranslation(
         words=run.target.join(units),
@@ -104,9 +104,10 @@ def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) ->
 def least_risk(translations: Sequence[BeamTranslation], metric: str, scale: float) -> BeamTranslation:
     """The translation of minimum Bayes risk: p is exp(scale x score), normalized over these; 0 counts them
     alike, as draws from the model are to be counted. `metric`: bleu or chrf, of tokenized words."""
-    texts = [" ".join(found.words) for found in translations]
-    given = evidence([list(zip(texts, (found.score for found in translations), strict=True))])
-    return translations[texts.index(given.texts[choose(given, metric, [[scale]])[0]])]
+    texts = [" ".join(translation.words) for translation in translations]
+    scores = [translation.score for translation in translations]
+    hypotheses = evidence([list(zip(texts, scores, strict=True))])
+    return translations[texts.index(hypotheses.texts[choose(hypotheses, metric, [[scale]])[0]])]
 
 
 # ---- shortlists --------------------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ class Run:
 
     @staticmethod
     def of(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
-        """As `load`, with torch as it is: for commands, which have set it up."""
+        """Load runs without setting up torch, for commands that have done so. Arguments as in `load`."""
         return Run([checkpoint.load(directory, which, device) for directory in directories])
 
     def __repr__(self) -> str:
@@ -260,12 +261,12 @@ class Run:
 
     @cached_property
     def source_lengths(self) -> LineLengths:
-        """Lengths of source lines."""
+        """Limits and lengths of source lines, in units."""
         return LineLengths([member.source for member in self.members], self.max_length)
 
     @cached_property
     def target_lengths(self) -> LineLengths:
-        """Lengths of target lines."""
+        """Limits and lengths of target lines, in units."""
         return LineLengths([member.target for member in self.members], self.max_length)
 
     @cached_property
@@ -275,8 +276,8 @@ class Run:
         return models[0] if len(models) == 1 else Ensemble(models)
 
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> Steps:
-        """As `model`, with the softmax over the words that may translate a sentence: those of a lexical
-        table, and the most `frequent` ones. ConfigError for models that cannot."""
+        """The model with its softmax restricted to words that may translate a sentence: those of a lexical
+        table, and the most `frequent` ones. ConfigError for models without short-lists."""
         models = restrict_models(self.members, lexicon, frequent)
         return models[0] if len(models) == 1 else Ensemble(models)
 

@@ -112,10 +112,10 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
 log = logging.getLogger(__name__)
 
 
-def write_average(run: Path, output: Path, given: Sequence[int] | None, last: int = 1) -> list[int]:
+def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, last: int = 1) -> list[int]:
     """Average the checkpoints of these updates, or the `last` newest ones, into a new run directory; returns
     their updates. CheckpointError when they are not there."""
-    steps, mean = run_directory.settled(run, lambda: average_checkpoints(run, given, last))
+    steps, mean = run_directory.read_consistent(run, lambda: average_checkpoints(run, steps_given, last))
     save_average(run, output, steps[-1], mean)
     return steps
 

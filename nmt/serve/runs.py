@@ -103,7 +103,7 @@ class LineTask:
         """Whether the search of a part found no translation that meets the constraints."""
         constrained = self.options.terms or self.options.avoid
         return bool(constrained) and any(
-            part.candidates and constraints.failed(part.candidates) for part in self.parts
+            part.candidates and constraints.has_failed(part.candidates) for part in self.parts
         )
 
 

@@ -36,7 +36,7 @@ Vocabs = tuple[Vocab, Vocab]
 
 
 def check_aligned(config: DataConfig, thorough: bool = False) -> None:
-    """As `check_config`, for an aligned model."""
+    """Check the texts of an aligned model. Errors as from `nmt.data.corpus.check_config`."""
     if config.corpora:
         raise ConfigError(
             "data.corpora: model.type joint learns from one aligned text; give train_source, train_target "
@@ -135,7 +135,7 @@ def make_aligned_corpus(
 def make_aligned_dev(
     config: DataConfig, pipelines: Pipelines, vocabs: Vocabs, within: str
 ) -> list[AlignedPair] | None:
-    """The development pairs."""
+    """Read the development pairs."""
     if not config.dev_source:
         return None
     rows = (
@@ -162,7 +162,7 @@ GUIDED_KEY = "training.guided_alignment"
 
 
 def check_guided(config: DataConfig, thorough: bool = False) -> None:
-    """As `nmt.data.corpus.check_config`, for a training with guided alignment."""
+    """Check the texts of a training with guided alignment. Errors as from `nmt.data.corpus.check_config`."""
     corpus.check_config(replace(config, alignment=""), thorough)
     if not config.train_source:
         raise ConfigError(f"{GUIDED_KEY}: needs train_source and train_target, one text with its alignment")
@@ -201,7 +201,7 @@ def guided_stream(
             report = BinarizeReport()
             numbers = range(config.max_length**2 + 1)
             with store(folder, {"target": numbers}, stamp, report) as [side]:
-                for numbered in links_of(config, pipelines, text, report):
+                for numbered in read_links(config, pipelines, text, report):
                     side.add(numbered)
         links = open_corpus(folder, thorough=thorough)
     if len(links) != len(stream.corpus):
@@ -209,7 +209,7 @@ def guided_stream(
     return GuidedStream(stream, links, weight)
 
 
-def links_of(
+def read_links(
     config: DataConfig, pipelines: Pipelines, text: TokenizedText, report: BinarizeReport
 ) -> Iterator[list[int]]:
     """The links of each pair that training keeps, three numbers each; the report counts the pairs."""

@@ -50,7 +50,7 @@ Side = tuple[TextPipeline, Vocab]
 
 @dataclass
 class Parts:
-    """What a translator or a language model brings to its training."""
+    """Model, batches and development set of a training."""
 
     model: Trainable
     stream: Stream
@@ -59,7 +59,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class RunSetup:
-    """What model and batches of a run are put together from."""
+    """Settings, files and vocabularies from which model and batches of a run are built."""
 
     config: RunConfig
     directory: Path
@@ -195,7 +195,7 @@ def text(
 def text_of_lm(
     config: RunConfig, directory: Path, sizes: LMConfig, kind: type[LanguageModel], words: TokenizedText
 ) -> Side:
-    """As `text`, for a language model."""
+    """Read the text of a language model."""
     data = config.data
     if not run_directory.exists(directory):
         stamps = inputs.take_stamps(data)
@@ -256,7 +256,7 @@ def show_text(model: nn.Module, corpus: Corpus) -> None:
 def load_parent(directory: str | Path) -> Parent:
     """A run that a translator may start from. CheckpointError says in one line what is wrong with it."""
     path = run_directory.resolve(directory)
-    config = run_directory.settled(path, lambda: checkpoint.checked_config(path))
+    config = run_directory.read_consistent(path, lambda: checkpoint.checked_config(path))
     kind = trainable_kind(config.model)
     return cast(Parent, kind.load(path)) if kind.starts_translators else checkpoint.load(path)
 

@@ -1,4 +1,4 @@
-"""What a part of a model may do while the model is trained."""
+"""Callbacks of parts of a model while the model is trained."""
 
 
 class Callback:

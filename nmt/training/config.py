@@ -50,9 +50,8 @@ class TrainingConfig:
         "sentence",
         "word",
         "sum",
-        help="what the gradient is of: the mean over sentences (van Merriënboer 2018, eq. 4.4), the "
-        "mean over words, the sum "
-        "(authors' code)",
+        help="what the gradient is of: the mean over sentences (van Merriënboer 2018, eq. 4.4), the mean "
+        "over words, the sum (authors' code)",
     )
     label_smoothing: float = number(
         0.0,
@@ -222,12 +221,12 @@ FREE_KEYS = {"run", "threads", "data.cache", "data.workers"} | {
 DERIVED_KEYS = {"training.bleu_tokenizer"}
 
 
-def value_of(config: RunConfig, key: str) -> object:
+def get_value(config: RunConfig, key: str) -> object:
     """The value of a dotted key."""
-    found: object = config
+    value: object = config
     for part in key.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 # ---- combinations ------------------------------------------------------------------------------------------

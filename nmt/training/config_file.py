@@ -57,7 +57,7 @@ Where = Callable[[str], str]  # where a key got its value: file:line, or the ove
 
 @dataclass
 class ConfigPart:
-    """What a preset, a file or an override gives."""
+    """Keys and values from a preset, a file or an override, and where they come from."""
 
     content: Section
     where: Where
@@ -118,7 +118,7 @@ def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
     return keys
 
 
-def explained(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
+def explain(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
     """A configuration as the lines of a file, each key below what it means."""
     for item in fields(config):
         value, about = getattr(config, item.name), item.metadata.get(HELP, "")
@@ -134,14 +134,14 @@ def explained(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
         yield from lines
         if is_dataclass(value) and not isinstance(value, type):
             yield f"{indent}{item.name}:"
-            yield from explained(value, f"{indent}  ")
+            yield from explain(value, f"{indent}  ")
         else:
             text = OmegaConf.to_yaml(OmegaConf.create({item.name: value}))
             yield from (f"{indent}{line}" for line in text.rstrip("\n").split("\n"))
 
 
-def schema_of(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
-    """What the parts of a configuration train, and the name of its type. ConfigError for both sections, or an
+def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
+    """Determine what a configuration trains, and the name of its type. ConfigError for both sections, or an
     unknown type."""
     given = {
         section: [part for part in parts if part.content.get(section) is not None]
@@ -185,10 +185,10 @@ def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) ->
     """
     content, text = read(path)
     parts = [
-        ConfigPart(content, partial(where_is, path, text)),
-        *(ConfigPart(change_of(override), partial(place_of, override)) for override in overrides),
+        ConfigPart(content, partial(locate_key, path, text)),
+        *(ConfigPart(parse_override(override), partial(show_override, override)) for override in overrides),
     ]
-    return assembled(parts, path, preset)
+    return assemble(parts, path, preset)
 
 
 def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
@@ -198,13 +198,13 @@ def from_mapping(content: Mapping[str, object], preset: str | None = None) -> Ru
     except OmegaConfBaseException as error:
         raise ConfigError(f"configuration: {reason(error)}") from error
     part = ConfigPart(cast(Section, plain), lambda key: "configuration")
-    return assembled([part], "configuration", preset)
+    return assemble([part], "configuration", preset)
 
 
-def assembled(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfig:
+def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfig:
     """A checked configuration from what is given, later parts winning over earlier ones and over a preset."""
     defaults = preset_parts(preset, parts)
-    schema, kind = schema_of([*defaults, *parts])
+    schema, kind = choose_schema([*defaults, *parts])
 
     def where(key: str) -> str:
         """The last part that gives a key, or its section, or the whole."""
@@ -262,14 +262,14 @@ def preset_parts(preset: str | None, parts: Sequence[ConfigPart]) -> list[Config
 
 def preset_file(preset: str) -> Path:
     """The file of a preset. ConfigError for an unknown one."""
-    found = PRESETS / f"{preset}.yaml"
-    if not found.exists():
+    path = PRESETS / f"{preset}.yaml"
+    if not path.exists():
         names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
         raise ConfigError(f"--preset {preset}: unknown, expected one of {names}")
-    return found
+    return path
 
 
-def change_of(override: str) -> Section:
+def parse_override(override: str) -> Section:
     """`section.key=value` as a configuration of that key alone."""
     key, equals, value = override.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key, re.ASCII):
@@ -359,7 +359,7 @@ def gives(content: Mapping[str, object], key: str) -> bool:
 
 
 def resolve(config: DictConfig, where: Where) -> RunConfig:
-    """As dataclasses, every ${...} filled in."""
+    """Convert a configuration to dataclasses, with every ${...} filled in."""
     try:
         return cast(RunConfig, OmegaConf.to_object(config))
     except (OmegaConfBaseException, RecursionError) as error:
@@ -377,7 +377,7 @@ def located(where: Where) -> Iterator[None]:
         raise ConfigError(f"{where(str(error).partition(':')[0])}: {error}") from error
 
 
-def place_of(override: str, key: str) -> str:
+def show_override(override: str, key: str) -> str:
     return short(override)
 
 
@@ -385,7 +385,7 @@ def short(override: str) -> str:
     return override if len(override) <= 2 * LONGEST else f"{override[: 2 * LONGEST]}..."
 
 
-def where_is(path: str, text: str, key: str) -> str:
+def locate_key(path: str, text: str, key: str) -> str:
     """`file:line` of the last part of a dotted key; just the file when it cannot be found. What is in a list
     has the line of its item, where it has none of its own."""
     if "[" in key:
@@ -414,12 +414,12 @@ def to_yaml(config: RunConfig) -> str:
     return str(OmegaConf.to_yaml(OmegaConf.create(given)))
 
 
-def of_run(directory: Path) -> RunConfig:
+def read_run_config(directory: Path) -> RunConfig:
     """The configuration that a run was started with."""
     content = checkpoint.read_yaml(directory)
     part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:
-        schema, kind = schema_of([part])
+        schema, kind = choose_schema([part])
         return resolve(merge(schema.defaults(kind), part, schema), part.where)
     except ConfigError as error:
         place = directory / CONFIG
@@ -430,7 +430,7 @@ def of_run(directory: Path) -> RunConfig:
 def differences(config: RunConfig, directory: Path) -> list[str]:
     """Keys in which a configuration differs from the one a run was started with, except those that may; a
     derived setting may be AUTO."""
-    now, saved = dict(flat(config)), dict(flat(of_run(directory)))
+    now, saved = dict(flat(config)), dict(flat(read_run_config(directory)))
     now.update({key: saved.get(key) for key in DERIVED_KEYS if now[key] == AUTO})
     kinds = [key for key in ("model.type", "lm.type") if now.get(key) != saved.get(key)]
     keys: Iterable[str] = kinds or {**saved, **now}

@@ -1,5 +1,5 @@
-"""What a training will cost on this machine: a model of the size of the configuration is trained for some
-seconds on a sample of the text."""
+"""Estimates the cost of a training on this machine: a model of the size of the configuration is trained for
+some seconds on a sample of the text."""
 
 import logging
 import math
@@ -28,7 +28,7 @@ from nmt.text.subwords.sentencepiece import MOST_PIECES as PIECES
 from nmt.text.vocab import Vocab
 from nmt.training import memory, prepare
 from nmt.training.config import RunConfig
-from nmt.training.job import Job, Stream, optimizer_of
+from nmt.training.job import Stream, TrainingJob, optimizer_of
 from nmt.training.loop import update
 from nmt.training.validation import dev_cost, evaluating
 
@@ -61,7 +61,7 @@ class Cost:
 
     @property
     def per_thousand(self) -> float:
-        """Seconds a thousand units."""
+        """Seconds for a thousand units."""
         return 1000 * self.seconds / self.units
 
     @property
@@ -95,7 +95,7 @@ class Cost:
 
 
 @dataclass
-class Sample:
+class TrainingSample:
     """Pairs from all over a text, as a model reads them."""
 
     share: float  # of its pairs in those of the text
@@ -103,7 +103,7 @@ class Sample:
     vocab_sizes: tuple[int, int]  # of the whole text, estimated
 
 
-def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path) -> Sample:
+def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path) -> TrainingSample:
     """A sample of the training text; its files lie in `folder`."""
     data, merges = config.data, config.data.bpe_merges
     paths = folder / "sample.source", folder / "sample.target"
@@ -128,11 +128,12 @@ def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder:
             vocab_size(data.source, sides[0], vocabs[0], source, growth),
             vocab_size(data.target, sides[1], vocabs[1], target, growth),
         )
-    return Sample(len(rows) / pairs, corpus, (max(sizes),) * 2 if data.shared_vocabulary else sizes)
+    return TrainingSample(len(rows) / pairs, corpus, (max(sizes),) * 2 if data.shared_vocabulary else sizes)
 
 
 def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequence[tuple[str, ...]]) -> int:
-    """As many BPE merges as cut the words of a sample about as finely as the whole text's cut its words."""
+    """Number of BPE merges that split the words of a sample about as finely as the whole text's cut its
+    words."""
     if not merges:
         return 0
     there = sum(len(side.words) for side in sides)
@@ -182,7 +183,7 @@ def measure(
     )
 
 
-def validation_seconds(config: RunConfig, sample: Sample, job: Job) -> float:
+def validation_seconds(config: RunConfig, sample: TrainingSample, job: TrainingJob) -> float:
     """About how long a validation takes: lines of the sample stand for those of the development set, and
     translations are as long as the other side. 0 without a development set."""
     if not config.data.dev_source:
@@ -202,7 +203,7 @@ def validation_seconds(config: RunConfig, sample: Sample, job: Job) -> float:
     return (time.monotonic() - began) / len(pairs) * files.number_of_lines(config.data.dev_source)
 
 
-def job_of(config: RunConfig, sample: Sample, device: str) -> Job:
+def job_of(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJob:
     """A training of the sample by a new model."""
     training = config.training
     torch.manual_seed(config.seed)
@@ -211,7 +212,7 @@ def job_of(config: RunConfig, sample: Sample, device: str) -> Job:
         *sample.vocab_sizes,
         spelling=list(map(str, range(sample.vocab_sizes[0]))),
     ).to(device)
-    return Job(
+    return TrainingJob(
         directory=Path(config.run),
         config=training,
         model=model,
@@ -225,7 +226,7 @@ def job_of(config: RunConfig, sample: Sample, device: str) -> Job:
     )
 
 
-def timed(job: Job, seconds: float) -> tuple[int, int, float]:
+def timed(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
     """Updates, their units, and the seconds that they took."""
     job.model.train()
     stream = chain.from_iterable(map(job.stream.batches, count()))
@@ -233,7 +234,7 @@ def timed(job: Job, seconds: float) -> tuple[int, int, float]:
     began = end = time.monotonic()
     while updates < WARM_UP + FEWEST or end - began < seconds:
         group = list(islice(stream, job.update_batches))
-        with memory.watched(job, group):
+        with memory.report_out_of_memory(job, group):
             update(job, group)
         updates += 1
         job.progress.step += 1
@@ -247,7 +248,7 @@ def timed(job: Job, seconds: float) -> tuple[int, int, float]:
     return updates - WARM_UP, units, end - began
 
 
-def batches(config: RunConfig, sample: Sample, stream: Stream) -> int:
+def batches(config: RunConfig, sample: TrainingSample, stream: Stream) -> int:
     """Batches of an epoch of the whole text; `stream`: those of the sample."""
     if config.training.batch_tokens:
         return round(stream.count(0) / sample.share)

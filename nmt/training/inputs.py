@@ -13,7 +13,7 @@ from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import INPUTS
-from nmt.training.config import RunConfig, check_languages, side_paths, text_sides, value_of
+from nmt.training.config import RunConfig, check_languages, get_value, side_paths, text_sides
 from nmt.training.subwords import LearningSide, check_sides
 
 # ---- inputs ------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ PATH_KEYS = (
 )  # fmt: skip
 
 
-def check_new_run(config: RunConfig, given: str) -> None:
+def check_new_run(config: RunConfig, config_path: str) -> None:
     """Before a run is made: nothing that is read lies in its folder, its languages are known, the run that it
     starts from is there. `given`: the file of the configuration; empty where there is none.
 
@@ -91,7 +91,7 @@ def check_new_run(config: RunConfig, given: str) -> None:
     """
     if config.init_from:
         run_directory.check_version(run_directory.resolve(config.init_from))
-    read = {"CONFIG.yaml": given, **{key: str(value_of(config, key)) for key in PATH_KEYS}}
+    read = {"CONFIG.yaml": config_path, **{key: str(get_value(config, key)) for key in PATH_KEYS}}
     read |= {f"data.{key}": path for key, path in listed_files(config.data)}
     for key, path in read.items():
         if path and is_inside(path, config.run):

@@ -1,4 +1,4 @@
-"""What a training holds: its model, data and optimizer, where it stands, and when it ends."""
+"""A training: its model, data and optimizer, its progress, and when it ends."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -43,7 +43,7 @@ class AnyBatch(Protocol):
 
 
 class Trainable(Protocol):
-    """What the training loop asks of a model: an nn.Module with a cost for each batch of its stream."""
+    """The interface of models to the training loop: an nn.Module with a cost for each batch of its stream."""
 
     @property
     def device(self) -> torch.device: ...
@@ -67,7 +67,7 @@ class Stream(Protocol):
     """The batches of each epoch."""
 
     def count(self, epoch: int) -> int:
-        """Batches of an epoch."""
+        """The number of batches of an epoch."""
         ...
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[AnyBatch]:
@@ -76,7 +76,7 @@ class Stream(Protocol):
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """Where a run stands; saved with every checkpoint. Costs are sums since the last log line."""
 
     step: int = 0  # updates
@@ -109,7 +109,7 @@ class Fitted:
 
 
 @dataclass
-class Job:
+class TrainingJob:
     """Everything a training holds. `stop` is asked after each update; true ends the training with a save."""
 
     directory: Path
@@ -120,7 +120,7 @@ class Job:
     validate: Callable[[], DevScore] | None  # None: no development set
     stop: Callable[[], bool]
     extra: dict[str, str] = field(default_factory=dict)  # choices made once a run: the matrix back end
-    progress: Progress = field(default_factory=Progress)
+    progress: TrainingProgress = field(default_factory=TrainingProgress)
     carried: Carried = None  # after the last batch
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: new run
     precision: str = "fp32"  # of matrix products in training: fp32 | bf16
@@ -165,7 +165,7 @@ def optimizer_of(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> 
 # When a training ends: its limits, the share of them that is used up, and the time that is left.
 
 
-def limit_reached(config: TrainingConfig, progress: Progress) -> str:
+def limit_reached(config: TrainingConfig, progress: TrainingProgress) -> str:
     """The first limit that holds, or an empty string."""
     if config.max_steps and progress.step >= config.max_steps:
         return f"max_steps {config.max_steps}"
@@ -179,18 +179,18 @@ def limit_reached(config: TrainingConfig, progress: Progress) -> str:
     return ""
 
 
-def deciding(metric: str, progress: Progress) -> str:
+def deciding(metric: str, progress: TrainingProgress) -> str:
     """The measure that chose the best validation: the metric, or the cost while the metric is 0.00."""
     return "cost" if progress.best is not None and progress.best <= 0 else metric
 
 
-def seconds_allowed(config: TrainingConfig, progress: Progress) -> float:
+def seconds_allowed(config: TrainingConfig, progress: TrainingProgress) -> float:
     """The seconds after which the last update ends, so that `max_minutes` holds the last validation, too: it
     takes about as long as the one before."""
     return 60 * config.max_minutes - progress.validation_seconds
 
 
-def time_used(config: TrainingConfig, progress: Progress) -> float:
+def time_used(config: TrainingConfig, progress: TrainingProgress) -> float:
     """The share of `max_minutes` that has passed, 0 to 1; 0 without such a limit. It follows from the saved
     state alone, so that a resumed run has the rates of one that never stopped."""
     if not config.max_minutes:
@@ -199,7 +199,7 @@ def time_used(config: TrainingConfig, progress: Progress) -> float:
     return min(1.0, progress.seconds / allowed) if allowed > 0 else 1.0
 
 
-def last_update(job: Job) -> int:
+def last_update(job: TrainingJob) -> int:
     """The update that max_steps or max_epochs, whichever comes first, makes the last one; all epochs are
     taken to be as long as the first. 0: neither is set."""
     config = job.config
@@ -207,7 +207,7 @@ def last_update(job: Job) -> int:
     return min(filter(None, (config.max_steps, by_epochs)), default=0)
 
 
-def seconds_left(job: Job, pace: float) -> float | None:
+def seconds_left(job: TrainingJob, pace: float) -> float | None:
     """Seconds until a limit ends the training, validations included; patience may end it sooner. None: no
     limit is set. `pace`: seconds of an update."""
     config, progress = job.config, job.progress

@@ -23,16 +23,16 @@ from nmt.training import memory, sharing
 from nmt.training.config import TrainingConfig
 from nmt.training.job import (
     AnyBatch,
-    Job,
-    Progress,
+    TrainingJob,
+    TrainingProgress,
     deciding,
     last_update,
     limit_reached,
     seconds_left,
     time_used,
 )
-from nmt.training.optimizers import clip, rate_of, scheduled, set_rate
-from nmt.training.records import Board, Clock, NoTable, Table, open_tables
+from nmt.training.optimizers import clip, current_rate, scheduled, set_rate
+from nmt.training.records import Board, Clock, LogTable, NullLogTable, open_tables
 from nmt.training.state import save
 from nmt.training.validation import DevScore
 
@@ -43,22 +43,22 @@ ZEROS = 3  # validations of BLEU or chrF 0.00 in a row after which a warning say
 
 
 @dataclass
-class Records:
-    """What a training writes while it runs."""
+class TrainingLogs:
+    """Logs, curves and clock of a training."""
 
-    tables: tuple[Table, Table]  # train.tsv, dev.tsv
+    tables: tuple[LogTable, LogTable]  # train.tsv, dev.tsv
     board: Board
     clock: Clock
     signature: str = ""  # of the development scores that the log has last shown
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close all logs."""
         self.board.close()
         for table in self.tables:
             table.close()
 
 
-def train(job: Job) -> str:
+def train(job: TrainingJob) -> str:
     """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
     records = open_records(job)
     try:
@@ -73,17 +73,17 @@ def train(job: Job) -> str:
     return reason
 
 
-def updates(job: Job, records: Records) -> str:
+def updates(job: TrainingJob, records: TrainingLogs) -> str:
     """Update after update until something ends the training; returns the reason."""
     config, progress = job.config, job.progress
     job.model.train()
     job.team.wrap(job.model)
-    sharing.begin(job)
+    sharing.compute_first_batch(job)
     reason = limit_reached(config, progress)
     while not reason:
-        there = job.stream.count(progress.epoch)
-        for size, batches in counted(job, records, groups(job, there), there):
-            with memory.watched(job, batches):
+        batch_count = job.stream.count(progress.epoch)
+        for size, batches in show_progress(job, records, groups(job, batch_count), batch_count):
+            with memory.report_out_of_memory(job, batches):
                 done = update(job, batches, job.team.idle(size))
             count(progress, size, done)
             records.clock.tick()
@@ -98,7 +98,7 @@ def updates(job: Job, records: Records) -> str:
             reason = agree(job, "signal" if job.stop() else limit_reached(config, progress))
             if reason:
                 break
-        if progress.batch >= there:
+        if progress.batch >= batch_count:
             progress.epoch += 1
             progress.batch = 0
             if not config.validate_every:
@@ -107,7 +107,7 @@ def updates(job: Job, records: Records) -> str:
     return reason
 
 
-def agree(job: Job, reason: str) -> str:
+def agree(job: TrainingJob, reason: str) -> str:
     """The first process' reason to stop, for all; and what the next rate depends on besides the update."""
     progress = job.progress
     values = progress.decayed, progress.seconds, progress.validation_seconds
@@ -117,19 +117,19 @@ def agree(job: Job, reason: str) -> str:
     return reason
 
 
-def groups(job: Job, there: int) -> Iterator[tuple[int, list[AnyBatch]]]:
+def groups(job: TrainingJob, batch_count: int) -> Iterator[tuple[int, list[AnyBatch]]]:
     """How many batches each update has until the end of the epoch, and those of this process; the last may
-    have fewer. `there`: batches of the epoch."""
+    have fewer. `batch_count`: batches of the epoch."""
     progress, size = job.progress, job.update_batches
     share = job.team.share(progress.batch, size)
     batches = iter(job.stream.batches(progress.epoch, progress.batch, share))
-    for first in range(progress.batch, there, size):
-        numbers = range(first, min(first + size, there))
+    for first in range(progress.batch, batch_count, size):
+        numbers = range(first, min(first + size, batch_count))
         yield len(numbers), list(islice(batches, sum(map(share.has, numbers))))
 
 
 class Updated(NamedTuple):
-    """What an update was made of, by all processes."""
+    """Sizes and costs of an update, summed over processes."""
 
     cost: float  # Σ -log p of the batches, smoothed
     norm: float  # of the gradient before clipping
@@ -137,7 +137,7 @@ class Updated(NamedTuple):
     words: int
 
 
-def update(job: Job, batches: Sequence[AnyBatch], idle: bool = False) -> Updated:
+def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) -> Updated:
     """One step of the optimizer, from the batches of this process. `idle`: other processes have one more."""
     config, team = job.config, job.team
     job.optimizer.zero_grad(set_to_none=True)
@@ -181,7 +181,7 @@ def update(job: Job, batches: Sequence[AnyBatch], idle: bool = False) -> Updated
     return Updated(cost, norm, int(sentences), int(words))
 
 
-def count(progress: Progress, batches: int, done: Updated) -> None:
+def count(progress: TrainingProgress, batches: int, done: Updated) -> None:
     """Note an update of so many batches."""
     progress.step += 1
     progress.batch += batches
@@ -190,14 +190,14 @@ def count(progress: Progress, batches: int, done: Updated) -> None:
     progress.log_words += done.words
 
 
-def write_log(job: Job, records: Records, norm: float) -> None:
+def write_log(job: TrainingJob, records: TrainingLogs, norm: float) -> None:
     """A line of the log and of train.tsv, and a point of each curve."""
     progress = job.progress
     if not job.team.first:
         progress.log_cost, progress.log_words = 0.0, 0
         return
     cost = progress.log_cost / progress.log_words
-    speed, rate = records.clock.rate(progress.log_words), rate_of(job.optimizer)
+    speed, rate = records.clock.rate(progress.log_words), current_rate(job.optimizer)
     left = time_left(job, records)
     log.info(
         "epoch %d, update %s, cost %.2f, %s words/s%s",
@@ -213,13 +213,13 @@ def write_log(job: Job, records: Records, norm: float) -> None:
     progress.log_cost, progress.log_words = 0.0, 0
 
 
-def time_left(job: Job, records: Records) -> str:
+def time_left(job: TrainingJob, records: TrainingLogs) -> str:
     """`12 min 3 s left`, of the whole training; empty where no limit says when it ends."""
     seconds = seconds_left(job, records.clock.pace)
     return "" if seconds is None else f"{bars.duration(seconds)} left"
 
 
-def validate_and_save(job: Job, records: Records) -> None:
+def validate_and_save(job: TrainingJob, records: TrainingLogs) -> None:
     """Score the development set, note whether it got better, adapt the learning rate, save: in the first
     process, for which the others wait."""
     job.progress.validated = job.progress.step
@@ -228,8 +228,8 @@ def validate_and_save(job: Job, records: Records) -> None:
             score_and_save(job, records)
 
 
-def score_and_save(job: Job, records: Records) -> None:
-    """The same, as the first process does it."""
+def score_and_save(job: TrainingJob, records: TrainingLogs) -> None:
+    """Validate and save, in the first process alone."""
     progress = job.progress
     began = time.monotonic()
     if job.validate is None:
@@ -248,7 +248,7 @@ def score_and_save(job: Job, records: Records) -> None:
     records.clock.leave_out(time.monotonic() - began)
 
 
-def log_validation(job: Job, records: Records, score: DevScore, better: bool) -> None:
+def log_validation(job: TrainingJob, records: TrainingLogs, score: DevScore, better: bool) -> None:
     """A line of the log and of dev.tsv, and a point of each curve; a warning where BLEU stays 0."""
     config, progress = job.config, job.progress
     by_cost = config.metric != "cost" and deciding(config.metric, progress) == "cost"
@@ -278,7 +278,7 @@ def log_validation(job: Job, records: Records, score: DevScore, better: bool) ->
         )  # fmt: skip
 
 
-def judge(config: TrainingConfig, progress: Progress, value: float) -> bool:
+def judge(config: TrainingConfig, progress: TrainingProgress, value: float) -> bool:
     """Is a validation better than all before?"""
     better = progress.best is None or value > progress.best
     if better:
@@ -288,7 +288,7 @@ def judge(config: TrainingConfig, progress: Progress, value: float) -> bool:
     return better
 
 
-def decay(config: TrainingConfig, progress: Progress, better: bool, perplexity: float) -> None:
+def decay(config: TrainingConfig, progress: TrainingProgress, better: bool, perplexity: float) -> None:
     """Lower the learning rate after validations without a better score, or with `decay_below` after one whose
     perplexity is not that much below the one before."""
     if config.decay_below:
@@ -300,16 +300,18 @@ def decay(config: TrainingConfig, progress: Progress, better: bool, perplexity: 
         progress.decayed *= config.decay
 
 
-def open_records(job: Job) -> Records:
+def open_records(job: TrainingJob) -> TrainingLogs:
     """train.tsv and dev.tsv, cut back to where the last save left them, curves and clock."""
     progress, first = job.progress, job.team.first
     board = Board(job.directory / run_directory.CURVES, job.config.tensorboard and first, progress.step)
-    tables = open_tables(job.directory, job.log_sizes) if first else (NoTable(), NoTable())
-    return Records(tables, board, Clock(progress.seconds, progress.log_words))
+    tables = open_tables(job.directory, job.log_sizes) if first else (NullLogTable(), NullLogTable())
+    return TrainingLogs(tables, board, Clock(progress.seconds, progress.log_words))
 
 
-def counted(job: Job, records: Records, updates: Iterator[Item], there: int) -> Iterator[Item]:
-    """The updates of the epoch, with its progress and the time that the training still takes. `there`:
+def show_progress(
+    job: TrainingJob, records: TrainingLogs, updates: Iterator[Item], batch_count: int
+) -> Iterator[Item]:
+    """The updates of the epoch, with its progress and the time that the training still takes. `batch_count`:
     batches of the epoch."""
     if not job.team.first:
         yield from updates
@@ -317,7 +319,7 @@ def counted(job: Job, records: Records, updates: Iterator[Item], there: int) -> 
     title = f"epoch {job.progress.epoch + 1}"
     with bars.Progress(None, "batches", job.show_bar, title) as shown:
         shown.note = lambda: time_left(job, records) and f"{time_left(job, records)} of the training"
-        shown.reach(job.progress.batch, there)
+        shown.reach(job.progress.batch, batch_count)
         for one in updates:
             yield one
-            shown.reach(job.progress.batch, there)
+            shown.reach(job.progress.batch, batch_count)

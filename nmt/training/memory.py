@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from nmt.errors import UserError, ran_out_of_memory
-from nmt.training.job import AnyBatch, Fitted, Job
+from nmt.training.job import AnyBatch, Fitted, TrainingJob
 
 
 @contextmanager
-def watched(job: Job, batches: Sequence[AnyBatch]) -> Iterator[None]:
+def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Iterator[None]:
     """Notes in `job.fitted` the largest of the batches that the body computes with. UserError where they do
     not fit into memory."""
     largest = of_largest(batches) if batches else Fitted()
@@ -25,7 +25,7 @@ def watched(job: Job, batches: Sequence[AnyBatch]) -> Iterator[None]:
 
 
 @contextmanager
-def validating(job: Job) -> Iterator[None]:
+def validating(job: TrainingJob) -> Iterator[None]:
     """UserError where the development set does not fit into memory."""
     try:
         yield
@@ -47,23 +47,23 @@ def of_largest(batches: Sequence[AnyBatch]) -> Fitted:
 
 
 def shown(batch: Fitted) -> str:
-    """A batch, in words."""
+    """Describe a batch for people."""
     sentences = "1 sentence" if batch.sentences == 1 else f"{batch.sentences:,} sentences"
     return f"{sentences}, {batch.tokens:,} units, the longest of {batch.longest:,}"
 
 
 def so_far(fitted: Fitted) -> str:
-    """What fit since the process began."""
+    """Describe the largest batches that fit since the process began."""
     return f"the largest that fit had {shown(fitted)}" if fitted.tokens else "none has fit before"
 
 
-def saved(job: Job) -> str:
-    """What is not lost."""
+def saved(job: TrainingJob) -> str:
+    """Say from which update the training can be resumed."""
     steps = job.progress.saved
     return f"The save of update {max(steps)} is whole" if steps else "Nothing was saved before"
 
 
-def remedy(job: Job, batch: Fitted) -> str:
+def remedy(job: TrainingJob, batch: Fitted) -> str:
     """Settings of a new run that have the updates of this one, in batches that fit."""
     if batch.sentences == 1:
         return f"Set data.max_length below {batch.longest - 1}, or make the model smaller"

@@ -73,7 +73,7 @@ def in_blocks(
 def all_at_once(
     parameters: Tensors, grads: Tensors, squares: Tensors, deltas: Tensors, lr: float, rho: float, eps: float
 ) -> None:
-    """The same for all tensors by a few kernels of a GPU, with the operations that torch's optimizers use."""
+    """Update all tensors by a few kernels of a GPU, with the operations that torch's optimizers use."""
     torch._foreach_mul_(squares, rho)
     torch._foreach_addcmul_(squares, grads, grads, value=1 - rho)
     moves, roots = torch._foreach_add(deltas, eps), torch._foreach_add(squares, eps)
@@ -106,8 +106,8 @@ def make_optimizer(
     raise ConfigError(f"training.optimizer: {name!r} is unknown, expected one of adadelta, adam, sgd")
 
 
-def rate_of(optimizer: Optimizer) -> float:
-    """The present learning rate."""
+def current_rate(optimizer: Optimizer) -> float:
+    """The learning rate of the optimizer now."""
     return float(optimizer.param_groups[0]["lr"])
 
 
@@ -189,7 +189,7 @@ Schedule = Callable[[int, int, int], float]  # warmup, update from 1, last updat
 
 
 def constant(warmup: int, step: int, last: int) -> float:
-    """Always 1."""
+    """Factor of a constant learning rate: always 1."""
     return 1.0
 
 

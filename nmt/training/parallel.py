@@ -221,7 +221,7 @@ def fingerprint(directory: Path) -> int:
     """A number of 48 bits that changes with each save of a run; 0 where there is no run."""
     if not run_directory.exists(directory):
         return 0
-    return int.from_bytes(digest64(run_directory.state_of(directory))[:6], "little") or 1
+    return int.from_bytes(digest64(run_directory.save_state(directory))[:6], "little") or 1
 
 
 @contextmanager

@@ -1,5 +1,5 @@
-"""What training reads, from the files that a configuration names: text pipelines, vocabularies, binarized
-corpus, development set."""
+"""Makes text pipelines, vocabularies, binarized corpus and development set from the files of a
+configuration."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import UNK, Vocab
 from nmt.training.config import TOKENIZED
-from nmt.training.subwords import LearningSide, check_sampling, learn_subwords, sampler_of, unit_counts
+from nmt.training.subwords import LearningSide, check_sampling, learn_subwords, make_sampler, unit_counts
 from nmt.training.validation import DevSet
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def make_cut(
 ) -> Cut | None:
     """How training segments words anew each time they are seen; None: it does not."""
     check_sampling(config, [pipeline.subwords for pipeline in pipelines])
-    samplers = [sampler_of(config, *side) for side in zip(pipelines, vocabs, strict=True)]
+    samplers = [make_sampler(config, *side) for side in zip(pipelines, vocabs, strict=True)]
     if not any(samplers):
         return None
 
@@ -275,7 +275,7 @@ def warn_of_unknown(side: str, share: float, pipeline: TextPipeline) -> None:
 
 
 def remedy(pipeline: TextPipeline) -> str:
-    """What helps against unknown words."""
+    """Settings that reduce unknown words, for a warning."""
     if pipeline.subwords or pipeline.characters:
         return "is the text of this language, and the vocabulary that of these units?"
     return "cut words into units, with data.bpe_merges=8000 or subword: unigram"

@@ -25,7 +25,7 @@ Values = dict[str, tuple[object, str]]  # key -> value, and why
 
 
 @dataclass
-class Texts:
+class ParallelTexts:
     """The files of a configuration, and the languages of the two sides; empty where nothing is known."""
 
     train: tuple[str, str]
@@ -35,17 +35,17 @@ class Texts:
 
 @dataclass
 class Proposal:
-    """What a configuration is to say."""
+    """Values of a configuration, with their reasons."""
 
     run: str
     preset: str
-    texts: Texts
+    texts: ParallelTexts
     data: Values = field(default_factory=dict)
     sides: tuple[Values, Values] = field(default_factory=lambda: ({}, {}))
     training: Values = field(default_factory=dict)  # what differs from the preset
 
     def lines(self) -> Iterator[str]:
-        """The file."""
+        """Lines of the configuration file."""
         yield "# Made by nmt-init. Paths are those from the folder in which nmt-train is started."
         yield f"run: {plain(self.run)}"
         yield "device: auto  # a GPU if there is one"
@@ -74,7 +74,9 @@ class Proposal:
         return True
 
 
-def propose(report: PairReport, texts: Texts, run: str, preset: str = "", minutes: float = 0.0) -> Proposal:
+def propose(
+    report: PairReport, texts: ParallelTexts, run: str, preset: str = "", minutes: float = 0.0
+) -> Proposal:
     """The configuration for a parallel text. `preset`: another one than its size asks for; `minutes`: that
     training may take, 0: as long as it needs."""
     pairs = report.usable
@@ -154,7 +156,7 @@ def sections_of(preset: str) -> Iterator[str]:
 
 
 def written(values: Values, indent: str) -> Iterator[str]:
-    """Lines of YAML."""
+    """Format values as lines of YAML."""
     for key, (value, reason) in values.items():
         shown = f"{value:g}" if isinstance(value, float) else plain(str(value).lower())
         shown = plain(value) if isinstance(value, str) else shown

@@ -22,7 +22,7 @@ DEV_COLUMNS = ["step", "epoch", "cost", "perplexity", "bleu", "best", "seconds",
 RECENT = 100  # updates
 
 
-class Table:
+class LogTable:
     """A log as TSV that can be cut back to an earlier length."""
 
     def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
@@ -59,7 +59,7 @@ class Table:
         return os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
-        """Nothing more is added."""
+        """Close the file."""
         self.file.close()
 
 
@@ -68,7 +68,7 @@ def without_links(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-class NoTable(Table):
+class NullLogTable(LogTable):
     """A log that is not written: that of all processes but the first."""
 
     def __init__(self) -> None:
@@ -84,12 +84,12 @@ class NoTable(Table):
         pass
 
 
-def open_tables(directory: Path, sizes: tuple[int, int] | None) -> tuple[Table, Table]:
+def open_tables(directory: Path, sizes: tuple[int, int] | None) -> tuple[LogTable, LogTable]:
     """train.tsv and dev.tsv of a run, cut back to their sizes at the last save. `sizes` None: a new run."""
     train_size, dev_size = sizes or (None, None)
     return (
-        Table(directory / TRAIN_LOG, TRAIN_COLUMNS, train_size),
-        Table(directory / DEV_LOG, DEV_COLUMNS, dev_size),
+        LogTable(directory / TRAIN_LOG, TRAIN_COLUMNS, train_size),
+        LogTable(directory / DEV_LOG, DEV_COLUMNS, dev_size),
     )
 
 
@@ -107,7 +107,7 @@ class Clock:
         self.updates = 0
 
     def seconds(self) -> float:
-        """Seconds of all starts."""
+        """Seconds of work over all starts."""
         return time.monotonic() - self.start
 
     def tick(self) -> None:
@@ -158,6 +158,6 @@ class Board:
                 self.writer.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
-        """Write what is pending."""
+        """Write pending values and close."""
         if self.writer is not None:
             self.writer.close()

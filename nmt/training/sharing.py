@@ -1,10 +1,9 @@
-"""What the processes of a training agree on before their first update: how many batches an update has, and in
-which order gradients are summed.
+"""Agreement of the processes of a training before their first update, on the number of batches of an update
+and the order in which gradients are summed.
 
 The batches of an update stay as many as they were when the run began, whoever shares them. So a run that goes
 on with fewer processes, or more, has the same updates of the same sentences at the same rates; only the sums
-are rounded otherwise, and units are dropped by other random numbers.
-"""
+are rounded otherwise, and units are dropped by other random numbers."""
 
 import logging
 from contextlib import nullcontext
@@ -13,12 +12,12 @@ import torch
 
 from nmt.compute.precision import Mixed
 from nmt.training import memory
-from nmt.training.job import Job, Progress
+from nmt.training.job import TrainingJob, TrainingProgress
 
 log = logging.getLogger(__name__)
 
 
-def settle(job: Job) -> None:
+def record_shares(job: TrainingJob) -> None:
     """Note how many processes share how many batches of an update, and log where that is not as it was."""
     progress, size, batches = job.progress, job.team.size, job.update_batches
     if job.team.first:
@@ -26,7 +25,7 @@ def settle(job: Job) -> None:
     progress.processes, progress.update_batches = size, batches
 
 
-def report(progress: Progress, size: int, batches: int) -> None:
+def report(progress: TrainingProgress, size: int, batches: int) -> None:
     """Log how many processes there are, and what they share."""
     before = progress.update_batches
     if size > 1:
@@ -43,7 +42,7 @@ def report(progress: Progress, size: int, batches: int) -> None:
         )  # fmt: skip
 
 
-def begin(job: Job) -> None:
+def compute_first_batch(job: TrainingJob) -> None:
     """Compute a batch whose gradients are dropped, where several processes train.
 
     DistributedDataParallel sums gradients in the order in which those of the first backward pass came. That
@@ -54,7 +53,7 @@ def begin(job: Job) -> None:
     if job.team.size == 1:
         return
     job.spare = next(iter(job.stream.batches(0)))
-    with memory.watched(job, [job.spare]), Mixed() if job.precision == "bf16" else nullcontext():
+    with memory.report_out_of_memory(job, [job.spare]), Mixed() if job.precision == "bf16" else nullcontext():
         cost = job.team.cost(job.spare.to(job.model.device), job.config.label_smoothing)
         torch.autograd.backward(0 * cost)
     job.optimizer.zero_grad(set_to_none=True)

@@ -13,12 +13,12 @@ from nmt.errors import CheckpointError, UserError
 from nmt.runs import directory as run_directory
 from nmt.runs import weights
 from nmt.runs.directory import INDEX, STATE, weights_path
-from nmt.training.job import Carried, Job, Progress
-from nmt.training.records import Table
+from nmt.training.job import Carried, TrainingJob, TrainingProgress
+from nmt.training.records import LogTable
 
 
-class State(TypedDict):
-    """What training.pt holds."""
+class TrainingState(TypedDict):
+    """Content of training.pt, from which a training is resumed."""
 
     progress: dict[str, object]
     optimizer: dict[str, object]
@@ -30,8 +30,8 @@ class State(TypedDict):
     raw: NotRequired[dict[str, Tensor]]  # with training.ema: the weights whose average step-N.pt has
 
 
-def save(job: Job, tables: tuple[Table, Table]) -> None:
-    """Weights, then training.pt that names them, then the index; only then are older weights removed."""
+def save(job: TrainingJob, tables: tuple[LogTable, LogTable]) -> None:
+    """Write weights, training.pt that names them, and the index, in this order; then remove older weights."""
     progress = job.progress
     if not job.team.first:
         return
@@ -40,7 +40,7 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
     recent = [step for step in progress.saved if step != progress.step][-(keep - 1) :] if keep > 1 else []
     kept = sorted({*recent, progress.step, *([progress.best_step] if progress.best_step else [])})
     old = tuple(weights_path(job.directory, step).name for step in progress.saved if step not in kept)
-    state: State = {
+    state: TrainingState = {
         "progress": {**asdict(progress), "saved": kept},
         "optimizer": job.optimizer.state_dict(),
         "random": torch.get_rng_state(),
@@ -59,7 +59,7 @@ def save(job: Job, tables: tuple[Table, Table]) -> None:
     progress.saved = kept
 
 
-def check_finite(job: Job) -> None:
+def check_finite(job: TrainingJob) -> None:
     """UserError for weights that are not finite numbers: they are never saved. One update with too high a
     learning rate can cause them."""
     for name, parameter in job.model.named_parameters():
@@ -70,7 +70,7 @@ def check_finite(job: Job) -> None:
             )
 
 
-def load_state(directory: Path) -> State | None:
+def load_state(directory: Path) -> TrainingState | None:
     """The last saved training state, or None when nothing was saved yet."""
     if not (directory / STATE).exists():
         return None
@@ -78,21 +78,21 @@ def load_state(directory: Path) -> State | None:
     state = weights.load_tensors(directory / STATE)
     if not isinstance(state, dict) or not {"progress", "optimizer", "random", "sizes", "extra"} <= set(state):
         raise CheckpointError(f"{directory / STATE}: not a training state of this toolkit")
-    return cast(State, state)
+    return cast(TrainingState, state)
 
 
-def position(directory: Path, state: State) -> tuple[Progress, tuple[int, int]]:
+def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgress, tuple[int, int]]:
     """Where a saved training stood, and the sizes of its logs. CheckpointError for a damaged state."""
     try:
         train_size, dev_size = map(int, state["sizes"])
-        return Progress(**state["progress"]), (train_size, dev_size)  # type: ignore[arg-type]
+        return TrainingProgress(**state["progress"]), (train_size, dev_size)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / STATE}: does not fit this configuration ({error})") from error
 
 
-def restore(job: Job, state: State) -> None:
+def restore(job: TrainingJob, state: TrainingState) -> None:
     """Bring model, optimizer and random numbers to where they were saved."""
-    job.progress, job.log_sizes = position(job.directory, state)
+    job.progress, job.log_sizes = saved_position(job.directory, state)
     try:
         job.optimizer.load_state_dict(state["optimizer"])
         job.carried = on_device(state["carried"], job.model.device)
@@ -110,7 +110,7 @@ def restore(job: Job, state: State) -> None:
         tidy(job.directory, job.progress)
 
 
-def load_weights(job: Job, state: State) -> None:
+def load_weights(job: TrainingJob, state: TrainingState) -> None:
     """The weights of the last save, and their average where the training keeps one."""
     weights.load_weights(job.model, weights_path(job.directory, job.progress.step))
     if "raw" in state:
@@ -122,7 +122,7 @@ def load_weights(job: Job, state: State) -> None:
             raise CheckpointError(f"{job.directory / STATE}: does not fit this configuration") from error
 
 
-def tidy(directory: Path, progress: Progress) -> None:
+def tidy(directory: Path, progress: TrainingProgress) -> None:
     """After a kill: write the index that training.pt implies, and remove weights that it does not name."""
     stale = tuple(
         weights_path(directory, step).name

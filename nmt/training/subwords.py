@@ -121,20 +121,20 @@ def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:
     else:
         counts = Counter(unit for line in side.text.lines for unit in side.pipeline.cut(line.split(" ")))
     if cutting:
-        for unit in cutting.inventory(side.text.characters(), rate_of(data, side.pipeline) > 0):
+        for unit in cutting.inventory(side.text.characters(), sampling_rate(data, side.pipeline) > 0):
             counts[unit] = max(1, counts[unit])
     return counts
 
 
-def rate_of(data: DataConfig, pipeline: TextPipeline) -> float:
+def sampling_rate(data: DataConfig, pipeline: TextPipeline) -> float:
     """How much the cuts of a pipeline vary in training; 0: they do not."""
     cutting: object = pipeline.subwords
     return float(getattr(data, cutting.rate_key)) if isinstance(cutting, Resampling) else 0.0
 
 
-def sampler_of(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Sampler | None:
-    """What cuts the sentences of a side anew; None: nothing does."""
-    rate, cutting = rate_of(data, pipeline), pipeline.subwords
+def make_sampler(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Sampler | None:
+    """Create the sampler that splits the sentences of a side anew in each epoch; None without sampling."""
+    rate, cutting = sampling_rate(data, pipeline), pipeline.subwords
     return cutting.sampler(rate, vocab) if rate and isinstance(cutting, Resampling) else None
 
 

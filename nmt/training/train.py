@@ -42,7 +42,7 @@ from nmt.training import (
 from nmt.training.build import Parts
 from nmt.training.callbacks import Callback
 from nmt.training.config import RunConfig, describe_languages
-from nmt.training.job import Job, Progress, deciding, limit_reached, optimizer_of
+from nmt.training.job import TrainingJob, TrainingProgress, deciding, limit_reached, optimizer_of
 from nmt.training.optimizers import WeightAverage
 from nmt.training.parallel import Team
 from nmt.training.records import open_tables
@@ -86,7 +86,7 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
 def train_language_model(
     config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never
 ) -> LineScorer:
-    """As `train`, for the language model that section `lm` describes.
+    """Train the language model that section `lm` describes; arguments as in `train`.
 
     >>> lm = train_language_model({
     ...     "run": "runs/cslm",
@@ -105,7 +105,7 @@ def train_language_model(
 
 
 def read(config: Configuration) -> RunConfig:
-    """A checked configuration."""
+    """Read and check a configuration."""
     if isinstance(config, RunConfig):
         config_file.check_config(config)
         return config
@@ -184,13 +184,13 @@ class Training:
         job = self.job(parts, stop, show_bar)
         if saved:
             self.resume(job, saved)
-        sharing.settle(job)
+        sharing.record_shares(job)
         reason = loop.train(job)
         team.leave()
         self.report(job.progress, reason)
         return reason
 
-    def parts(self, saved: state.State | None, show_bar: bool) -> Parts:
+    def parts(self, saved: state.TrainingState | None, show_bar: bool) -> Parts:
         """Model, batches and development set of a new run, or of one that was saved."""
         self.resolve()
         self.set_up_torch(saved)
@@ -203,10 +203,10 @@ class Training:
         inputs.check_inputs(self.config.data, self.directory)  # they may have changed while they were read
         return parts
 
-    def over(self, saved: state.State) -> str:
+    def over(self, saved: state.TrainingState) -> str:
         """The limit that a saved training has reached, where nothing of it is left to do; else empty. Then
         neither texts nor model are loaded."""
-        progress, sizes = state.position(self.directory, saved)
+        progress, sizes = state.saved_position(self.directory, saved)
         reason = limit_reached(self.config.training, progress)
         if not reason or progress.validated != progress.step:
             return ""
@@ -223,17 +223,17 @@ class Training:
         if self.config.monolingual:
             return
         if run_directory.exists(self.directory):
-            training.bleu_tokenizer = config_file.of_run(self.directory).training.bleu_tokenizer
+            training.bleu_tokenizer = config_file.read_run_config(self.directory).training.bleu_tokenizer
         else:
             training.bleu_tokenizer = validation.bleu_tokenizer(training.bleu_tokenizer, data)
 
-    def set_up_torch(self, saved: state.State | None) -> None:
+    def set_up_torch(self, saved: state.TrainingState | None) -> None:
         """Device, threads and matrix back end; a resumed run has the back end that it was started with."""
         devices.settle_threads()
         wish = saved["extra"]["matmul"] if saved else self.config.matmul
         log.info("%s", devices.set_up_device(self.device, self.config.threads or None, wish))
 
-    def job(self, parts: Parts, stop: Callable[[], bool], show_bar: bool) -> Job:
+    def job(self, parts: Parts, stop: Callable[[], bool], show_bar: bool) -> TrainingJob:
         """Everything the training loop needs."""
         training = self.config.training
         model = parts.model
@@ -244,7 +244,7 @@ class Training:
                 "batches: %s in the first epoch, of at most %s units",
                 f"{parts.stream.count(0):,}", f"{training.batch_tokens:,}",
             )  # fmt: skip
-        job = Job(
+        job = TrainingJob(
             directory=self.directory,
             config=training,
             model=model,
@@ -263,7 +263,7 @@ class Training:
             callback.on_start(job.epoch_updates)
         return job
 
-    def report(self, progress: Progress, reason: str) -> None:
+    def report(self, progress: TrainingProgress, reason: str) -> None:
         """Log how a training ended."""
         best = ""
         if progress.best is not None:
@@ -279,7 +279,7 @@ class Training:
 
     # ---- resume --------------------------------------------------------------------------------------------
 
-    def reopen(self) -> state.State | None:
+    def reopen(self) -> state.TrainingState | None:
         """The saved training state of an existing run; None for a new one. Configuration and input files have
         to be the same."""
         if self.team.first:
@@ -295,9 +295,9 @@ class Training:
             )
         inputs.check_inputs(self.config.data, self.directory)
         # under torchrun the first process may be writing
-        return run_directory.settled(self.directory, partial(state.load_state, self.directory))
+        return run_directory.read_consistent(self.directory, partial(state.load_state, self.directory))
 
-    def resume(self, job: Job, saved: state.State) -> None:
+    def resume(self, job: TrainingJob, saved: state.TrainingState) -> None:
         """Bring a job to where it was saved."""
         state.restore(job, saved)
         log.info("resuming from update %d", job.progress.step)

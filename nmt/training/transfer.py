@@ -1,4 +1,4 @@
-"""What a model starts from: the weights of another run, of the same vocabulary (fine-tuning) or another one
+"""Starting values of a model: the weights of another run, of the same vocabulary (fine-tuning) or another one
 (parent to child, Zoph et al. 2016); pretrained word vectors."""
 
 import logging
@@ -24,7 +24,7 @@ from nmt.training.config import RunConfig
 
 @dataclass
 class Transfer:
-    """What of a model came from its parent."""
+    """Counts of the parameters that a model took from its parent."""
 
     copied: int  # numbers of the model's parameters that came from the parent
     total: int
@@ -39,25 +39,25 @@ def transfer_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Paren
 
     ConfigError when no parameter fits.
     """
-    ours, made = rows_of(model, vocabs), made_for_text(model)
+    ours, fixed = rows_of(model, vocabs), made_for_text(model)
     theirs = rows_of(parent.model, (parent.source_words, parent.target_words))
     weights, copied, left = parent.model.state_dict(), 0, []
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            given = weights.get(name)
+            parent_weights = weights.get(name)
             rows = shared_rows(theirs[name], ours[name]) if name in ours and name in theirs else None
             if (
-                given is None
-                or name in made
-                or given.shape[1:] != parameter.shape[1:]
-                or (rows is None and given.shape != parameter.shape)
+                parent_weights is None
+                or name in fixed
+                or parent_weights.shape[1:] != parameter.shape[1:]
+                or (rows is None and parent_weights.shape != parameter.shape)
             ):
                 left.append(name)
             elif rows is None:
-                parameter.copy_(given)
+                parameter.copy_(parent_weights)
                 copied += parameter.numel()
             else:
-                parameter[rows[1]] = given[rows[0]]
+                parameter[rows[1]] = parent_weights[rows[0]]
                 copied += len(rows[1]) * parameter[0].numel()
     if len(left) == len(list(model.named_parameters())):
         raise ConfigError(
@@ -171,11 +171,11 @@ def freeze_rows(table: nn.Embedding, ids: Tensor) -> None:
     table.weight.register_hook(lambda grad: grad * learned)
 
 
-def report_vectors(found: PretrainedVectors, vocab: Vocab, side: str, path: str) -> None:
+def report_vectors(vectors: PretrainedVectors, vocab: Vocab, side: str, path: str) -> None:
     """Log how many words have a vector, and how much of the running text they are."""
     total = sum(vocab.counts.values())
-    running = sum(vocab.counts.get(word, 0) for word in vocab.decode(found.ids.tolist()))
+    running = sum(vocab.counts.get(word, 0) for word in vocab.decode(vectors.ids.tolist()))
     log.info(
         "%s vectors: %s of %s words, %.2f%% of the running text, from %s",
-        side, f"{len(found.ids):,}", f"{vocab.known:,}", 100 * running / max(1, total), path,
+        side, f"{len(vectors.ids):,}", f"{vocab.known:,}", 100 * running / max(1, total), path,
     )  # fmt: skip

@@ -73,8 +73,9 @@ class DevScore:
         return math.exp(min(self.cost, 700.0))
 
     def value(self, metric: str) -> float:
-        """What decides which weights are best, the larger the better: BLEU or chrF, or the negative cost.
-        While BLEU or chrF is 0.00 it tells nothing, and the cost decides: it is below any score above 0."""
+        """The score by which the best weights are chosen, the larger the better: BLEU or chrF, or the
+        negative cost. While BLEU or chrF is 0.00 it tells nothing, and the cost decides: it is below any
+        score above 0."""
         return -self.cost if metric == "cost" or self.is_zero(metric) else self.of(metric)
 
     def is_zero(self, metric: str) -> bool:
@@ -82,7 +83,7 @@ class DevScore:
         return metric != "cost" and self.of(metric) < 0.005
 
     def of(self, metric: str) -> float:
-        """BLEU or chrF."""
+        """BLEU or chrF, 0 to 100."""
         return self.bleu if metric == "bleu" else self.chrf
 
     def scores(self) -> str:
@@ -110,8 +111,9 @@ def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool
             bleu = dev.references.bleu(lines)
             score.bleu, score.signature = bleu.score, f"BLEU|{bleu.signature}"
             if chrf:
-                found = dev.references.chrf(lines)
-                score.chrf, score.signature = found.score, f"{score.signature} chrF2|{found.signature}"
+                result = dev.references.chrf(lines)
+                score.chrf = result.score
+                score.signature = f"{score.signature} chrF2|{result.signature}"
         return score
 
 
@@ -171,11 +173,11 @@ def running_cost(model: RunningTextModel, corpus: Corpus, tracks: int = TRACKS) 
 def translations(model: AnyModel, dev: DevSet, beam_size: int) -> list[str]:
     """The best translation of each line, as nmt-translate writes it."""
     full = [part for parts in dev.sources for part in parts if len(part) or dev.tokenized]
-    found = iter(search(model, full, BeamConfig(beam_size=beam_size)))
+    hypotheses = iter(search(model, full, BeamConfig(beam_size=beam_size)))
     lines = []
     for parts in dev.sources:
         translated = (
-            dev.target.join(dev.target_vocab.decode(next(found)[0].words))
+            dev.target.join(dev.target_vocab.decode(next(hypotheses)[0].words))
             for part in parts
             if len(part) or dev.tokenized
         )

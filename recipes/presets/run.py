@@ -164,7 +164,7 @@ def scores(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
     columns = header.split("\t")
     found = [dict(zip(columns, row.split("\t"), strict=True)) for row in rows]
     best = max(found, key=lambda row: float(row["bleu"]))
-    tokenizer = config_file.of_run(training.run).training.bleu_tokenizer
+    tokenizer = config_file.read_run_config(training.run).training.bleu_tokenizer
     references = References(read_lines(training.texts(args.size)["data.dev_target"]), tokenizer)
     mean = references.bleu(read_lines(Path(f"{training.run}-mean.dev"))).score
     return f"{float(found[-1]['bleu']):.2f}", f"{float(best['bleu']):.2f}", f"{mean:.2f}", best["step"]

@@ -13,7 +13,7 @@ from nmt.io.numbers import shown
 from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.count_model import KenLM
-from nmt.runs.directory import parts_of
+from nmt.runs.directory import model_files
 from smt_bridge.decoder import automaton, feature_lines, sections
 from smt_bridge.decoder.automaton import CountLM, silent
 from smt_bridge.decoder.cache import Cache
@@ -198,7 +198,7 @@ def files_of(ini: Ini, beside: bool = False) -> list[Path]:
     found = [Path(ini.path)]
     for feature in ini.features:
         if "path" in feature.options:
-            found += parts_of(Path(place(ini, feature, beside)))
+            found += model_files(Path(place(ini, feature, beside)))
     return found
 
 

@@ -22,7 +22,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.io.manifest import ManifestEntry
 from nmt.io.numbers import shown
-from nmt.runs.directory import parts_of
+from nmt.runs.directory import model_files
 from nmt.text import pipeline
 from nmt.text.pipeline import SideConfig
 from smt_bridge.decoder.config import DecoderConfig
@@ -166,7 +166,7 @@ def named_by(folder: Path, feature: FeatureLine, key: str, ini: str) -> list[str
     place = find_table(inside(given, f"{where}: {key}"), str(folder))
     if place is None:
         raise DataError(f"{where}: {given} is not in {folder}; put it there first")
-    return [path.relative_to(folder).as_posix() for path in parts_of(place)]
+    return [path.relative_to(folder).as_posix() for path in model_files(place)]
 
 
 def inside(path: str, where: str) -> str:

@@ -25,7 +25,7 @@ from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.training import build, loop
 from nmt.training import config_file
-from nmt.training.job import Job
+from nmt.training.job import TrainingJob
 from nmt.training.optimizers import make_optimizer
 
 
@@ -53,7 +53,7 @@ class Contestant:
             settings.optimizer, self.model.parameters(), settings.learning_rate, 0, 0,
             (settings.beta1, settings.beta2),
         )  # fmt: skip
-        self.job = Job(Path(config.run), settings, self.model, optimizer, parts.stream, None, bool)
+        self.job = TrainingJob(Path(config.run), settings, self.model, optimizer, parts.stream, None, bool)
         self.batches = (batch for epoch in cycle(range(10**6)) for batch in parts.stream.batches(epoch))
 
     def train(self, seconds: float) -> None:

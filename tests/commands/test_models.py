@@ -94,7 +94,7 @@ def test_training_learns_and_a_dev_cost_is_its_measure(folder: Path) -> None:
     rows = (folder / "run" / "dev.tsv").read_text().split("\n")[1:-1]
     costs = [float(row.split("\t")[2]) for row in rows]
     assert len(costs) > 2 and costs[-1] < 0.8 * costs[0]
-    config = config_file.of_run(folder / "run")
+    config = config_file.read_run_config(folder / "run")
     assert (config.training.metric, config.training.dev_beam) == ("cost", 0)
 
 

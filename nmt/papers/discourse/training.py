@@ -60,10 +60,10 @@ def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
     """The mean over objectives of the cost of an answer. Accuracies stand where translators have the
     signatures of their scores: in the log and in dev.tsv."""
     with evaluating(model):
-        found = model.accuracies(dev.batches(0))
-    accuracies = " ".join(f"{name} {right:.4f}" for name, (_, right) in found.items())
+        costs = model.accuracies(dev.batches(0))
+    accuracies = " ".join(f"{name} {right:.4f}" for name, (_, right) in costs.items())
     return DevScore(
-        cost=sum(cost for cost, _ in found.values()) / len(found), signature=f"accuracy {accuracies}"
+        cost=sum(cost for cost, _ in costs.values()) / len(costs), signature=f"accuracy {accuracies}"
     )
 
 

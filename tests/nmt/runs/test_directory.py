@@ -149,10 +149,10 @@ def test_the_files_of_a_model(tmp_path: Path) -> None:
     """Of run directories those that their manifest lists, else all that no machine adds."""
     for name in ("weights", "matmul.tsv", ".lock", "log"):
         (tmp_path / name).touch()
-    assert run_directory.parts_of(tmp_path / "log") == [tmp_path / "log"]
-    assert sorted(run_directory.parts_of(tmp_path)) == [tmp_path / "log", tmp_path / "weights"]
+    assert run_directory.model_files(tmp_path / "log") == [tmp_path / "log"]
+    assert sorted(run_directory.model_files(tmp_path)) == [tmp_path / "log", tmp_path / "weights"]
     manifest.write(tmp_path, ["weights"])
-    assert sorted(run_directory.parts_of(tmp_path)) == [tmp_path / "manifest.json", tmp_path / "weights"]
+    assert sorted(run_directory.model_files(tmp_path)) == [tmp_path / "manifest.json", tmp_path / "weights"]
 
 
 # ---- test removal ------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from nmt.training.config import (
     TrainingConfig,
     check_languages,
     describe_languages,
-    value_of,
+    get_value,
 )
 from nmt.training.config_file import from_mapping, load
 
@@ -50,16 +50,16 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
 
 @pytest.mark.parametrize("key", sorted(FREE_KEYS))
 def test_free_keys_are_keys(key: str) -> None:
-    value_of(RunConfig(), key)
+    get_value(RunConfig(), key)
 
 
 def test_a_dotted_key() -> None:
     config = RunConfig(seed=7)
     config.data.source.language = "de"
-    assert value_of(config, "seed") == 7 and value_of(config, "data.source.language") == "de"
-    assert value_of(config, "training") is config.training
+    assert get_value(config, "seed") == 7 and get_value(config, "data.source.language") == "de"
+    assert get_value(config, "training") is config.training
     with pytest.raises(AttributeError):
-        value_of(config, "data.sauce")
+        get_value(config, "data.sauce")
 
 
 # ---- test combinations -------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_the_language_is_refused_before_a_run_is_made_and_stored_in_it(
     for _ in range(2):  # the second time it is resumed
         assert train.main(["c.yaml", "data.target.language=en"]) == 0
     assert capsys.readouterr().err.count("languages: de -> en") == 1
-    stored = config_file.of_run(tmp_path / "run").data
+    stored = config_file.read_run_config(tmp_path / "run").data
     assert (stored.source.language, stored.target.language, stored.source.case) == ("de", "en", "keep")
 
 

@@ -16,7 +16,7 @@ from nmt.models.registry import MODELS
 from nmt.runs.checkpoint import Section
 from nmt.training import config_file
 from nmt.training.config import RunConfig, TrainingConfig
-from nmt.training.config_file import ConfigPart, Schema, explained, schema_of
+from nmt.training.config_file import ConfigPart, Schema, choose_schema, explain
 
 # ---- test config file --------------------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ KINDS = [("model", kind) for kind in MODELS] + [("lm", kind) for kind in LANGUAG
 @pytest.mark.parametrize(("section", "kind"), KINDS)
 def test_every_key_has_a_default(section: str, kind: str) -> None:
     """And none is of the other section."""
-    schema, found = schema_of([part({section: {"type": kind}})])
+    schema, found = choose_schema([part({section: {"type": kind}})])
     assert (schema.section, found) == (section, kind)
     config = schema.defaults(kind)
     keys = schema.keys()
@@ -317,14 +317,14 @@ def test_every_key_has_a_default(section: str, kind: str) -> None:
 
 
 def test_sections_are_no_values() -> None:
-    schema, kind = schema_of([part({})])
+    schema, kind = choose_schema([part({})])
     assert (schema.section, kind) == ("model", "rnn")
     assert all(map(schema.is_section, ("data", "data.source", "model", "training")))
     assert not any(map(schema.is_section, ("seed", "data.cache", "model.hidden", "nothing")))
 
 
 def test_the_last_part_names_the_type() -> None:
-    schema, kind = schema_of([
+    schema, kind = choose_schema([
         part({"lm": {"type": "cslm"}}), part({"lm": {"order": 3}}), part({"lm": {"type": "recurrent"}})
     ])  # fmt: skip
     keys = set(schema.keys())
@@ -344,7 +344,7 @@ def test_the_last_part_names_the_type() -> None:
 )
 def test_what_cannot_be_trained(parts: list[ConfigPart], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        schema_of(parts)
+        choose_schema(parts)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_what_cannot_be_trained(parts: list[ConfigPart], message: str) -> None:
 )
 def test_did_you_mean(key: str, near: str) -> None:
     """First in its own section, then the same name elsewhere, then anything near."""
-    schema: Schema = schema_of([part({})])[0]
+    schema: Schema = choose_schema([part({})])[0]
     assert schema.did_you_mean(key).startswith(near)
     assert key not in schema.did_you_mean(key).split("'")
 
@@ -370,7 +370,7 @@ def test_a_printed_configuration_explains_its_keys(tmp_path: Path) -> None:
     long = "many words " * 30
     corpora = [{"source": f"{long}.en", "target": "b.fr", "weight": 2.0}]
     config = config_file.from_mapping({"run": "r", "data": {"corpora": corpora}}, "small")
-    lines = list(explained(config))
+    lines = list(explain(config))
     for item in fields(TrainingConfig):
         row = next(row for row, line in enumerate(lines) if line.startswith(f"  {item.name}: "))
         if item.metadata[HELP]:

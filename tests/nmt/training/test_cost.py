@@ -16,7 +16,7 @@ from nmt.training import build, config_file
 from nmt.training import cost as costs
 from nmt.training.config import RunConfig
 from nmt.training.cost import Cost, fewer_merges, measure, planned_epochs, silent, timed
-from nmt.training.job import Fitted, Job, Progress
+from nmt.training.job import Fitted, TrainingJob, TrainingProgress
 
 LINES = [f"{'a b c d e f g '[: 2 + 2 * (number % 7)]}end" for number in range(90)]
 
@@ -94,7 +94,7 @@ def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the first update, which takes longest; then as long as it is asked for, and two at least."""
     now = [0.0]
 
-    def update(job: Job, group: list[Batch]) -> tuple[float, float]:
+    def update(job: TrainingJob, group: list[Batch]) -> tuple[float, float]:
         now[0] += 1 if job.progress.step else 100
         return 0.0, 0.0
 
@@ -105,7 +105,7 @@ def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds, updates in ((0, 2), (5.5, 6)):
         model = SimpleNamespace(train=lambda: None, device=torch.device("cpu"))
         job = SimpleNamespace(
-            update_batches=1, model=model, stream=stream, progress=Progress(), fitted=Fitted()
+            update_batches=1, model=model, stream=stream, progress=TrainingProgress(), fitted=Fitted()
         )
         now[0] = 0.0
         assert timed(job, seconds) == (updates, 8 * updates, updates)  # type: ignore[arg-type]

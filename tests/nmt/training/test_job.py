@@ -7,7 +7,15 @@ import pytest
 
 from nmt.data.batches import WHOLE, Share
 from nmt.training.config import TrainingConfig
-from nmt.training.job import AnyBatch, Job, Progress, last_update, limit_reached, seconds_left, time_used
+from nmt.training.job import (
+    AnyBatch,
+    TrainingJob,
+    TrainingProgress,
+    last_update,
+    limit_reached,
+    seconds_left,
+    time_used,
+)
 from nmt.training.parallel import Team
 
 # ---- test job ----------------------------------------------------------------------------------------------
@@ -29,9 +37,9 @@ class Seven:
 )
 def test_batches_of_an_update(given: int, before: int, processes: int, expected: tuple[int, int]) -> None:
     """As configured; else as before; else `accumulate` of each process."""
-    job = Job.__new__(Job)
+    job = TrainingJob.__new__(TrainingJob)
     job.config = TrainingConfig(accumulate=2, update_batches=given)
-    job.progress, job.team, job.stream = Progress(update_batches=before), Team(0, processes), Seven()
+    job.progress, job.team, job.stream = TrainingProgress(update_batches=before), Team(0, processes), Seven()
     assert (job.update_batches, job.epoch_updates) == expected
 
 
@@ -39,12 +47,14 @@ def test_batches_of_an_update(given: int, before: int, processes: int, expected:
 # When a training ends, and how long it still takes.
 
 
-def job(batches: int = 7, progress: Progress | None = None, processes: int = 1, **options: object) -> Job:
+def job(
+    batches: int = 7, progress: TrainingProgress | None = None, processes: int = 1, **options: object
+) -> TrainingJob:
     """A job of epochs of so many batches, without a model."""
-    return Job(
+    return TrainingJob(
         config=TrainingConfig(**{"validate_every": 0, **options}),  # type: ignore[arg-type]
         stream=SimpleNamespace(count=lambda epoch: batches),
-        progress=progress or Progress(),
+        progress=progress or TrainingProgress(),
         team=Team(0, processes),
         **dict.fromkeys(("directory", "model", "optimizer", "validate", "stop")),  # type: ignore[arg-type]
     )
@@ -52,21 +62,21 @@ def job(batches: int = 7, progress: Progress | None = None, processes: int = 1, 
 
 def test_limits() -> None:
     config = TrainingConfig(max_steps=10, max_epochs=2, max_minutes=1.0, patience=3)
-    assert limit_reached(config, Progress(step=9, epoch=1, seconds=59.9, bad=2)) == ""
-    assert limit_reached(config, Progress(step=10)).startswith("max_steps")
-    assert limit_reached(config, Progress(epoch=2)).startswith("max_epochs")
-    assert limit_reached(config, Progress(seconds=60)).startswith("max_minutes")
-    assert limit_reached(config, Progress(bad=3)).startswith("patience")
-    assert limit_reached(TrainingConfig(patience=0), Progress(step=10**9, bad=10**9)) == ""
+    assert limit_reached(config, TrainingProgress(step=9, epoch=1, seconds=59.9, bad=2)) == ""
+    assert limit_reached(config, TrainingProgress(step=10)).startswith("max_steps")
+    assert limit_reached(config, TrainingProgress(epoch=2)).startswith("max_epochs")
+    assert limit_reached(config, TrainingProgress(seconds=60)).startswith("max_minutes")
+    assert limit_reached(config, TrainingProgress(bad=3)).startswith("patience")
+    assert limit_reached(TrainingConfig(patience=0), TrainingProgress(step=10**9, bad=10**9)) == ""
 
 
 def test_the_minutes_hold_the_last_validation() -> None:
     config = TrainingConfig(max_minutes=1.0)
-    progress = Progress(seconds=44.9, validation_seconds=15.0)
+    progress = TrainingProgress(seconds=44.9, validation_seconds=15.0)
     assert not limit_reached(config, progress) and time_used(config, progress) == pytest.approx(44.9 / 45)
     progress.seconds = 45
     assert limit_reached(config, progress) and time_used(config, progress) == 1
-    assert time_used(config, Progress(validation_seconds=99)) == 1
+    assert time_used(config, TrainingProgress(validation_seconds=99)) == 1
     assert time_used(TrainingConfig(max_epochs=1), progress) == 0
 
 
@@ -82,7 +92,7 @@ def test_the_last_update_is_that_of_the_nearest_limit() -> None:
 
 def test_the_time_left_holds_updates_and_validations() -> None:
     """Half a second an update, ten a validation; each epoch of seven updates has one."""
-    progress = Progress(step=7, validation_seconds=10.0, seconds=30.0)
+    progress = TrainingProgress(step=7, validation_seconds=10.0, seconds=30.0)
     assert seconds_left(job(progress=progress, max_epochs=3), 0.5) == 14 * 0.5 + 2 * 10
     assert seconds_left(job(progress=progress, max_epochs=3, validate_every=14), 0.5) == 14 * 0.5 + 10
     assert seconds_left(job(progress=progress, max_steps=7), 0.5) == 0

@@ -13,10 +13,10 @@ from nmt.data.batches import WHOLE, Share, make_batch
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import RNNTranslator
 from nmt.training.config import TrainingConfig
-from nmt.training.job import AnyBatch, Job, Progress, limit_reached
-from nmt.training.loop import Records, decay, judge, log_validation, update, write_log
-from nmt.training.optimizers import make_optimizer, rate_of
-from nmt.training.records import DEV_COLUMNS, Board, Clock, NoTable, Table
+from nmt.training.job import AnyBatch, TrainingJob, TrainingProgress, limit_reached
+from nmt.training.loop import TrainingLogs, decay, judge, log_validation, update, write_log
+from nmt.training.optimizers import current_rate, make_optimizer
+from nmt.training.records import DEV_COLUMNS, Board, Clock, LogTable, NullLogTable
 from nmt.training.validation import DevScore
 
 
@@ -30,9 +30,9 @@ class NoBatches:
         yield from ()
 
 
-def job(model: RNNTranslator, directory: Path = Path(), **options: object) -> Job:
+def job(model: RNNTranslator, directory: Path = Path(), **options: object) -> TrainingJob:
     config = TrainingConfig(optimizer="sgd", learning_rate=1.0, clip=0, **options)  # type: ignore[arg-type]
-    return Job(
+    return TrainingJob(
         directory=directory,
         config=config,
         model=model,
@@ -72,7 +72,7 @@ def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
     batch, rates = make_batch([[3]], [[4]]), []
     for work.progress.step in (0, 1, 3, 15):
         update(work, [batch])
-        rates.append(rate_of(work.optimizer))
+        rates.append(current_rate(work.optimizer))
     assert rates == [0.125, 0.25, 0.5, 0.25]  # half of 1/4, 2/4, 1 and √(4/16)
 
 
@@ -84,12 +84,12 @@ def test_the_rate_falls_with_the_time_too() -> None:
     batch, rates = make_batch([[3]], [[4]]), []
     for work.progress.step, work.progress.seconds in ((0, 0), (3, 30), (3, 90), (6, 90)):
         update(work, [batch])
-        rates.append(rate_of(work.optimizer))
+        rates.append(current_rate(work.optimizer))
     assert rates == [9 / 10, 6 / 10, 1 / 4, 1 / 4]
 
 
 def test_the_best_validation_is_noted_and_a_plateau_lowers_the_rate() -> None:
-    config, progress = TrainingConfig(decay=0.5, decay_patience=2), Progress()
+    config, progress = TrainingConfig(decay=0.5, decay_patience=2), TrainingProgress()
     found = []
     for progress.step, value in enumerate([1.0, 2.0, 2.0, 1.5, 1.9, 2.5], 1):
         better = judge(config, progress, value)
@@ -103,7 +103,10 @@ def test_the_best_validation_is_noted_and_a_plateau_lowers_the_rate() -> None:
 
 def test_the_rate_is_halved_when_perplexity_falls_by_less_than_one() -> None:
     """The rule of the sub-word thesis, on perplexities as they may come."""
-    config, progress = TrainingConfig(optimizer="sgd", metric="cost", decay=0.5, decay_below=1.0), Progress()
+    config, progress = (
+        TrainingConfig(optimizer="sgd", metric="cost", decay=0.5, decay_below=1.0),
+        TrainingProgress(),
+    )
     found = []
     for progress.step, perplexity in enumerate([300.0, 200.0, 150.0, 149.5, 148.4, 149.0, 148.0, 147.2], 1):
         decay(config, progress, judge(config, progress, -math.log(perplexity)), perplexity)
@@ -116,12 +119,12 @@ def test_the_rate_is_halved_when_perplexity_falls_by_less_than_one() -> None:
 def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Until 0.5 the first of them stayed the best: no other 0 is better."""
+    """No other 0 is better than the first."""
     logging.getLogger("nmt").propagate = True
     caplog.set_level(logging.INFO, "nmt")
     work = job(RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7), tmp_path, patience=2)
-    progress, table = work.progress, Table(tmp_path / "dev.tsv", DEV_COLUMNS, None)
-    records = Records((NoTable(), table), Board(tmp_path, False, 0), Clock(0))
+    progress, table = work.progress, LogTable(tmp_path / "dev.tsv", DEV_COLUMNS, None)
+    records = TrainingLogs((NullLogTable(), table), Board(tmp_path, False, 0), Clock(0))
     found = []
     for progress.step, (cost, bleu) in enumerate(
         [(5.0, 0.0), (4.0, 0.0), (4.5, 0.0), (9.0, 0.3), (3.0, 0.0), (8.0, 0.2)], 1
@@ -152,8 +155,8 @@ def test_a_line_of_the_log_is_in_words(caplog: pytest.LogCaptureFixture, tmp_pat
     caplog.set_level(logging.INFO, "nmt")
     model = RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
     work = job(model, max_steps=1000)
-    work.progress = Progress(step=700, epoch=2, log_cost=231.0, log_words=100)
-    records = Records((NoTable(), NoTable()), Board(tmp_path, False, 0), Clock(0))
+    work.progress = TrainingProgress(step=700, epoch=2, log_cost=231.0, log_words=100)
+    records = TrainingLogs((NullLogTable(), NullLogTable()), Board(tmp_path, False, 0), Clock(0))
     records.clock.pace = 0.5
     write_log(work, records, 1.0)
     assert re.fullmatch(

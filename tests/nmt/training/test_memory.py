@@ -13,8 +13,8 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import RNNTranslator
 from nmt.training import loop
 from nmt.training.config import TrainingConfig
-from nmt.training.job import Fitted, Job
-from nmt.training.memory import in_round_numbers, remedy, validating, watched
+from nmt.training.job import Fitted, TrainingJob
+from nmt.training.memory import in_round_numbers, remedy, report_out_of_memory, validating
 from nmt.training.optimizers import make_optimizer
 from nmt.training.validation import DevScore
 
@@ -55,10 +55,10 @@ def of(count: int, length: int) -> Batch:
     return make_batch([[3]] * count, [[4] * length] * count)
 
 
-def job(folder: Path, batches: Sequence[Batch], **settings: object) -> Job:
+def job(folder: Path, batches: Sequence[Batch], **settings: object) -> TrainingJob:
     torch.manual_seed(0)
     model = Small(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7)
-    return Job(
+    return TrainingJob(
         directory=folder / "run",
         config=TrainingConfig(optimizer="sgd", max_epochs=1, tensorboard=False, **settings),  # type: ignore[arg-type]
         model=model,
@@ -88,7 +88,7 @@ def test_the_largest_batch_that_fits_is_named(
 
 def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
     work = job(tmp_path, [])
-    with pytest.raises(RuntimeError, match="a mistake of ours"), watched(work, [of(1, 1)]):
+    with pytest.raises(RuntimeError, match="a mistake of ours"), report_out_of_memory(work, [of(1, 1)]):
         raise RuntimeError("a mistake of ours")
     with pytest.raises(RuntimeError, match="a mistake of ours"), validating(work):
         raise RuntimeError("a mistake of ours")

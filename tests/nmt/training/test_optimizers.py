@@ -14,8 +14,8 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import RNNTranslator
 from nmt.training import optimizers
 from nmt.training.config import TrainingConfig
-from nmt.training.job import Job
-from nmt.training.loop import Records, update, validate_and_save
+from nmt.training.job import TrainingJob
+from nmt.training.loop import TrainingLogs, update, validate_and_save
 from nmt.training.optimizers import (
     Adadelta,
     WeightAverage,
@@ -26,7 +26,7 @@ from nmt.training.optimizers import (
     make_optimizer,
     scheduled,
 )
-from nmt.training.records import Board, Clock, NoTable
+from nmt.training.records import Board, Clock, NullLogTable
 from nmt.training.state import load_state, restore, save
 from nmt.training.validation import DevScore
 
@@ -114,7 +114,7 @@ def test_clip_is_that_of_one_long_vector_in_double_precision() -> None:
 # The average of weights is what the formula says; training does not notice it, and it is resumed exactly.
 
 
-TABLES = (NoTable(), NoTable())
+TABLES = (NullLogTable(), NullLogTable())
 
 
 def test_the_average_is_the_formula_written_out() -> None:
@@ -142,13 +142,13 @@ class OneBatch:
         yield make_batch([[3, 4], [5]], [[4], [6, 3]])
 
 
-def job(directory: Path, ema: float, seed: int = 0, tied: str = "none") -> Job:
+def job(directory: Path, ema: float, seed: int = 0, tied: str = "none") -> TrainingJob:
     torch.manual_seed(seed)
     model = RNNTranslator(
         RNNConfig(embedding=4, hidden=5, maxout=4, dropout=0.5, attention=3, encoder="birnn", tied=tied), 7, 7
     )
     config = TrainingConfig(optimizer="adam", learning_rate=0.1, ema=ema, metric="cost")
-    return Job(
+    return TrainingJob(
         directory=directory,
         config=config,
         model=model,
@@ -160,11 +160,11 @@ def job(directory: Path, ema: float, seed: int = 0, tied: str = "none") -> Job:
     )
 
 
-def weights(work: Job) -> list[torch.Tensor]:
+def weights(work: TrainingJob) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in work.model.parameters()]
 
 
-def go(work: Job, updates: int) -> list[list[torch.Tensor]]:
+def go(work: TrainingJob, updates: int) -> list[list[torch.Tensor]]:
     """The weights after each of some updates."""
     work.model.train()
     found = []
@@ -189,7 +189,7 @@ def test_saved_and_validated_is_the_average_and_training_does_not_notice(tmp_pat
     raw = go(plain, 4)
     torch.manual_seed(1)
     found = go(averaged, 3)
-    validate_and_save(averaged, Records(TABLES, Board(tmp_path, False, 0), Clock(0)))
+    validate_and_save(averaged, TrainingLogs(TABLES, Board(tmp_path, False, 0), Clock(0)))
     found += go(averaged, 1)
     for ours, theirs in zip(found, raw, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))

@@ -8,7 +8,7 @@ from nmt.errors import ConfigError
 from nmt.text.inspection.texts import PairReport, inspect_pairs
 from nmt.training import config_file
 from nmt.training.config import RunConfig
-from nmt.training.proposal import Texts, by_size, plain, propose
+from nmt.training.proposal import ParallelTexts, by_size, plain, propose
 
 EN = ["The man sleeps in the house.", "A dog is in the car, and the man is not."] * 9
 FR = ["L'homme dort dans la maison.", "Un chien est dans la voiture, et l'homme non."] * 9
@@ -24,7 +24,7 @@ def config_of(
     folder: Path, report: PairReport, languages: tuple[str, str] = ("en", "fr"), preset: str = ""
 ) -> RunConfig:
     """The proposal, as nmt-train reads it."""
-    texts = Texts(("a b/train.en", "c.txt"), ("dev.en", "dev.txt"), languages)
+    texts = ParallelTexts(("a b/train.en", "c.txt"), ("dev.en", "dev.txt"), languages)
     lines = list(propose(report, texts, str(folder / "run"), preset).lines())
     (folder / "config.yaml").write_text("\n".join(lines) + "\n")
     return config_file.load(str(folder / "config.yaml"))
@@ -64,7 +64,7 @@ def test_words_are_cut(tmp_path: Path) -> None:
 def test_a_time_limit(tmp_path: Path) -> None:
     """The rate falls to 0 at its end, whatever the preset's schedule; a warm-up is a part of it."""
     report = inspected(tmp_path, EN, FR)
-    texts = Texts(("train.en", "train.fr"), ("dev.en", "dev.fr"), ("en", "fr"))
+    texts = ParallelTexts(("train.en", "train.fr"), ("dev.en", "dev.fr"), ("en", "fr"))
     for preset, warmup in (("small", 0), ("transformer-small", 20), ("large", 20)):
         proposal = propose(report, texts, str(tmp_path / "run"), preset, 7.5)
         assert proposal.fit_warmup(2000 if warmup else 0, 100) == bool(warmup)

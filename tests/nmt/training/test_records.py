@@ -45,12 +45,12 @@ def test_a_log_that_is_shorter_than_it_was_is_not_filled_with_zeros(
 ) -> None:
     logging.getLogger("nmt").propagate = True
     (tmp_path / "train.tsv").write_text("step\n1\n2\n")
-    records.Table(tmp_path / "train.tsv", ["step"], 7).file.close()
+    records.LogTable(tmp_path / "train.tsv", ["step"], 7).file.close()
     assert (tmp_path / "train.tsv").read_text() == "step\n1\n" and not caplog.records
-    records.Table(tmp_path / "train.tsv", ["step"], 99).file.close()
+    records.LogTable(tmp_path / "train.tsv", ["step"], 99).file.close()
     assert (
         tmp_path / "train.tsv"
     ).read_text() == "step\n1\n" and "7 bytes, but 99 when it was saved" in caplog.text
     (tmp_path / "train.tsv").unlink()
-    records.Table(tmp_path / "train.tsv", ["step"], 99).file.close()
+    records.LogTable(tmp_path / "train.tsv", ["step"], 99).file.close()
     assert (tmp_path / "train.tsv").read_text() == "step\n"

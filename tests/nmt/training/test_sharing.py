@@ -5,16 +5,16 @@ import logging
 import pytest
 
 from nmt.training.config import TrainingConfig
-from nmt.training.job import Job, Progress
+from nmt.training.job import TrainingJob, TrainingProgress
 from nmt.training.parallel import Team
-from nmt.training.sharing import settle
+from nmt.training.sharing import record_shares
 
 
-def settled(progress: Progress, size: int, rank: int = 0, **settings: int) -> Progress:
+def settled(progress: TrainingProgress, size: int, rank: int = 0, **settings: int) -> TrainingProgress:
     """Of a job that stands there, with so many processes."""
-    job = Job.__new__(Job)
+    job = TrainingJob.__new__(TrainingJob)
     job.progress, job.team, job.config = progress, Team(rank, size), TrainingConfig(**settings)  # type: ignore[arg-type]
-    settle(job)
+    record_shares(job)
     return job.progress
 
 
@@ -22,7 +22,7 @@ def test_updates_stay_as_they_were(caplog: pytest.LogCaptureFixture) -> None:
     """Of four processes two are left, then three, then one."""
     logging.getLogger("nmt").propagate = True
     caplog.set_level(logging.INFO, "nmt")
-    progress = settled(Progress(), 4, accumulate=2)
+    progress = settled(TrainingProgress(), 4, accumulate=2)
     for size in (2, 3, 1):
         progress = settled(progress, size, accumulate=2)
         assert (progress.processes, progress.update_batches) == (size, 8)
@@ -39,7 +39,7 @@ def test_updates_stay_as_they_were(caplog: pytest.LogCaptureFixture) -> None:
 def test_updates_of_a_given_size(caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("nmt").propagate = True
     caplog.set_level(logging.INFO, "nmt")
-    progress = settled(Progress(), 1, update_batches=6, accumulate=2)
+    progress = settled(TrainingProgress(), 1, update_batches=6, accumulate=2)
     assert progress.update_batches == 6, "instead of accumulate"
     assert settled(progress, 1, update_batches=8).update_batches == 8
     assert settled(progress, 1).update_batches == 8, "the last one that was given"
@@ -50,12 +50,12 @@ def test_idle_processes_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
     """A run of one process that four resume. The first tells; a run of an early version said nothing."""
     logging.getLogger("nmt").propagate = True
     caplog.set_level(logging.WARNING, "nmt")
-    settled(Progress(processes=1, update_batches=1), 4, rank=1)
+    settled(TrainingProgress(processes=1, update_batches=1), 4, rank=1)
     assert not caplog.records
-    settled(Progress(processes=1, update_batches=1), 4)
+    settled(TrainingProgress(processes=1, update_batches=1), 4)
     [warning] = [record.getMessage() for record in caplog.records]
     assert warning == (
         "training.update_batches: an update is of 1, so 3 of the 4 processes have nothing to do; 4 would be "
         "one for each, in larger updates"
     )
-    assert settled(Progress(step=9), 2, accumulate=3).update_batches == 6
+    assert settled(TrainingProgress(step=9), 2, accumulate=3).update_batches == 6

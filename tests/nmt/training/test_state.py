@@ -14,13 +14,13 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import RNNTranslator
 from nmt.runs import weights
 from nmt.training.config import TrainingConfig
-from nmt.training.job import Job
+from nmt.training.job import TrainingJob
 from nmt.training.loop import update
 from nmt.training.optimizers import make_optimizer
-from nmt.training.records import NoTable
+from nmt.training.records import NullLogTable
 from nmt.training.state import check_finite, load_state, restore, save
 
-TABLES = (NoTable(), NoTable())
+TABLES = (NullLogTable(), NullLogTable())
 
 
 class OneBatch:
@@ -38,10 +38,10 @@ def model(seed: int = 0) -> RNNTranslator:
     return RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3, dropout=0.5), 7, 7)
 
 
-def job(model: RNNTranslator, directory: Path = Path()) -> Job:
+def job(model: RNNTranslator, directory: Path = Path()) -> TrainingJob:
     config = TrainingConfig(optimizer="adam", learning_rate=0.1, keep=2)
     optimizer = make_optimizer("adam", model.parameters(), 0.1, 0, 0)
-    return Job(
+    return TrainingJob(
         directory=directory,
         config=config,
         model=model,
@@ -52,7 +52,7 @@ def job(model: RNNTranslator, directory: Path = Path()) -> Job:
     )
 
 
-def go(work: Job, updates: int) -> None:
+def go(work: TrainingJob, updates: int) -> None:
     work.model.train()
     for _ in range(updates):
         update(work, list(work.stream.batches(0)))
