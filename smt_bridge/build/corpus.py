@@ -24,7 +24,7 @@ from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.plan import Sizes
 from smt_bridge.hybrid.folder import SIDES, truecase_file
 from smt_bridge.hybrid.lines import of_folder
-from smt_bridge.hybrid.side import Side, escaped
+from smt_bridge.hybrid.side import TextSide, escaped
 
 FOLDER, COUNTS = "corpus", "corpus.json"
 RAW = CleanConfig()
@@ -65,7 +65,7 @@ def side(config: BuildConfig, name: str) -> SideConfig:
 def check_glossary(config: BuildConfig) -> None:
     """DataError with the line for a glossary that decoding would refuse."""
     if config.glossary:
-        of_folder(config.glossary, *map(Side, sides(config)))
+        of_folder(config.glossary, *map(TextSide, sides(config)))
 
 
 def survey(config: BuildConfig) -> Sizes:
@@ -129,12 +129,12 @@ class Texts:
         """The lines of one of the files above."""
         return list(files.read_lines(self.path(name)))
 
-    def sides(self, config: BuildConfig) -> tuple[Side, Side]:
+    def sides(self, config: BuildConfig) -> tuple[TextSide, TextSide]:
         """Raw lines to words and back, with the truecase models that were learned."""
         made = []
         for name, one in zip(SIDES, sides(config), strict=True):
             place = self.path(truecase_file(name))
-            made.append(Side(one, truecase.load(place) if one.case == "truecase" else None))
+            made.append(TextSide(one, truecase.load(place) if one.case == "truecase" else None))
         return made[0], made[1]
 
 
@@ -171,7 +171,7 @@ def prepare(build: Build) -> None:
 def development_set(config: BuildConfig, settings: tuple[SideConfig, SideConfig]) -> Pairs:
     """Its raw pairs, without those that have no words, or too many for an n-best list. DataError where none
     is left."""
-    made = list(map(Side, settings))
+    made = list(map(TextSide, settings))
     found = [
         pair
         for pair in kept(config.dev_source, config.dev_target, DEV)
@@ -189,22 +189,22 @@ def converted(config: SideConfig, lines: Iterable[str], workers: int) -> Iterato
 
 def splitter(config: SideConfig) -> Callable[[Sequence[str]], list[str]]:
     """What splits lines into words, in any process."""
-    made = Side(config)
+    made = TextSide(config)
     return lambda lines: [" ".join(made.split(line)) for line in lines]
 
 
-def learned(config: SideConfig, lines: Iterable[str]) -> Side:
+def learned(config: SideConfig, lines: Iterable[str]) -> TextSide:
     """The text of a language with a truecase model of these words, where it has case."""
     cased = config.case == "truecase"
-    return Side(config, truecase.learn(map(files.split_words, lines)) if cased else None)
+    return TextSide(config, truecase.learn(map(files.split_words, lines)) if cased else None)
 
 
-def words(side: Side, split: str) -> str:
+def words(side: TextSide, split: str) -> str:
     """What `converted` made of a line as tables and networks read it."""
     return " ".join(escaped(side.cased(files.split_words(split))))
 
 
-def add_monolingual(config: BuildConfig, texts: Texts, side: Side, workers: int) -> None:
+def add_monolingual(config: BuildConfig, texts: Texts, side: TextSide, workers: int) -> None:
     """The target side of the training text and the monolingual text together."""
     settings = sides(config)[1]
     more = (words(side, line) for line in converted(settings, monolingual(config), workers))

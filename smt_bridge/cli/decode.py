@@ -27,7 +27,7 @@ from smt_bridge.moses import ini as moses_ini
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
-    from smt_bridge.decoder.xml_input import Marked
+    from smt_bridge.decoder.xml_input import MarkedLine
 
 log = logging.getLogger(__name__)
 
@@ -210,7 +210,7 @@ def translate_input(
         yield compute(cut_chunks(lines, work.decoder.all_marked(sentences, name, numbers)))
 
 
-def cut_chunks(lines: Iterator[SplitLine], marked: "Iterator[Marked]") -> Iterator[TextChunk[LineBlock]]:
+def cut_chunks(lines: Iterator[SplitLine], marked: "Iterator[MarkedLine]") -> Iterator[TextChunk[LineBlock]]:
     """Cut lines into chunks. `marked`: the parsed sentences of all lines."""
     first = 0
     while block := list(islice(lines, BLOCK)):

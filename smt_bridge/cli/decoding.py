@@ -158,7 +158,7 @@ def describe_decoder(decoder: "Decoder") -> str:
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
     from smt_bridge.decoder.translation import Lines, PhraseTranslation
-    from smt_bridge.decoder.xml_input import Marked
+    from smt_bridge.decoder.xml_input import MarkedLine
 
     Writer = Callable[[int, PhraseTranslation], Iterable[str]]  # number of a line, from 0 -> lines of a file
 
@@ -169,7 +169,7 @@ class LineBlock:
 
     first: int  # number of the first line in the input, from 0
     lines: list[SplitLine]
-    marked: "list[Marked]"  # all sentences of the lines
+    marked: "list[MarkedLine]"  # all sentences of the lines
 
 
 def load_hybrid(args: argparse.Namespace) -> Hybrid | None:

@@ -1,27 +1,27 @@
-"""The arrays that compiled search works on: what it is given for a sentence, and its memory."""
+"""The arrays of the compiled search: the options of a sentence, its settings, and the working memory."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.constraints import Constraints
+from smt_bridge.decoder.constraints import ReorderingConstraints
 
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
-# places in State.counters
+# indices of SearchState.counters
 HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK = range(7)
 SLICE = 2_000_000  # options a single call looks at: a fifth of a second, so that signals are obeyed
 NOTHING = -1e300  # below every score
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
 
 
-class Options(NamedTuple):
+class OptionArrays(NamedTuple):
     """The O translation options of a sentence of n words, by span; a span has at most M words."""
 
-    score: Floats  # (O,) weighted: table, penalties, and what features say of the option itself
+    score: Floats  # (O,) weighted: table, penalties, and features of the option by itself
     bound: Floats  # (O,) weighted: the most that language models can add in any context
     backward: Floats  # (O, 3) weighted reordering of this phrase after the previous one
     forward: Floats  # (O, 3) of the phrase after this one
@@ -32,11 +32,11 @@ class Options(NamedTuple):
     first: Int32s  # (n * M,) first option of a span, at word * M + its words - 1
     number: Int32s  # (n * M,)
     future: Floats  # (n, n) best score of each span, at any distortion
-    constraints: Constraints  # of reordering
+    constraints: ReorderingConstraints  # of reordering
 
 
 class SearchParameters(NamedTuple):
-    """Settings of the search for one sentence, and the weights that belong to no option."""
+    """Settings of the search for one sentence, and the weights that do not belong to single options."""
 
     words: int  # n
     longest: int  # M
@@ -47,12 +47,12 @@ class SearchParameters(NamedTuple):
     early: bool  # early distortion cost
     reordering: bool
     edges: bool  # keep what n-best lists need
-    deferred: bool  # candidates wait until stateful features have scored them, see deferred.py
+    deferred: bool  # candidates wait until stateful features have scored them, see compiled_search.py
     stand_in: float  # additional weight of the first language model while candidates wait
 
 
-class State(NamedTuple):
-    """Everything a search knows: H hypotheses, E edges, C coverages, M moves, Q candidates; L language
+class SearchState(NamedTuple):
+    """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates; L language
     models, F stateful features."""
 
     counters: Int64s
@@ -105,8 +105,8 @@ class State(NamedTuple):
     c_context: Int32s  # (Q, L)
 
 
-class Sizes(NamedTuple):
-    """What a State has room for."""
+class StateSizes(NamedTuple):
+    """Capacities of the arrays of a SearchState."""
 
     hypotheses: int
     edges: int
@@ -118,8 +118,8 @@ class Sizes(NamedTuple):
     features: int  # stateful ones
 
 
-def allocate(sizes: Sizes) -> State:
-    """Memory for searches, empty."""
+def allocate(sizes: StateSizes) -> SearchState:
+    """Allocate an empty SearchState of these capacities."""
 
     def ints(size: int) -> Int32s:
         return np.zeros(size, np.int32)
@@ -128,7 +128,7 @@ def allocate(sizes: Sizes) -> State:
         return ints(1 << int(2 * size - 1).bit_length())
 
     H, E, C, M, Q, n = sizes[:6]
-    return State(
+    return SearchState(
         counters=np.zeros(7, np.int64),
         coverage=ints(H), begin=ints(H), end=ints(H), option=ints(H), parent=ints(H),
         score=np.zeros(H), total=np.zeros(H), context=np.zeros((H, sizes.models), np.int32),

@@ -39,8 +39,8 @@ class Automaton(NamedTuple):
     most: Floats  # (V,) no context gives the word more
 
 
-class CountLM(NamedTuple):
-    """An n-gram model as it is cached: its words, then the fields of Automaton."""
+class CachedNgramModel(NamedTuple):
+    """An n-gram model in the form that is cached: its vocabulary, then the fields of Automaton."""
 
     vocabulary: list[str]
     words: int
@@ -57,7 +57,7 @@ class CountLM(NamedTuple):
     most: Floats
 
     def is_sound(self) -> bool:
-        """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
+        """Check that all sizes agree and every index points into its array: compiled code checks neither."""
         nodes = self.root + 1
         sizes = (
             len(self.log_prob) == self.root
@@ -86,10 +86,10 @@ class CountLM(NamedTuple):
         return Automaton(*self[1:])
 
 
-def silent() -> CountLM:
-    """A language model that gives every word log p = 0, for systems without one."""
+def silent() -> CachedNgramModel:
+    """Language model that gives every word log p = 0, for systems without one."""
     zero, root = np.zeros(3), np.full(4, 3, np.int32)
-    return CountLM(
+    return CachedNgramModel(
         vocabulary=["<unk>", "<s>", "</s>"],
         words=3,
         unknown=0,
@@ -161,7 +161,7 @@ def child(
     context: Int64s,
     word: Int64s,
 ) -> Int64s:
-    """The node of context + word, or of the longest suffix of that which is there: (M,), (M,) -> (M,)"""
+    """Node of context + word, or of its longest suffix that exists: (M,), (M,) -> (M,)"""
     V, root = len(model.words), int(offset[-1])
     found = np.full(len(word), -1, np.int64)
     context = context.copy()
@@ -185,7 +185,7 @@ def child(
 @njit
 def fill(table: Int64s, content: Int32s, keys: Int64s,
 values: Int32s) -> None:  # fmt: skip
-    """Enter keys and their values into a hash table."""
+    """Enter keys and their values into an open-addressing hash table."""
     mask = len(table) - 1
     for i in range(len(keys)):
         place = ((keys[i] * MIX) >> np.int64(20)) & mask
@@ -197,7 +197,7 @@ values: Int32s) -> None:  # fmt: skip
 
 @njit
 def step(lm: Automaton, state: int, word: int) -> tuple[float, int]:
-    """log p of a word in a state, natural, and the state after it."""
+    """Natural log p of a word in a state, and the state after it."""
     total = 0.0
     mask = len(lm.keys) - 1
     while state != lm.root:
@@ -216,8 +216,8 @@ def step(lm: Automaton, state: int, word: int) -> tuple[float, int]:
 
 
 def phrase_scores(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
-    """log p of phrases without context, and an upper bound of what any context makes of it: words
-    ids[starts[i] : starts[i + 1]] -> (N,), (N,)"""
+    """Natural log p of phrases without context, and an upper bound of it in any context. The words of phrase
+    i are ids[starts[i] : starts[i + 1]]; returns (N,), (N,)"""
     parts = [
         scores_of(lm, ids, starts[at : at + BLOCK + 1]) for at in range(0, max(1, len(starts) - 1), BLOCK)
     ]
@@ -226,7 +226,7 @@ def phrase_scores(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, F
 
 @njit
 def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
-    """As phrase_scores, of one block."""
+    """Score one block of phrases for `phrase_scores`."""
     count = len(starts) - 1
     score, bound = np.zeros(count), np.zeros(count)
     for i in range(count):
@@ -240,7 +240,7 @@ def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Float
 
 @njit
 def sentence_score(lm: Automaton, ids: Int32s, complete: bool) -> float:
-    """log p of a sentence from <s> to </s>, natural; without </s> where it is not `complete`."""
+    """Natural log p of a sentence from <s> to </s>; without </s> unless it is `complete`."""
     state, total = lm.begin, 0.0
     for i in range(len(ids)):
         gain, state = step(lm, state, ids[i])

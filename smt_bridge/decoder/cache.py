@@ -36,19 +36,20 @@ DEFAULT_GB = 10.0
 STAMP = "stamp"
 
 
-class Kept(Protocol):
-    """A dataclass or NamedTuple of arrays, numbers, lists of text, and dictionaries that number bytes."""
+class Cacheable(Protocol):
+    """A dataclass or NamedTuple of arrays, integers, lists of text, and dictionaries that number byte
+    strings."""
 
     def is_sound(self) -> bool:
-        """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
+        """Check that all sizes agree and every index points into its array: compiled code checks neither."""
         ...
 
 
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=Cacheable)
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A file of the cache."""
 
     path: Path
@@ -56,7 +57,7 @@ class Entry:
     used: float  # when, in seconds of the epoch
 
     def sources(self) -> list[str]:
-        """The files it was made from; none when it is damaged."""
+        """Paths of the files it was made from; empty if it is damaged."""
         try:
             with np.load(self.path, allow_pickle=False) as held:
                 return [str(source[0]) for source in json.loads(held[STAMP].tobytes())["sources"]]
@@ -86,7 +87,7 @@ def default_folder() -> Path:
 
 
 def default_limit() -> int:
-    """Bytes. ConfigError where $NMT_CACHE_GB is not a number."""
+    """Size limit in bytes. ConfigError where $NMT_CACHE_GB is not a number."""
     text = os.environ.get(LIMIT) or f"{DEFAULT_GB:g}"
     try:
         gigabytes = real(text)
@@ -106,7 +107,7 @@ class Cache:
         self.limit = default_limit() if limit is None else limit
 
     def keep(self, sources: Sequence[str], make: Callable[[], K], kind: type[K]) -> K:
-        """`make()`, or what an earlier call made of the same sources."""
+        """Return what `make()` returns, from the cache if an earlier call stored it for the same sources."""
         stamp = stamp_of(sources, kind)
         key = hashlib.sha256(stamp).hexdigest()[:24]
         for entry in self.entries(key):
@@ -130,18 +131,19 @@ class Cache:
             log.info("%s: not kept in the cache: %s", sources[0], error)
         return made
 
-    def entries(self, key: str = "*") -> list[Entry]:
+    def entries(self, key: str = "*") -> list[CacheEntry]:
         """The files of the cache, the last used first."""
         return sorted(self._entries(key), key=lambda entry: (-entry.used, entry.path))
 
-    def _entries(self, key: str) -> Iterator[Entry]:
+    def _entries(self, key: str) -> Iterator[CacheEntry]:
         for path in self.folder.glob(f"{key}.*.npz"):
             with suppress(FileNotFoundError):
                 status = path.stat()
-                yield Entry(path, status.st_size, status.st_mtime)
+                yield CacheEntry(path, status.st_size, status.st_mtime)
 
-    def store(self, key: str, stamp: bytes, made: Kept) -> None:
-        """Write beside, then rename, then make room. UserError while another process stores something."""
+    def store(self, key: str, stamp: bytes, made: Cacheable) -> None:
+        """Write to a temporary file, rename it, then trim the cache. UserError while another process stores
+        something."""
         with locked(self.folder, "decoder cache"):
             self.sweep()
             part = self.folder / f"{key}.part"
@@ -160,7 +162,7 @@ class Cache:
             self.trim()
 
     def sweep(self) -> None:
-        """Remove what a killed process left; the lock guarantees that nobody is writing it."""
+        """Remove what a killed process left behind; the lock guarantees that nobody is writing it."""
         for left in self.folder.glob("*.part"):
             left.unlink(missing_ok=True)
 
@@ -172,8 +174,8 @@ class Cache:
             if total > self.limit:
                 entry.path.unlink(missing_ok=True)
 
-    def clear(self) -> list[Entry]:
-        """Remove everything; returns what was there. UserError while another process stores something."""
+    def clear(self) -> list[CacheEntry]:
+        """Remove all entries and return them. UserError while another process stores something."""
         if not self.folder.exists():
             return []
         with locked(self.folder, "smt-cache clear"):
@@ -184,8 +186,8 @@ class Cache:
         return found
 
 
-def stamp_of(sources: Sequence[str], kind: type[Kept]) -> bytes:
-    """What a file of the cache is made from, as text."""
+def stamp_of(sources: Sequence[str], kind: type[Cacheable]) -> bytes:
+    """Describe in JSON what an entry is made from: format, type, fields, and size and time of its sources."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
     made_from = {
         "format": FORMAT,
@@ -196,13 +198,14 @@ def stamp_of(sources: Sequence[str], kind: type[Kept]) -> bytes:
     return json.dumps(made_from).encode()
 
 
-def parts_of(kind: type[Kept]) -> list[str]:
+def parts_of(kind: type[Cacheable]) -> list[str]:
     """The names of the fields of a dataclass or NamedTuple."""
     return list(kind.__annotations__)
 
 
-def arrays(made: Kept) -> dict[str, "NDArray[np.generic] | int"]:
-    """Everything as arrays; texts, in which no line ends, as the bytes of lines."""
+def arrays(made: Cacheable) -> dict[str, "NDArray[np.generic] | int"]:
+    """Convert all fields to arrays; lists of texts, none of which contains a line end, become the bytes of
+    lines."""
     values = {name: getattr(made, name) for name in parts_of(type(made))}
     return {
         name: value if isinstance(value, np.ndarray | int) else lines(value) for name, value in values.items()
@@ -210,13 +213,14 @@ def arrays(made: Kept) -> dict[str, "NDArray[np.generic] | int"]:
 
 
 def lines(texts: Iterable[str | bytes]) -> NDArray[np.uint8]:
-    """Texts as the bytes of lines."""
+    """Join texts, one a line, into an array of bytes."""
     content = b"".join((text if isinstance(text, bytes) else text.encode()) + b"\n" for text in texts)
     return np.frombuffer(content, np.uint8)
 
 
 def load(path: Path, kind: type[K]) -> K:
-    """What was stored. DataError and others, see DAMAGED, for a file that was changed since."""
+    """Read a cache entry. Raises DataError, or another exception of DAMAGED, for a file that was changed
+    since."""
     if manifest.digest(path) != path.name.split(".")[1]:
         raise DataError(f"{path}: damaged")
     types = kind.__annotations__
@@ -238,10 +242,10 @@ def load(path: Path, kind: type[K]) -> K:
 
 
 def are_cuts(cut: NDArray[np.integer], total: int) -> bool:
-    """0, then non-decreasing, up to the length of what is cut?"""
+    """Whether `cut` starts at 0, never decreases, and ends at `total`."""
     return bool(len(cut) and cut[0] == 0 and cut[-1] == total and not (np.diff(cut) < 0).any())
 
 
 def within(indices: NDArray[np.integer], size: int) -> bool:
-    """0 <= every index < size?"""
+    """Whether 0 <= index < size for every index."""
     return not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < size)

@@ -1,4 +1,5 @@
-"""numba where it is installed. Without it nothing is compiled, and the decoder uses plain search."""
+"""Compilation by numba where it is installed. Without it nothing is compiled, and the decoder uses plain
+search."""
 
 import hashlib
 import logging
@@ -19,12 +20,11 @@ R = TypeVar("R")
 
 
 def cache_folder() -> Path | None:
-    """Where compiled code is kept: a folder for each state of all sources that are compiled, beside them or
-    in the user's cache. None where neither is to be had: for a service without a home, say.
+    """Folder for compiled code, named by a hash of all sources that are compiled: beside them, or in the
+    user's cache; None where neither is writable (a service without a home, say).
 
-    numba itself looks at the file of a function only, not at those of the functions it calls: after an update
-    of one file alone it would run old code.
-    """
+    numba itself checks the file of a function only, not the files of the functions that it calls: after an
+    update of one file alone it would run old code."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted([*here.rglob("*.py"), *(here.parent / "extraction").glob("*.py")]):
@@ -36,8 +36,8 @@ def cache_folder() -> Path | None:
 
 
 def is_own(folder: Path) -> bool:
-    """Is this folder the user's, who can write to it? It is made if need be. Code from another user's is not
-    run."""
+    """Whether this user owns the folder and can write to it; creates it if necessary. Compiled code of
+    another user is never run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK)
@@ -45,8 +45,8 @@ def is_own(folder: Path) -> bool:
         return False
 
 
-class Compiled:
-    """A compiled function. Called by Python, it holds signals until it returns; compiled functions call it
+class CompiledFunction:
+    """A compiled function. A call from Python defers signals until it returns; compiled functions call it
     directly."""
 
     def __init__(self, dispatcher: Any) -> None:
@@ -63,9 +63,9 @@ class Compiled:
             return self.dispatcher(*args)
 
 
-class Notice:
-    """Says once that functions are being compiled, before the first one is: it takes a while. Nothing is said
-    where all of them are in the cache. `seconds`: spent on it so far."""
+class CompilationNotice:
+    """Logs once, before the first function is compiled, that this takes a while; silent where all of them
+    come from the cache. `seconds`: time spent compiling so far."""
 
     said = False
     seconds = 0.0
@@ -73,10 +73,10 @@ class Notice:
     since = 0.0
 
     def listen(self) -> None:
-        """From now on."""
+        """Register with numba's compiler events."""
 
         class Starts(numba.core.event.Listener):
-            """What numba calls when it begins to compile a function that it has not kept."""
+            """Receives numba's events for functions that were not in its cache."""
 
             def on_start(_, event: object) -> None:
                 self.say()
@@ -92,21 +92,21 @@ class Notice:
         numba.core.event.register("numba:compile", Starts())  # type: ignore[no-untyped-call]
 
     def say(self) -> None:
-        """The line, the first time."""
+        """Log the notice, the first time only."""
         if not self.said:
             self.said = True
             log.info("compiling for this processor, once: up to half a minute")
 
 
-notice = Notice()
+notice = CompilationNotice()
 
 
 class Stopped(Exception):
-    """Nobody waits for this sentence any more."""
+    """Raised when a translation is no longer wanted."""
 
 
 def go_on(stop: threading.Event | None) -> None:
-    """Called between two calls of compiled code, none of which takes long: here Python sees signals, and
+    """Called between two calls of compiled code, none of which takes long: Python handles signals here, and
     another thread can end this one by `stop`, which raises Stopped."""
     if stop is not None and stop.is_set():
         raise Stopped
@@ -132,15 +132,15 @@ except ImportError:
 
 
 def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "python") -> Callable[P, R]:
-    """The function compiled, once per machine and version where that can be kept, to run without the
-    interpreter's lock. Without numba the function itself."""
+    """Compile a function to run without the interpreter's lock, cached on this machine where possible.
+    Without numba, returns the function itself."""
     if not HAVE_NUMBA:
         return function
     made = numba.njit(nogil=True, cache=keeps, error_model=error_model)(function)
-    return cast(Callable[P, R], Compiled(made))
+    return cast(Callable[P, R], CompiledFunction(made))
 
 
 def njit_ieee(function: Callable[P, R]) -> Callable[P, R]:
-    """As `njit`, but a division by 0 gives what it gives in NumPy, and no ZeroDivisionError; so loops with
-    divisions become vector instructions."""
+    """Like `njit`, but division by 0 follows NumPy instead of raising ZeroDivisionError, so that loops with
+    divisions are vectorized."""
     return njit(function, error_model="numpy")

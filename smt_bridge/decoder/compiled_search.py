@@ -19,25 +19,25 @@ from smt_bridge.decoder.arrays import (
     Floats,
     Int32s,
     Int64s,
-    Sizes,
-    State,
+    SearchState,
+    StateSizes,
     allocate,
 )
 from smt_bridge.decoder.automaton import MIX, Automaton
 from smt_bridge.decoder.compiled import go_on
 from smt_bridge.decoder.derivations import Listing, best_option_path, derivations
 from smt_bridge.decoder.features.protocol import Candidates, Gains, beam_of, can_preview, checked
-from smt_bridge.decoder.model import Task
+from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.search import add_candidates, begin, expand_from, search, select
 
 Paths = tuple[list[Int32s], list[float]]  # options of derivations in target order, and totals; best first
 
 
-class Memory(threading.local):
-    """A thread's arrays, and how many times their first size they have."""
+class ThreadMemory(threading.local):
+    """A thread's arrays, and by how much they have grown: a multiple of their first size."""
 
     factor = 1
-    state: State | None = None
+    state: SearchState | None = None
 
 
 class CompiledSearch:
@@ -46,11 +46,11 @@ class CompiledSearch:
     def __init__(self, automata: tuple[Automaton, ...], piece: int = SLICE) -> None:
         """`piece`: options that one call of compiled code looks at."""
         self.automata, self.piece = automata, piece
-        self.memory = Memory()
+        self.memory = ThreadMemory()
 
-    def search(self, task: Task, listing: Listing, stop: threading.Event | None = None) -> Paths:
-        """The best derivations; none where walls and zones let no hypothesis come to the end. Repeated with
-        more memory where a sentence needs it."""
+    def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
+        """The best derivations; none where walls and zones let no hypothesis cover the sentence. Starts again
+        with twice the memory when a sentence needs it."""
         state = self.room(task)
         while True:
             if task.scorers:
@@ -62,8 +62,8 @@ class CompiledSearch:
             self.memory.factor *= 2
             state = self.room(task, True)
 
-    def room(self, task: Task, new: bool = False) -> State:
-        """This thread's arrays, large enough for a sentence of this length."""
+    def room(self, task: SearchTask, new: bool = False) -> SearchState:
+        """This thread's arrays, reallocated where they are too small for the sentence."""
         words, held, factor = task.parameters.words, self.memory.state, self.memory.factor
         needed = [(task.parameters.edges, "edge_parent"), (task.parameters.deferred, "c_stack")]
         if (
@@ -73,7 +73,7 @@ class CompiledSearch:
             or any(wanted and not len(getattr(held, name)) for wanted, name in needed)
         ):
             held = self.memory.state = allocate(
-                Sizes(
+                StateSizes(
                     hypotheses=30_000 * factor,
                     edges=60_000 * factor if task.parameters.edges else 0,
                     coverages=6_000 * factor,
@@ -86,8 +86,8 @@ class CompiledSearch:
             )
         return held
 
-    def fill(self, state: State, task: Task, stop: threading.Event | None) -> None:
-        """All stacks. `state.counters[FULL]` says when memory was too small."""
+    def fill(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
+        """Fill all stacks; sets `state.counters[FULL]` when memory is too small."""
         stack = rank = 0
         while stack < task.parameters.words and not (stack and state.counters[FULL]):
             go_on(stop)
@@ -102,8 +102,8 @@ class CompiledSearch:
                 self.piece,
             )
 
-    def fill_deferred(self, state: State, task: Task, stop: threading.Event | None) -> None:
-        """All stacks, each settled by the stateful features before it is extended."""
+    def fill_deferred(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
+        """Fill all stacks, rescoring each with the stateful features before it is extended."""
         begin(state, task.options, self.automata, task.parameters)
         state.memory[0] = [scorer.begin for scorer in task.scorers]
         room = np.zeros(len(self.automata), np.int32)
@@ -122,8 +122,8 @@ class CompiledSearch:
             if state.counters[FULL]:
                 return
 
-    def settle(self, state: State, task: Task, stack: int) -> None:
-        """The best candidates of a stack are scored by the stateful features and become hypotheses."""
+    def settle(self, state: SearchState, task: SearchTask, stack: int) -> None:
+        """Score the best candidates of a stack with the stateful features and turn them into hypotheses."""
         chosen = best_candidates(state, stack, task.model.beam)
         if not len(chosen):
             return
@@ -146,8 +146,10 @@ class CompiledSearch:
         )
 
 
-def foreseen(state: State, task: Task, stack: int, number: int, chosen: Int64s, missing: float) -> Floats:
-    """`expected` before a feature scores, with what the feature can already tell."""
+def foreseen(
+    state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s, missing: float
+) -> Floats:
+    """Estimate the totals of candidates before a feature scores them, using what the feature can preview."""
     scorer, weights = task.scorers[number], task.model.stateful[number].weights
     if not can_preview(scorer):
         return expected(state, task, chosen, missing)
@@ -156,34 +158,34 @@ def foreseen(state: State, task: Task, stack: int, number: int, chosen: Int64s, 
     return expected(state, task, chosen, missing - known) + values @ weights
 
 
-def candidates(state: State, task: Task, stack: int, number: int, chosen: Int64s) -> Candidates:
-    """Candidates as a stateful feature sees them."""
+def candidates(state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s) -> Candidates:
+    """Candidates in the form that a stateful feature takes."""
     before = state.memory[state.c_parent[chosen], number]
     return Candidates(state.c_option[chosen].astype(np.int64), before, stack == task.parameters.words)
 
 
-def best_candidates(state: State, stack: int, beam: int) -> Int64s:
+def best_candidates(state: SearchState, stack: int, beam: int) -> Int64s:
     """The candidates of a stack, oldest first; with a beam the best ones only."""
     stacks = state.c_stack[: int(state.counters[CANDIDATES])]
     chosen = np.flatnonzero(stacks == stack).astype(np.int64)
     return chosen[best(state.c_total[chosen], beam)] if 0 < beam < len(chosen) else chosen
 
 
-def expected(state: State, task: Task, chosen: Int64s, missing: float | Floats) -> Floats:
-    """The totals of candidates where the first language model stands in, with this weight, for the stateful
-    features that have not scored yet. A weight, or one for each candidate (N,)."""
+def expected(state: SearchState, task: SearchTask, chosen: Int64s, missing: float | Floats) -> Floats:
+    """Estimate the totals of candidates: the first language model, weighted by `missing` (one weight, or one
+    for each candidate (N,)), stands in for stateful features that have not scored yet."""
     known = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
     whole = task.model.stand_in
     return known + (missing / whole) * (state.c_total[chosen] - known) if whole else known
 
 
 def best(scores: Floats, count: int) -> Int64s:
-    """The places of the best scores, in increasing order."""
+    """Indices of the `count` best scores, in increasing order."""
     return np.sort(np.argpartition(-scores, count)[:count]).astype(np.int64)
 
 
-def found(state: State, task: Task, listing: Listing) -> Paths:
-    """The derivations of filled stacks: the best, or an n-best list."""
+def found(state: SearchState, task: SearchTask, listing: Listing) -> Paths:
+    """Derivations of filled stacks: the best one, or an n-best list."""
     parameters, options = task.parameters, task.options
     if not listing.nbest:
         finals = select(state, parameters, parameters.words)

@@ -1,4 +1,4 @@
-"""What a decoder does, whatever model it has. The defaults are Moses'."""
+"""Settings of the decoder, whatever its model. The defaults are those of Moses."""
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
@@ -14,7 +14,7 @@ WIDEST = 63  # words beyond the first untranslated one that a coverage can hold
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """The search as a moses.ini can set it."""
+    """Search settings that a moses.ini can give."""
 
     stack: int = number(200, least=0, help="hypotheses kept for each number of translated words; 0: all")
     table_limit: int = number(20, least=0, help="best options of a source phrase; 0: all")
@@ -51,7 +51,8 @@ BY_NAME: dict[str, "Field[object]"] = {item.name: item for item in fields(Search
 
 
 def given(name: str) -> Any:
-    """A value of SearchSettings that takes precedence over the ini's; None: the ini's, or Moses' default."""
+    """A field of SearchSettings as an option that overrides the ini; None keeps the ini's value, or Moses'
+    default."""
     item = BY_NAME[name]
     words = " ".join(item.default) if isinstance(item.default, tuple) else str(item.default).lower()
     text = f"{item.metadata[HELP]}; default: the ini's, or {words}"
@@ -60,7 +61,7 @@ def given(name: str) -> Any:
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """What a user asks of a decoder."""
+    """The user's options of a decoder."""
 
     stack: int | None = given("stack")
     table_limit: int | None = given("table_limit")
@@ -92,6 +93,6 @@ class DecoderConfig:
 
 
 def search_settings(config: DecoderConfig, ini: Mapping[str, object]) -> SearchSettings:
-    """What is asked for, else what the ini says, else what Moses does."""
+    """Merge the settings of the search: the user's options, then the ini's, then Moses' defaults."""
     asked = {name: getattr(config, name) for name in BY_NAME if getattr(config, name, None) is not None}
     return replace(SearchSettings(), **{**ini, **asked})

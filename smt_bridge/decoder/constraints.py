@@ -1,8 +1,7 @@
-"""Limits of reordering that an input line sets: walls, and zones that must be finished once entered.
+"""Limits on reordering set by an input line: walls, and zones that must be finished once entered.
 
-The rules are those of Moses' ReorderingConstraint. They ask only which words are translated, not in which
-order.
-"""
+The rules are those of Moses' ReorderingConstraint. They depend only on which words are translated, not on the
+order of their translation."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,8 +14,8 @@ from smt_bridge.decoder.compiled import njit
 NO_ZONE = -1
 
 
-class Constraints(NamedTuple):
-    """Of a sentence of n words with Z zones; empty arrays where nothing is constrained."""
+class ReorderingConstraints(NamedTuple):
+    """Walls and zones of a sentence of n words with Z zones; empty arrays where nothing is constrained."""
 
     wall: NDArray[np.bool_]  # (n,) a wall after a word
     local: NDArray[np.int32]  # (n,) the zone that a wall inside one belongs to
@@ -27,12 +26,13 @@ class Constraints(NamedTuple):
         return len(self.wall) > 0
 
 
-def none() -> Constraints:
+def none() -> ReorderingConstraints:
     return constraints(0, (), ())
 
 
-def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int]]) -> Constraints:
-    """A wall inside a zone, other than after its last word, concerns the innermost zone alone."""
+def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int]]) -> ReorderingConstraints:
+    """Build the arrays. A wall inside a zone, other than after its last word, applies to the innermost zone
+    alone."""
     if not walls and not zones:
         words = 0
     wall, local = np.zeros(words, np.bool_), np.full(words, NO_ZONE, np.int32)
@@ -43,20 +43,21 @@ def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int
             if wall[word] or (owner != NO_ZONE and (zones[owner][0] < first or zones[owner][1] > last)):
                 local[word] = number
                 wall[word] = False
-    return Constraints(wall, local, np.array(zones, np.int32).reshape(-1, 2))
+    return ReorderingConstraints(wall, local, np.array(zones, np.int32).reshape(-1, 2))
 
 
 @njit
 def covered(gap: int, mask: np.uint64, word: int) -> bool:
-    """Is a word translated? `gap` is the first that is not, `mask` has a bit for each word from there on."""
+    """Whether a word is translated. `gap` is the first untranslated word, `mask` has a bit for each word from
+    there on."""
     if word < gap:
         return True
     return word - gap < 64 and bool((mask >> np.uint64(word - gap)) & np.uint64(1) != np.uint64(0))
 
 
 @njit
-def permits(C: Constraints, gap: int, mask: np.uint64, begin: int, last: int, limit: int) -> bool:
-    """May a span be translated next? `limit` is that of distortion."""
+def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, begin: int, last: int, limit: int) -> bool:
+    """Whether walls and zones allow a span to be translated next. `limit`: the distortion limit."""
     if begin != gap:
         for word in range(gap, last):
             if C.wall[word]:

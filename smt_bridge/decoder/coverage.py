@@ -6,15 +6,24 @@ length. Coverages are numbered; what may be translated next, and the future cost
 
 import numpy as np
 
-from smt_bridge.decoder.arrays import COVERAGES, FULL, MOVES, Floats, Options, SearchParameters, State
+from smt_bridge.decoder.arrays import (
+    COVERAGES,
+    FULL,
+    MOVES,
+    Floats,
+    OptionArrays,
+    SearchParameters,
+    SearchState,
+)
 from smt_bridge.decoder.automaton import MIX
 from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.constraints import permits
 
 
 @njit
-def find_coverage(S: State, gap: int, mask: np.uint64, future: Floats, n: int) -> int:
-    """The number of a coverage, with its future cost; -1 when there is no room for a new one."""
+def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: int) -> int:
+    """Return the number of a coverage, entering it with its future cost if it is new; -1 when memory is
+    full."""
     size = len(S.coverage_table) - 1
     place = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size
     while S.coverage_table[place] != -1:
@@ -35,7 +44,7 @@ def find_coverage(S: State, gap: int, mask: np.uint64, future: Floats, n: int) -
 
 @njit
 def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tuple[int, float]:
-    """How many words a coverage has translated, and the best score of the others."""
+    """Count the translated words of a coverage, and sum the best scores of its untranslated stretches."""
     covered, cost = gap, 0.0
     word, rest = gap, mask
     one = np.uint64(1)
@@ -59,7 +68,7 @@ def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tup
 
 @njit
 def after(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uint64]:
-    """The coverage that translating a span leads to."""
+    """Coverage after a span has been translated: first untranslated word and mask."""
     one = np.uint64(1)
     if start != gap:
         return gap, mask | (((one << np.uint64(last - start + 1)) - one) << np.uint64(start - gap))
@@ -73,8 +82,8 @@ def after(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uin
 
 
 @njit
-def find_moves(S: State, options: Options, parameters: SearchParameters, coverage: int) -> None:
-    """The spans that may be translated after a coverage, whatever the last phrase was."""
+def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParameters, coverage: int) -> None:
+    """List the spans that may be translated after a coverage, whatever the last phrase was."""
     n, longest, limit = parameters.words, parameters.longest, parameters.distortion
     gap, mask = S.gap[coverage], S.mask[coverage]
     S.first_move[coverage] = S.counters[MOVES]

@@ -25,12 +25,12 @@ from smt_bridge.decoder.compiled_search import CompiledSearch, Paths
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.derivations import Listing
 from smt_bridge.decoder.features.protocol import SearchFeature, is_lossy, is_stateful
-from smt_bridge.decoder.model import SearchModel, Task, Weighted
+from smt_bridge.decoder.model import SearchModel, SearchTask, WeightedFeature
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import Sentence
-from smt_bridge.decoder.system import System
+from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation, TokenizedLines
-from smt_bridge.decoder.xml_input import Marked, Markup
+from smt_bridge.decoder.xml_input import MarkedLine, Markup
 from smt_bridge.moses.weights import Weights
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Decoder:
 
     def __init__(
         self,
-        system: System,
+        system: PhraseBasedSystem,
         config: DecoderConfig | None = None,
         weights: Weights | None = None,
         features: Sequence[SearchFeature] | None = None,
@@ -70,13 +70,13 @@ class Decoder:
         self.listing = self.listing_of(self.config.nbest, self.config.distinct)
         self.weights = dict(system.weights) if weights is None else system.with_weights(weights)
         self.features = system.load_features(self.config) if features is None else features
-        weighted = [Weighted(one, np.array(self.weights[one.name])) for one in self.features]
+        weighted = [WeightedFeature(one, np.array(self.weights[one.name])) for one in self.features]
         self.model = SearchModel(
             word_lms=system.word_lms,
             lm_weights=np.array([self.weights[name][0] for name in system.lm_names] or [0.0]),
             # Without a weight it decides nothing, so it must not hinder recombination nor prune.
             stateful=[
-                Weighted(one.feature, one.weights)
+                WeightedFeature(one.feature, one.weights)
                 for one in weighted
                 if is_stateful(one.feature) and one.weights.any()
             ],
@@ -110,8 +110,8 @@ class Decoder:
     # ---- texts ---------------------------------------------------------------------------------------------
 
     def translate(self, lines: Iterable[str], workers: int = 1, split_sentences: bool = False) -> list[str]:
-        """The best translation of each line of text. `workers`: threads; the result does not depend on
-        them. `split_sentences`: each sentence of a raw line by itself; ConfigError for tokenized text.
+        """Translate each line of text. `workers`: threads; the result does not depend on them.
+        `split_sentences`: translate each sentence of a raw line by itself; ConfigError for tokenized text.
         DataError for a mistake in a line's markup, TypeError for a str instead of a list of lines."""
         check_lines(lines)
         split = self.lines.sentences(lines) if split_sentences else whole_lines(lines)
@@ -134,8 +134,8 @@ class Decoder:
         name: str = "input",
         numbers: Iterable[int] | None = None,
     ) -> Generator[PhraseTranslation]:
-        """The translations of lines, in order, by several threads: search runs without the interpreter's
-        lock. `name`, `numbers`: of the file and of the lines, for errors in their markup."""
+        """Translate lines with several threads, yielding results in order: search runs without the
+        interpreter's lock. `name`, `numbers`: of the file and of the lines, for errors in their markup."""
         marked = self.all_marked(lines, name, numbers)
         if workers == 1:
             yield from map(self.translate_line, marked)
@@ -155,8 +155,8 @@ class Decoder:
 
     def all_marked(
         self, lines: Iterable[str], name: str, numbers: Iterable[int] | None = None
-    ) -> Iterator[Marked]:
-        """The lines of a text; a warning for the first one that will be translated in parts."""
+    ) -> Iterator[MarkedLine]:
+        """Parse the markup of all lines; warns at the first line that will be translated in parts."""
         warned, most = False, self.config.max_line_words
         for number, line in zip(numbers or count(1), lines, strict=False):
             marked = self.marked(line, f"{name}:{number}", self.config.nbest)
@@ -167,8 +167,8 @@ class Decoder:
 
     # ---- one line ------------------------------------------------------------------------------------------
 
-    def marked(self, line: str, where: str = "input", nbest: int | None = None) -> Marked:
-        """A line with its markup parsed. `nbest`: of the list that is wanted, else the configured one.
+    def marked(self, line: str, where: str = "input", nbest: int | None = None) -> MarkedLine:
+        """Parse the markup of a line. `nbest`: size of the requested list, the configured one by default.
         DataError for a mistake in the markup, and for a line that is too long."""
         nbest = self.config.nbest if nbest is None else nbest
         try:
@@ -182,7 +182,9 @@ class Decoder:
             raise sentences.long_line_error(where, len(found.words), self.config.max_line_words, what)
         return found
 
-    def translate_line(self, line: str | Marked, stop: threading.Event | None = None) -> PhraseTranslation:
+    def translate_line(
+        self, line: str | MarkedLine, stop: threading.Event | None = None
+    ) -> PhraseTranslation:
         """The best derivation of a line, or with `config.nbest` the n best. An empty line has an
         empty translation. Stopped is raised once `stop` is set."""
         marked = self.marked(line) if isinstance(line, str) else line
@@ -192,9 +194,9 @@ class Decoder:
         return self.translate_part(marked, stop)
 
     def translate_part(
-        self, marked: Marked, stop: threading.Event | None = None, listing: Listing | None = None
+        self, marked: MarkedLine, stop: threading.Event | None = None, listing: Listing | None = None
     ) -> PhraseTranslation:
-        """As `translate_line`, for a line that is not too long."""
+        """Translate a line that is not too long."""
         if not marked.words:
             return translation.empty(sum(self.system.sizes.values()))
         listing = listing or self.listing
@@ -209,9 +211,11 @@ class Decoder:
             paths, totals = self.search(replace(task, parameters=parameters), listing, stop)
         return PhraseTranslation(task.sentence, self.derivations(task, paths, totals))
 
-    def derivations(self, task: Task, paths: Sequence[Int32s], totals: Sequence[float]) -> list[Derivation]:
-        """Derivations with their features, best first. Where the search took approximate values of a feature,
-        the totals are those of the exact ones."""
+    def derivations(
+        self, task: SearchTask, paths: Sequence[Int32s], totals: Sequence[float]
+    ) -> list[Derivation]:
+        """Derivations with their feature values, best first. Where the search approximated a feature, totals
+        are computed from its exact values."""
         columns = feature_values.columns(self.options, task, paths)
         lossy = any(is_lossy(one.feature) for one in self.model.stateful)
         if lossy:
@@ -227,10 +231,10 @@ class Decoder:
             found[0].shares = feature_values.phrase_shares(self.options, task, found[0].options)
         return found
 
-    def task(self, marked: Marked, listing: Listing, stop: threading.Event | None = None) -> Task:
-        """A line with at least one word as a task for the search."""
+    def task(self, marked: MarkedLine, listing: Listing, stop: threading.Event | None = None) -> SearchTask:
+        """Prepare a line with at least one word for the search."""
         sentence = self.options.gather(marked)
-        return Task(
+        return SearchTask(
             sentence=sentence,
             options=self.options.score(sentence, marked, stop),
             parameters=self.parameters(sentence, listing, self.settings.distortion_limit),
@@ -239,8 +243,8 @@ class Decoder:
         )
 
     def parameters(self, sentence: Sentence, listing: Listing, distortion: int) -> SearchParameters:
-        """The settings of the search for a sentence. In one too long for an unlimited jump the limit becomes
-        the longest jump possible."""
+        """Search parameters for a sentence. An unlimited jump becomes the longest one that a coverage can
+        represent if the sentence is longer than that."""
         settings, words = self.settings, len(sentence.words)
         if words > WIDEST and not 0 <= distortion <= WIDEST:
             distortion = WIDEST
@@ -258,12 +262,13 @@ class Decoder:
             stand_in=self.model.stand_in,
         )
 
-    def search(self, task: Task, listing: Listing, stop: threading.Event | None = None) -> Paths:
-        """Option paths and totals, best first; none where walls and zones let no hypothesis reach the end."""
+    def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
+        """Option paths and totals, best first; empty where walls and zones let no hypothesis reach the
+        end."""
         if self.compiled is None:
             return plain.search(task, listing, stop)
         return self.compiled.search(task, listing, stop)
 
     def entry(self, number: int, found: PhraseTranslation, derivation: Derivation) -> str:
-        """A line of an n-best list, as Moses writes it with segmentation and alignment."""
+        """Format a line of an n-best list, like Moses with segmentation and alignment."""
         return translation.entry(number, found.sentence, derivation, self.system.sizes)

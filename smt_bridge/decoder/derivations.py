@@ -1,12 +1,12 @@
-"""The best derivations of a searched sentence, best first. They are exact: best-first search is guided by the
-forward scores."""
+"""The best derivations of a searched sentence, best first. The order is exact: best-first search backwards is
+guided by the forward scores."""
 
 import heapq
 from typing import NamedTuple
 
 import numpy as np
 
-from smt_bridge.decoder.arrays import Floats, Int32s, SearchParameters, State
+from smt_bridge.decoder.arrays import Floats, Int32s, SearchParameters, SearchState
 from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.search import select
 
@@ -23,7 +23,7 @@ class Listing(NamedTuple):
 
 
 @njit
-def best_option_path(S: State, hypothesis: int) -> Int32s:
+def best_option_path(S: SearchState, hypothesis: int) -> Int32s:
     """The options of the best way to a hypothesis, first to last."""
     length, here = 0, hypothesis
     while here > 0:
@@ -39,8 +39,8 @@ def best_option_path(S: State, hypothesis: int) -> Int32s:
 
 
 @njit
-def sort_ways(S: State, hypothesis: int, scores: list[float], edges: list[int]) -> None:
-    """Append the ways to a hypothesis, best first: the score before the last option and its edge."""
+def sort_ways(S: SearchState, hypothesis: int, scores: list[float], edges: list[int]) -> None:
+    """Append the ways to reach a hypothesis, best first: their scores, and their edges."""
     count = 0
     edge = S.edge[hypothesis]
     while edge >= 0:
@@ -60,7 +60,7 @@ def sort_ways(S: State, hypothesis: int, scores: list[float], edges: list[int]) 
 
 @njit
 def digest_before(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
-    """The hash of a text of `size` words when others are put before it."""
+    """Hash of a text of `size` words with `words` put before it."""
     power = np.uint64(1)
     for _ in range(size):
         power *= BASE
@@ -72,7 +72,7 @@ def digest_before(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
 
 @njit
 def options_from(option: list[int], after: list[int], node: int) -> Int32s:
-    """The options of a node and of those after it."""
+    """The options of a node and of the nodes after it."""
     size, walk = 0, node
     while after[walk] >= 0:
         size += 1
@@ -85,7 +85,7 @@ def options_from(option: list[int], after: list[int], node: int) -> Int32s:
 
 
 @njit
-def derivations(S: State, parameters: SearchParameters, count: int, distinct: bool, factor: int,
+def derivations(S: SearchState, parameters: SearchParameters, count: int, distinct: bool, factor: int,
 start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # fmt: skip
     """Up to `count` derivations, at least one: the options of each, and their totals.
 

@@ -9,7 +9,7 @@ from collections.abc import Set
 from nmt.errors import ConfigError
 from nmt.io.numbers import count, real, shown
 from smt_bridge.decoder.features.neural_translation import NeuralTranslation
-from smt_bridge.decoder.features.ngram_networks import CSLM, NNJM
+from smt_bridge.decoder.features.ngram_networks import CSLMFeature, NNJMFeature
 from smt_bridge.decoder.features.protocol import SearchFeature
 from smt_bridge.decoder.sections import truth
 from smt_bridge.moses import ini as moses_ini
@@ -22,8 +22,8 @@ from smt_bridge.moses.weights import Weights
 
 
 SEARCH_FEATURES: dict[str, type[SearchFeature]] = {
-    "CSLM": CSLM,
-    "NNJM": NNJM,
+    "CSLM": CSLMFeature,
+    "NNJM": NNJMFeature,
     "NeuralTranslation": NeuralTranslation,
 }
 
@@ -71,17 +71,17 @@ NEEDED, FREE = {"msd", "bidirectional", "fe"}, {"wbe", "phrase", "allff"}
 
 
 def known() -> tuple[str, ...]:
-    """The features that the engine has, those of plugins included."""
+    """Features that the engine has, those of plugins included."""
     return (*TABLES, *LANGUAGE_MODELS, *SEARCH_FEATURES, REORDERING, *PENALTIES)
 
 
 def stateful(kind: str) -> bool:
-    """Does a feature look at what was translated before?"""
+    """Whether a feature depends on what was translated before."""
     return kind in STATEFUL or (kind in SEARCH_FEATURES and hasattr(SEARCH_FEATURES[kind], "start"))
 
 
 def arguments(kind: str) -> Set[str]:
-    """What a feature's line may say."""
+    """Arguments that are allowed in a feature's line."""
     if kind in SEARCH_FEATURES:
         return COMMON | SEARCH_FEATURES[kind].arguments
     return ARGUMENTS.get(kind, COMMON)
@@ -92,7 +92,7 @@ def refused(ini: Ini, line: FeatureLine, wrong: str) -> ConfigError:
 
 
 def check(ini: Ini) -> dict[str, list[FeatureLine]]:
-    """The features by kind. ConfigError for a feature or an argument that the engine does not have."""
+    """Group the features by kind. ConfigError for a feature or an argument that the engine does not have."""
     found: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:
@@ -166,7 +166,7 @@ def check_arguments(ini: Ini, line: FeatureLine) -> None:
 
 
 def number(ini: Ini, line: FeatureLine, key: str) -> int:
-    """An argument that is a whole number of 0 or more."""
+    """Parse an argument that is an integer of 0 or more."""
     try:
         return count(line.options[key])
     except ValueError as error:
@@ -174,7 +174,7 @@ def number(ini: Ini, line: FeatureLine, key: str) -> int:
 
 
 def true(ini: Ini, line: FeatureLine, key: str, default: bool = False) -> bool:
-    """An argument that is true or false."""
+    """Parse a boolean argument; `default` if the line does not have it."""
     try:
         return truth(line.options[key]) if key in line.options else default
     except ValueError as error:
@@ -194,7 +194,8 @@ def check_reordering(ini: Ini, line: FeatureLine) -> None:
 
 
 def default_reordering(ini: Ini, line: FeatureLine) -> list[float]:
-    """default-scores= as logarithms: what a pair gets that the reordering table does not have. 0 without."""
+    """Logarithms of default-scores=, used for pairs without a row in the reordering table; zeros if
+    absent."""
     if "default-scores" not in line.options:
         return [0.0] * 6
     words = line.options["default-scores"].split(",")
@@ -213,8 +214,8 @@ def default_reordering(ini: Ini, line: FeatureLine) -> list[float]:
 
 
 def tuneable(ini: Ini, line: FeatureLine) -> list[int]:
-    """The scores of a feature that n-best lists print and tuners see: all, those of tuneable-components=,
-    none with tuneable=false."""
+    """Indices of the feature's scores that n-best lists print and tuners see: all, those of tuneable-
+    components=, or none with tuneable=false."""
     whole = true(ini, line, "tuneable", line.kind != UNKNOWN)
     every = list(range(line.scores))
     if "tuneable-components" not in line.options:
@@ -239,15 +240,15 @@ def tuneable(ini: Ini, line: FeatureLine) -> list[int]:
 
 
 def printed(ini: Ini) -> dict[str, list[int]]:
-    """The scores of each feature that n-best lists print, in their order: stateful features first, else as in
-    the ini."""
+    """Indices of the printed scores of each feature, in the order of n-best lists: stateful features first,
+    otherwise as in the ini."""
     ordered = sorted(ini.features, key=lambda line: not stateful(line.kind))  # stable
     found = {line.name: tuneable(ini, line) for line in ordered}
     return {name: scores for name, scores in found.items() if scores}
 
 
 def weights(ini: Ini) -> Weights:
-    """The weights of all features. ConfigError for a feature without weights, but for unknown words, and for
+    """Weights of all features. ConfigError for a feature without weights (except unknown words) and for
     weights without a feature."""
     names = {line.name for line in ini.features}
     for name, row in ini.weight_rows.items():

@@ -1,5 +1,5 @@
-"""Feature values of derivations, recomputed from phrases (natural logarithms); and what each phrase adds
-to the total of its derivation, feature by feature."""
+"""Feature values of derivations, recomputed from their phrases (natural logarithms), and the contribution of
+each phrase to the total."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -13,13 +13,13 @@ from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.feature_lines import UNKNOWN
 from smt_bridge.decoder.features.protocol import (
     Candidates,
-    Scorer,
     SearchFeature,
+    SentenceScorer,
     checked,
     is_stateful,
     of_derivations,
 )
-from smt_bridge.decoder.model import Task
+from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import UNKNOWN_WORD, Sentence
 from smt_bridge.decoder.translation import PhraseTranslation, span
@@ -28,7 +28,9 @@ from smt_bridge.moses.weights import Weights
 # ---- feature values ----------------------------------------------------------------------------------------
 
 
-class Phrases(NamedTuple):
+class PathPhrases(NamedTuple):
+    """The P phrases of several derivations, one derivation after the other."""
+
     option: Int64s  # (P,)
     owner: Int64s  # (P,) number of the derivation
     first: NDArray[np.bool_]  # (P,) is it the first of its derivation?
@@ -38,8 +40,8 @@ class Phrases(NamedTuple):
     before_last: Int32s
 
 
-def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> Phrases:
-    """The phrases of derivations, which have at least one."""
+def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> PathPhrases:
+    """The phrases of derivations, each of which has at least one."""
     option = np.concatenate(paths).astype(np.int64)
     sizes = np.array([len(path) for path in paths])
     first = np.zeros(len(option), bool)
@@ -47,7 +49,7 @@ def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> Phrases:
     begin, last = sentence.begin[option], sentence.last[option]
     before_begin, before_last = np.roll(begin, 1), np.roll(last, 1)
     before_begin[first], before_last[first] = -2, -1
-    return Phrases(
+    return PathPhrases(
         option=option,
         owner=np.repeat(np.arange(len(paths)), sizes),
         first=first,
@@ -59,14 +61,14 @@ def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> Phrases:
 
 
 def sums(values: NDArray[np.generic], owner: Int64s, count: int) -> Floats:
-    """Rows added up by owner: (P, K) -> (count, K)"""
+    """Sum rows by owner: (P, K) -> (count, K)"""
     total = np.zeros((count, values.shape[1]))
     np.add.at(total, owner, values)
     return total
 
 
-def distortions(phrases: Phrases, early: bool) -> Floats:
-    """The value of Distortion for each phrase: (P, 1)"""
+def distortions(phrases: PathPhrases, early: bool) -> Floats:
+    """Value of Distortion for each phrase: (P, 1)"""
     if not early:
         jumps: Floats = -np.abs(phrases.begin - phrases.before_last - 1).astype(np.float64)
         return jumps[:, None]
@@ -83,8 +85,9 @@ def distortions(phrases: Phrases, early: bool) -> Floats:
     return values
 
 
-def reorderings(phrases: Phrases, values: NDArray[np.floating]) -> Floats:
-    """The six values of LexicalReordering for each phrase, from the six of each option: (P, 6) -> (P, 6)"""
+def reorderings(phrases: PathPhrases, values: NDArray[np.floating]) -> Floats:
+    """Select the scores of LexicalReordering that apply to each phrase from the six of each option: (P, 6) ->
+    (P, 6)"""
     monotone, swap = phrases.begin == phrases.before_last + 1, phrases.last + 1 == phrases.before_begin
     way = np.where(monotone, MONOTONE, np.where(swap, SWAP, DISCONTINUOUS))
     six = np.zeros((len(way), 6))
@@ -95,8 +98,10 @@ def reorderings(phrases: Phrases, values: NDArray[np.floating]) -> Floats:
     return six
 
 
-def table_scores(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: int) -> dict[str, Floats]:
-    """The scores of the phrase table and of UnknownWordPenalty: name -> (N, K)"""
+def table_scores(
+    builder: OptionBuilder, sentence: Sentence, found: PathPhrases, count: int
+) -> dict[str, Floats]:
+    """Scores of the phrase table and of UnknownWordPenalty: name -> (N, K)"""
     system = builder.system
     rows = sentence.rows[found.option]
     scores = np.where((rows >= 0)[:, None], system.table.scores[np.maximum(rows, 0)], 0.0)
@@ -112,19 +117,18 @@ def table_scores(builder: OptionBuilder, sentence: Sentence, found: Phrases, cou
     }
 
 
-def reordering_scores(builder: OptionBuilder, sentence: Sentence, found: Phrases, count: int) -> Floats:
-    """The scores of LexicalReordering: (N, 6)"""
+def reordering_scores(builder: OptionBuilder, sentence: Sentence, found: PathPhrases, count: int) -> Floats:
+    """Scores of LexicalReordering: (N, 6)"""
     pair = sentence.pairs()[found.option]
     rows = builder.rows
     values = np.where((pair >= 0)[:, None], rows.reordering[np.maximum(pair, 0)], rows.default_reordering)
     return sums(reorderings(found, values), found.owner, count)
 
 
-def lm_scores(builder: OptionBuilder, number: int, task: Task, path: Int32s) -> list[float]:
-    """log p of a derivation, and with oov-feature=1 how many of its words the model does not know.
+def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> list[float]:
+    """Log p of a derivation, and with oov-feature=1 the number of its words that the model does not know.
 
-    As in Moses the end of the sentence costs nothing after a phrase without words.
-    """
+    Like Moses, charges nothing for the end of the sentence after a phrase without words."""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
     words = [word for place in sentence.places(path) for word in ids[place].tolist()]
     values = [lm.sentence(words, bool(sentence.length[path[-1]]))]
@@ -134,7 +138,7 @@ def lm_scores(builder: OptionBuilder, number: int, task: Task, path: Int32s) -> 
 
 
 def search_feature_scores(
-    builder: OptionBuilder, task: Task, paths: Sequence[Int32s], found: Phrases
+    builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s], found: PathPhrases
 ) -> dict[str, Floats]:
     """The scores of the features of the registry: name -> (N, K)"""
     columns = {}
@@ -152,7 +156,7 @@ def search_feature_scores(
     return columns
 
 
-def columns(builder: OptionBuilder, task: Task, paths: Sequence[Int32s]) -> dict[str, Floats]:
+def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -> dict[str, Floats]:
     """The scores of all features for derivations: name -> (N, K)"""
     system, sentence, count = builder.system, task.sentence, len(paths)
     found = path_phrases(sentence, paths)
@@ -172,34 +176,34 @@ def columns(builder: OptionBuilder, task: Task, paths: Sequence[Int32s]) -> dict
 
 
 def features(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
-    """What n-best lists print of the scores of derivations, in their order: (N, D)"""
+    """Feature values of derivations in the order of n-best lists: (N, D)"""
     printed = [columns[name][:, scores] for name, scores in builder.system.printed.items()]
     count = len(next(iter(columns.values())))
     return np.hstack([np.zeros((count, 0)), *printed])
 
 
 def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
-    """Weights x scores of derivations: (N,)"""
+    """Total scores of derivations, weights x values: (N,)"""
     total: Floats = sum(columns[name] @ np.array(weights) for name, weights in builder.weights.items())
     return total
 
 
 # ---- explain -----------------------------------------------------------------------------------------------
-# What each phrase of a derivation adds to its total, feature by feature: value x weight.
+# The contribution of each phrase to its derivation's total, feature by feature: value x weight.
 #
-# P phrases in target order, D scores of all features, also of those that n-best lists do not print. Row P is
-# the end of the sentence. All rows together add up to the total.
+# P phrases in target order, D scores of all features, including those that n-best lists do not print. Row P
+# is the end of the sentence. The sum of all rows is the total.
 
 
-def phrase_shares(builder: OptionBuilder, task: Task, path: Int32s) -> Floats:
-    """value x weight of each phrase and each score, in the order of the builder's weights: (P + 1, D)"""
+def phrase_shares(builder: OptionBuilder, task: SearchTask, path: Int32s) -> Floats:
+    """Weighted values of each phrase, score by score in the order of the builder's weights: (P + 1, D)"""
     found = phrase_values(builder, task, path)
     count = len(path) + 1
     rows = [found[name] * np.array(weights) for name, weights in builder.weights.items()]
     return np.hstack([np.zeros((count, 0)), *rows])
 
 
-def phrase_values(builder: OptionBuilder, task: Task, path: Int32s) -> dict[str, Floats]:
+def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dict[str, Floats]:
     """The scores of each phrase, and of the end of the sentence: name -> (P + 1, K)"""
     system, sentence, count = builder.system, task.sentence, len(path)
     phrases = path_phrases(sentence, [path])._replace(owner=np.arange(count))
@@ -218,9 +222,9 @@ def phrase_values(builder: OptionBuilder, task: Task, path: Int32s) -> dict[str,
     return found | phrase_search_scores(builder, task, path, phrases)
 
 
-def phrase_lm_scores(builder: OptionBuilder, number: int, task: Task, path: Int32s) -> Floats:
-    """log p of each phrase after those before it, and how many of its words the model does not know where
-    that is a score: (P + 1, 1 or 2)"""
+def phrase_lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> Floats:
+    """Log p of each phrase after the phrases before it, and where that is a score, its number of unknown
+    words: (P + 1, 1 or 2)"""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
     words, totals = list[int](), [0.0]
     for place in sentence.places(path):
@@ -235,7 +239,7 @@ def phrase_lm_scores(builder: OptionBuilder, number: int, task: Task, path: Int3
 
 
 def phrase_search_scores(
-    builder: OptionBuilder, task: Task, path: Int32s, phrases: Phrases
+    builder: OptionBuilder, task: SearchTask, path: Int32s, phrases: PathPhrases
 ) -> dict[str, Floats]:
     """The scores of the features of the registry: name -> (P + 1, K)"""
     searching = [one.feature for one in task.model.stateful]
@@ -252,9 +256,9 @@ def phrase_search_scores(
     return found
 
 
-def step_scores(feature: SearchFeature, scorer: Scorer, path: Int32s) -> Floats:
-    """What a stateful feature gives each phrase. The end has the rest of the derivation's value: of a feature
-    that the search approximates, also what the approximation leaves out: (P + 1, K)"""
+def step_scores(feature: SearchFeature, scorer: SentenceScorer, path: Int32s) -> Floats:
+    """Values of a stateful feature phrase by phrase: (P + 1, K). The end receives the rest of the
+    derivation's value, including what the search's approximation leaves out."""
     state, rows = np.array([scorer.begin], np.int64), list[Floats]()
     for option in path.astype(np.int64):
         gains = scorer.gains(Candidates(np.array([option]), state, complete=False))
@@ -270,7 +274,7 @@ EXPLAIN_COLUMNS = ("line", "row", "source words", "source", "target", "total")
 
 
 def explain_header(weights: Weights) -> Iterator[list[str]]:
-    """The names of the columns, and a row with the weights: a value is its cell divided by its weight."""
+    """Column names, and a row with the weights; a feature's value is its cell divided by the weight."""
     names = [
         name if len(found) == 1 else f"{name}.{number}"
         for name, found in weights.items()

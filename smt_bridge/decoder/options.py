@@ -1,4 +1,4 @@
-"""The options of a sentence, gathered span by span and scored: what the search gets."""
+"""The translation options of a sentence, gathered span by span and scored."""
 
 import math
 import threading
@@ -7,41 +7,38 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.arrays import Floats, Int32s, Int64s, Options
+from smt_bridge.decoder.arrays import Floats, Int32s, Int64s, OptionArrays
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.constraints import constraints
 from smt_bridge.decoder.feature_lines import UNKNOWN
 from smt_bridge.decoder.features.protocol import SearchFeature, checked
-from smt_bridge.decoder.model import SearchModel, Weighted
+from smt_bridge.decoder.model import SearchModel, WeightedFeature
 from smt_bridge.decoder.sentence import (
     UNKNOWN_WORD,
-    Extra,
-    Gathered,
+    ExtraOption,
+    GatheredOptions,
     Sentence,
     future_costs,
     places,
     spans,
     target_words,
 )
-from smt_bridge.decoder.system import System
-from smt_bridge.decoder.table import Table
+from smt_bridge.decoder.system import PhraseBasedSystem
+from smt_bridge.decoder.table import PhraseTable
 from smt_bridge.decoder.word_lm import phrase_score
-from smt_bridge.decoder.xml_input import Forced, Marked
+from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
 from smt_bridge.moses.weights import Weights
 
 # ---- row scores --------------------------------------------------------------------------------------------
-# What the weights make of each row of the table: its score, what the language models may add, its
-# reordering; and the rows of each source phrase that the table limit keeps.
-
 
 NO_ROWS = np.zeros(0, np.int64)
 
 
 class RowScores:
-    """The R rows of a table under some weights; L language models, V words of the table."""
+    """Scores of the R rows of a table under some weights; L language models, V words of the table."""
 
     def __init__(
-        self, system: System, settings: SearchSettings, weights: Weights, model: SearchModel
+        self, system: PhraseBasedSystem, settings: SearchSettings, weights: Weights, model: SearchModel
     ) -> None:
         self.system, self.weights, self.model = system, weights, model
         table = system.table
@@ -60,7 +57,7 @@ class RowScores:
         )
         self.score: Floats = score + self.oov_scores()[table.target]  # (R,) without language models
         estimates, bounds = self.lm_estimates()
-        self.bound: Floats = np.maximum(bounds, estimates)[table.target]  # (R,) see Options
+        self.bound: Floats = np.maximum(bounds, estimates)[table.target]  # (R,) see OptionArrays
         self.estimate: Floats = self.score + estimates[table.target]  # (R,) for future costs
         self.set_up_reordering()
         self.kept, self.kept_starts = self.best_rows(settings)
@@ -73,8 +70,8 @@ class RowScores:
         )
 
     def oov_scores(self) -> Floats:
-        """What oov-feature=1 makes of each target phrase, weighted: (T,) the number of words that a language
-        model does not know."""
+        """Weighted number of words in each target phrase that a language model with oov-feature=1 does not
+        know: (T,)"""
         table, total = self.system.table, np.zeros(len(self.system.table.cut) - 1)
         for number, weight in self.oov_weights.items():
             knows = self.model.word_lms[number].knows
@@ -84,8 +81,8 @@ class RowScores:
         return total
 
     def lm_estimates(self) -> tuple[Floats, Floats]:
-        """What the language models give each target phrase without context, and the most that they give it in
-        any, weighted: (T,), (T,)"""
+        """Weighted language model scores of each target phrase without context, and upper bounds in any
+        context: (T,), (T,)"""
         table = self.system.table
         estimates, bounds = np.zeros(len(table.cut) - 1), np.zeros(len(table.cut) - 1)
         for number, (lm, weight) in enumerate(zip(self.model.word_lms, self.model.lm_weights, strict=True)):
@@ -96,8 +93,8 @@ class RowScores:
         return estimates, bounds
 
     def set_up_reordering(self) -> None:
-        """Reordering of each row, (R, 6), as it is and weighted; the ini's default where the reordering table
-        has no row."""
+        """Compute reordering scores of each row, (R, 6), as they are and weighted; the ini's default where
+        the reordering table has no row."""
         table, system = self.system.table, self.system
         self.default_reordering = np.array(system.default_reordering)
         self.reordering: NDArray[np.floating] = (
@@ -111,7 +108,7 @@ class RowScores:
         self.row_reordering = (self.reordering * self.reordering_weights).astype(np.float64)
 
     def best_rows(self, settings: SearchSettings) -> tuple[Int64s, Int64s]:
-        """The rows that the table limit keeps, best first within each source; where each source starts."""
+        """Rows that the table limit keeps, best first within each source, and the offset of each source."""
         table = self.system.table
         limits = [limit for limit in (settings.table_limit, settings.max_options) if limit]
         limit = min(limits, default=table.rows)
@@ -123,13 +120,12 @@ class RowScores:
 
 
 # ---- forced ------------------------------------------------------------------------------------------------
-# What the translations that an input line gives do to the options of its spans, for each policy of Moses'
-# [xml-input].
+# Translations given by the input line beside the table's options, for each policy of Moses' [xml-input].
 #
 # exclusive    they are the only options; a span that overlaps with one has no others
 # inclusive    they compete with the options of the table
-# constraint   the table's options stay where they contain the first one that they overlap with, or overlap
-# with none
+# constraint   options of the table remain if they contain the first one that they overlap with, or overlap
+#              with none
 #
 # A translation may also be exclusive by itself.
 
@@ -138,9 +134,15 @@ TableRows = NDArray[np.int64]
 
 
 def forced_options(
-    forced: Sequence[Forced], policy: str, table: Table, source: bytes, begin: int, last: int, rows: TableRows
-) -> tuple[TableRows, list[Extra]]:
-    """The rows of a span that remain, and the options that the line gives for exactly this span."""
+    forced: Sequence[ForcedTranslation],
+    policy: str,
+    table: PhraseTable,
+    source: bytes,
+    begin: int,
+    last: int,
+    rows: TableRows,
+) -> tuple[TableRows, list[ExtraOption]]:
+    """Rows of the table that remain for a span, and the options that the line gives for exactly this span."""
     overlapping = [option for option in forced if option.begin <= last and begin <= option.last]
     if any(option.exclusive or policy == "exclusive" for option in overlapping):
         rows = rows[:0]
@@ -155,8 +157,8 @@ def forced_options(
     ]
 
 
-def holds_forced(target: list[str], begin: int, last: int, option: Forced) -> bool:
-    """Does a row of the table hold a translation of the line, in source and target?"""
+def holds_forced(target: list[str], begin: int, last: int, option: ForcedTranslation) -> bool:
+    """Whether a row of the table contains a forced translation, in source and target."""
     return begin <= option.begin and option.last <= last and contains_words(target, option.words)
 
 
@@ -164,12 +166,12 @@ def contains_words(words: list[str], part: list[str]) -> bool:
     return any(words[place : place + len(part)] == part for place in range(len(words) - len(part) + 1))
 
 
-def forced_extra(option: Forced, table: Table, source: bytes) -> Extra:
-    """The table's scores share the logarithm of the probability. Reordering is that of the same pair in the
-    table."""
+def forced_extra(option: ForcedTranslation, table: PhraseTable, source: bytes) -> ExtraOption:
+    """Option of a forced translation. The table's scores share its log probability; reordering is that of the
+    same pair in the table."""
     columns = table.scores.shape[1]
     pair = next((row for row in table.of(source) if table.text(row) == option.words), None)
-    return Extra(
+    return ExtraOption(
         option.words,
         list(option.points),
         unknown=False,
@@ -187,15 +189,15 @@ EPSILON = "*EPS*"  # Moses' empty word: dropped where the table does not have it
 
 
 class OptionBuilder:
-    """Options of sentences under some weights."""
+    """Gathers and scores the options of sentences under some weights."""
 
     def __init__(
         self,
-        system: System,
+        system: PhraseBasedSystem,
         settings: SearchSettings,
         weights: Weights,
         model: SearchModel,
-        features: Sequence[Weighted[SearchFeature]],
+        features: Sequence[WeightedFeature[SearchFeature]],
     ) -> None:
         self.system, self.settings, self.weights, self.model = system, settings, weights, model
         self.features = features
@@ -205,18 +207,18 @@ class OptionBuilder:
         )
         self.numbers = {word: number for number, word in enumerate(system.table.vocabulary)}
 
-    def gather(self, line: Marked) -> Sentence:
-        """The options of a line with at least one word: rows of the table, translations that the line gives,
-        and for a word without either the word itself."""
+    def gather(self, line: MarkedLine) -> Sentence:
+        """Collect the options of a line with at least one word: rows of the table, translations given by the
+        line, and for a word without either the word itself."""
         longest = min(
             max([self.longest, *(option.last - option.begin + 1 for option in line.forced)]), len(line.words)
         )
         owned = {
             word for one in line.forced if one.exclusive for word in range(one.begin, one.last + 1)
         }  # only their own option translates them
-        found = Gathered()
+        found = GatheredOptions()
         for begin, last, text in spans(line.words, longest):
-            rows, extras = self.rows.of(text), list[Extra]()
+            rows, extras = self.rows.of(text), list[ExtraOption]()
             if line.avoided:
                 texts = map(self.system.table.text, rows)
                 rows = rows[np.array([not line.avoided.occurs(words) for words in texts], np.bool_)]
@@ -229,14 +231,15 @@ class OptionBuilder:
             found.add(begin, last, rows, extras)
         return self.sentence(line.words, found, longest)
 
-    def unknown_word(self, word: str) -> Extra:
-        """The word itself, or nothing where unknown words are dropped; numbers never are."""
+    def unknown_word(self, word: str) -> ExtraOption:
+        """Copy an unknown word, or translate it to nothing where unknown words are dropped; numbers are
+        always copied."""
         if word in ("", EPSILON) or (self.settings.drop_unknown and not DIGITS & set(word)):
-            return Extra([], [])
-        return Extra([word], [(0, 0)])
+            return ExtraOption([], [])
+        return ExtraOption([word], [(0, 0)])
 
-    def sentence(self, words: list[str], gathered: Gathered, longest: int) -> Sentence:
-        """Gathered options as arrays."""
+    def sentence(self, words: list[str], gathered: GatheredOptions, longest: int) -> Sentence:
+        """Convert gathered options to arrays."""
         table, extras, rows = self.system.table, gathered.extras, np.concatenate(gathered.rows)
         outside, extra_ids = self.word_numbers(extras)
         extra_cut = np.cumsum([0, *(len(extra.words) for extra in extras)])
@@ -257,9 +260,8 @@ class OptionBuilder:
             longest=longest,
         )
 
-    def word_numbers(self, extras: Sequence[Extra]) -> tuple[list[str], Int32s]:
-        """The words of extras that the vocabulary does not have, and the numbers of all their words, one
-        after the other."""
+    def word_numbers(self, extras: Sequence[ExtraOption]) -> tuple[list[str], Int32s]:
+        """Words of extra options that the vocabulary lacks, and the ids of all their words in a row."""
         known, outside = self.numbers, dict[str, int]()
         ids = [
             known[word] if word in known else len(known) + outside.setdefault(word, len(outside))
@@ -268,8 +270,10 @@ class OptionBuilder:
         ]
         return list(outside), np.array(ids, np.int32)
 
-    def score(self, sentence: Sentence, line: Marked, stop: threading.Event | None = None) -> Options:
-        """The options of a sentence with their scores, as the search takes them."""
+    def score(
+        self, sentence: Sentence, line: MarkedLine, stop: threading.Event | None = None
+    ) -> OptionArrays:
+        """Score the options of a sentence for the search."""
         rows, scores, n = sentence.rows, self.rows, len(sentence.words)
         at = np.maximum(rows, 0)
         score, bound, estimate = scores.score[at], scores.bound[at], scores.estimate[at]
@@ -292,7 +296,7 @@ class OptionBuilder:
             score += more
             estimate += more
         first, number = places(sentence.begin, sentence.last, n, sentence.longest)
-        return Options(
+        return OptionArrays(
             score=score,
             bound=bound,
             backward=reordering[:, :3].copy(),
@@ -307,8 +311,8 @@ class OptionBuilder:
             constraints=constraints(n, line.walls, line.zones),
         )
 
-    def extra_score(self, extra: Extra) -> float:
-        """The weighted score of an option outside the table, without language models."""
+    def extra_score(self, extra: ExtraOption) -> float:
+        """Weighted score of an option outside the table, without language models."""
         score = self.system.weight("PhrasePenalty", self.weights) - self.system.weight(
             "WordPenalty", self.weights
         ) * len(extra.words)
@@ -321,12 +325,12 @@ class OptionBuilder:
         return score
 
     def lm_estimate(self, ids: Int32s) -> float:
-        """What the language models give a phrase without context, weighted: (L, words) -> score"""
+        """Weighted language model score of a phrase without context: (L, words) -> score"""
         alone = [phrase_score(lm, words.tolist()) for lm, words in zip(self.model.word_lms, ids, strict=True)]
         return float(np.dot(self.model.lm_weights, alone)) + self.model.stand_in * alone[0]
 
     def lm_words(self, sentence: Sentence) -> Int32s:
-        """Words of the sentence's options in each language model: (L, W)"""
+        """Word ids of the sentence's options in each language model: (L, W)"""
         text, word_ids = sentence.text, self.rows.word_ids
         vocabulary = len(self.system.table.vocabulary)
         ids: Int32s = (

@@ -1,9 +1,8 @@
-"""The same search in plain Python: the oracle of the compiled one, and the decoder where numba is missing or
-a model is binary.
+"""Stack search in plain Python: the oracle of the compiled one, and the decoder where numba is missing or a
+model is binary.
 
 Everything is done the obvious way: candidates are scored at once, recombined in a dictionary, sorted, and
-cut.
-"""
+cut."""
 
 import heapq
 import itertools
@@ -14,22 +13,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from smt_bridge.decoder.arrays import Int32s, Options, SearchParameters
+from smt_bridge.decoder.arrays import Int32s, OptionArrays, SearchParameters
 from smt_bridge.decoder.compiled import go_on
-from smt_bridge.decoder.constraints import Constraints
+from smt_bridge.decoder.constraints import ReorderingConstraints
 from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.derivations import Listing
 from smt_bridge.decoder.features.protocol import Candidates
-from smt_bridge.decoder.model import Task
+from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.word_lm import walk
 
 Key = tuple[Hashable, ...]  # what hypotheses must share to be recombined
 
 
 @dataclass
-class Node:
-    """A hypothesis: `ways` are all (total score, edge score, parent, option) that lead to it, the best one in
-    `score`."""
+class SearchNode:
+    """A hypothesis. `ways` lists all (total score, edge score, parent, option) that lead to it; `score` is
+    that of the best."""
 
     covered: frozenset[int]
     begin: int
@@ -38,13 +37,13 @@ class Node:
     memory: tuple[int, ...]  # states of the stateful features
     score: float
     total: float
-    parent: "Node | None" = None
+    parent: "SearchNode | None" = None
     option: int = -1
-    ways: list[tuple[float, float, "Node", int]] = field(default_factory=list)
+    ways: list[tuple[float, float, "SearchNode", int]] = field(default_factory=list)
 
 
-def future(options: Options, covered: frozenset[int], n: int) -> float:
-    """Best scores of the untranslated stretches of n words."""
+def future(options: OptionArrays, covered: frozenset[int], n: int) -> float:
+    """Sum the best scores of the untranslated stretches of n words."""
     total, begin = 0.0, 0
     while begin < n:
         if begin in covered:
@@ -58,22 +57,24 @@ def future(options: Options, covered: frozenset[int], n: int) -> float:
     return total
 
 
-def first_gap(node: Node) -> int:
-    """The first untranslated word."""
+def first_gap(node: SearchNode) -> int:
     return next(word for word in itertools.count() if word not in node.covered)
 
 
-def allowed(node: Node, begin: int, last: int, limit: int) -> bool:
-    """May a span be translated next? It must be free, near enough, and leave the first gap within reach."""
+def allowed(node: SearchNode, begin: int, last: int, limit: int) -> bool:
+    """Whether a span may be translated next: it must be free, near enough, and leave the first gap within
+    reach."""
     if any(word in node.covered for word in range(begin, last + 1)):
         return False
     gap = first_gap(node)
     return limit < 0 or (abs(begin - node.end - 1) <= limit and (begin == gap or last + 1 - gap <= limit))
 
 
-def permitted(node: Node, begin: int, last: int, limit: int, constraints: Constraints) -> bool:
-    """Do walls and zones let a span be translated next? Written as the rules are, without the order of words
-    in an array."""
+def permitted(
+    node: SearchNode, begin: int, last: int, limit: int, constraints: ReorderingConstraints
+) -> bool:
+    """Whether walls and zones allow a span to be translated next. Follows the wording of the rules, with sets
+    of words."""
     gap = next(word for word in range(begin + 1) if word not in node.covered)
     beyond = {word for word in node.covered if word > gap}
     if begin == gap and not beyond:
@@ -103,9 +104,10 @@ def permitted(node: Node, begin: int, last: int, limit: int, constraints: Constr
 
 
 def lm_gains(
-    task: Task, node: Node, option: int, complete: bool, gain: float
+    task: SearchTask, node: SearchNode, option: int, complete: bool, gain: float
 ) -> tuple[float, tuple[Hashable, ...]]:
-    """A gain and what the language models add for an option after a hypothesis; their states after it."""
+    """Add the language model scores of an option after a hypothesis to `gain`; also returns the states after
+    it."""
     options, after = task.options, []
     words = slice(int(options.start[option]), int(options.start[option] + options.length[option]))
     for weight, lm, ids, state in zip(
@@ -120,9 +122,11 @@ def lm_gains(
     return gain, tuple(after)
 
 
-def feature_gains(task: Task, node: Node, option: int, complete: bool) -> tuple[float, list[int], list[int]]:
-    """What an option gains by the stateful features after a hypothesis, weighted; their states and keys after
-    it."""
+def feature_gains(
+    task: SearchTask, node: SearchNode, option: int, complete: bool
+) -> tuple[float, list[int], list[int]]:
+    """Weighted gain of an option by the stateful features after a hypothesis; also returns their states and
+    keys."""
     gain, memory, keys = 0.0, [], []
     for weighted, scorer, state in zip(task.model.stateful, task.scorers, node.memory, strict=True):
         found = scorer.gains(Candidates(np.array([option]), np.array([state]), complete))
@@ -132,8 +136,8 @@ def feature_gains(task: Task, node: Node, option: int, complete: bool) -> tuple[
     return gain, memory, keys
 
 
-def extend(node: Node, option: int, task: Task) -> tuple[Key, Node]:
-    """The hypothesis that an option makes of another, and what it recombines by."""
+def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, SearchNode]:
+    """Extend a hypothesis by an option; returns the key of recombination and the new hypothesis."""
     options, parameters = task.options, task.parameters
     begin, last = int(task.sentence.begin[option]), int(task.sentence.last[option])
     covered = node.covered | set(range(begin, last + 1))
@@ -148,7 +152,7 @@ def extend(node: Node, option: int, task: Task) -> tuple[Key, Node]:
     gain, contexts = lm_gains(task, node, option, complete, gain)
     by_features, memory, keys = feature_gains(task, node, option, complete)
     score = node.score + (gain + by_features)
-    made = Node(
+    made = SearchNode(
         covered=covered,
         begin=begin,
         end=last,
@@ -164,7 +168,7 @@ def extend(node: Node, option: int, task: Task) -> tuple[Key, Node]:
 
 
 def search(
-    task: Task, listing: Listing, stop: threading.Event | None = None
+    task: SearchTask, listing: Listing, stop: threading.Event | None = None
 ) -> tuple[list[Int32s], list[float]]:
     """Option paths and totals, best first: one, or the n best."""
     options, parameters, n = task.options, task.parameters, task.parameters.words
@@ -172,8 +176,8 @@ def search(
     empty: frozenset[int] = frozenset()
     contexts = tuple(lm.begin() for lm in task.model.word_lms)
     memory = tuple(scorer.begin for scorer in task.scorers)
-    stacks: list[dict[Key, Node]] = [{} for _ in range(n + 1)]
-    stacks[0][()] = Node(empty, -2, -1, contexts, memory, 0.0, future(options, empty, n))
+    stacks: list[dict[Key, SearchNode]] = [{} for _ in range(n + 1)]
+    stacks[0][()] = SearchNode(empty, -2, -1, contexts, memory, 0.0, future(options, empty, n))
     best = [-math.inf] * (n + 1)
     places = [
         (a, b, a * parameters.longest + b - a)
@@ -205,8 +209,8 @@ def search(
     return best_paths(finals, task, listing)
 
 
-def put(stack: dict[Key, Node], key: Key, made: Node) -> None:
-    """Add a hypothesis to a stack, or one more way to the one it recombines with."""
+def put(stack: dict[Key, SearchNode], key: Key, made: SearchNode) -> None:
+    """Add a hypothesis to a stack, or one more way to the hypothesis it recombines with."""
     assert made.parent
     way = (made.score, made.score - made.parent.score, made.parent, made.option)
     held = stack.setdefault(key, made)
@@ -216,16 +220,16 @@ def put(stack: dict[Key, Node], key: Key, made: Node) -> None:
         held.memory = made.memory
 
 
-def survivors(stack: dict[Key, Node], parameters: SearchParameters) -> list[Node]:
-    """The best of a stack, best first; of equals the oldest first."""
+def survivors(stack: dict[Key, SearchNode], parameters: SearchParameters) -> list[SearchNode]:
+    """Prune a stack: its best hypotheses, best first; ties keep the oldest first."""
     nodes = sorted(stack.values(), key=lambda node: -node.total)
     nodes = nodes[: parameters.stack] if parameters.stack else nodes
     beam = parameters.beam
     return [node for node in nodes if node.total >= nodes[0].total + beam or math.isinf(beam)]
 
 
-def path_of(node: Node) -> Int32s:
-    """The options of the best way to a hypothesis, first to last."""
+def path_of(node: SearchNode) -> Int32s:
+    """Options of the best way to a hypothesis, first to last."""
     path = []
     while node.parent:
         path.append(node.option)
@@ -233,9 +237,11 @@ def path_of(node: Node) -> Int32s:
     return np.array(path[::-1], np.int32)
 
 
-def best_paths(finals: Sequence[Node], task: Task, listing: Listing) -> tuple[list[Int32s], list[float]]:
+def best_paths(
+    finals: Sequence[SearchNode], task: SearchTask, listing: Listing
+) -> tuple[list[Int32s], list[float]]:
     """Complete derivations, best first, from the graph of recombined hypotheses."""
-    heap: list[tuple[float, int, Node, tuple[int, ...], float]] = []
+    heap: list[tuple[float, int, SearchNode, tuple[int, ...], float]] = []
     for age, node in enumerate(finals):
         heap.append((-node.score, age, node, (), 0.0))
     heapq.heapify(heap)

@@ -1,13 +1,12 @@
 """Stack search, compiled (Koehn et al. 2003; the rules of Moses' normal stack search).
 
 A hypothesis has translated some of the source words. Hypotheses that have translated equally many share a
-stack; the best of each stack are extended by the options of untranslated spans. Hypotheses that nothing still
-to come can tell apart recombine: the same words translated, the same last phrase (as far as distortion and
-reordering ask), the same states of language models and features.
+stack; the best of each stack are extended by the options of untranslated spans. Hypotheses that no
+continuation can tell apart recombine: the same words translated, the same last phrase (as far as distortion
+and reordering depend on it), the same states of language models and features.
 
-`State` holds all arrays. When one is too small, a function says so by `counters[FULL]`, and the caller
-repeats with larger ones.
-"""
+`SearchState` holds all arrays. When one is too small, a function sets `counters[FULL]`, and the caller starts
+again with larger ones."""
 
 import numpy as np
 
@@ -24,9 +23,9 @@ from smt_bridge.decoder.arrays import (
     Floats,
     Int32s,
     Int64s,
-    Options,
+    OptionArrays,
     SearchParameters,
-    State,
+    SearchState,
 )
 from smt_bridge.decoder.automaton import MIX, Automaton, step
 from smt_bridge.decoder.compiled import njit
@@ -37,11 +36,11 @@ from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_mo
 
 
 @njit
-def push(S: State, lms: tuple[Automaton, ...], parameters: SearchParameters, forward_id: Int32s, parent: int,
-option: int, coverage: int, begin: int, end: int, score: float, total: float, context: Int32s, key: int,
-edge_score: float) -> int:  # fmt: skip
-    """Put a hypothesis into its stack, or recombine it with the one that nothing still to come can tell from
-    it. Returns its number; -1 where another way to it is better, or memory is full."""
+def push(S: SearchState, lms: tuple[Automaton, ...], parameters: SearchParameters, forward_id: Int32s,
+parent: int, option: int, coverage: int, begin: int, end: int, score: float, total: float, context: Int32s,
+key: int, edge_score: float) -> int:  # fmt: skip
+    """Put a hypothesis into its stack, or recombine it with the one that no continuation can tell from it.
+    Returns its number; -1 where another way to it is better, or memory is full."""
     kept = forward_id[option] if parameters.reordering else -1
     mixed = np.int64(coverage) * MIX + np.int64(end) * np.int64(6364136223846793005) + key
     if parameters.reordering:
@@ -99,7 +98,7 @@ edge_score: float) -> int:  # fmt: skip
 
 
 @njit
-def stack_members(S: State, stack: int) -> Int32s:
+def stack_members(S: SearchState, stack: int) -> Int32s:
     """The hypotheses of a stack, oldest first."""
     ids = np.empty(S.size[stack], np.int32)
     hypothesis, count = S.head[stack], 0
@@ -113,8 +112,8 @@ def stack_members(S: State, stack: int) -> Int32s:
 
 
 @njit
-def prune_stack(S: State, parameters: SearchParameters, stack: int) -> None:
-    """Keep the best of a stack; nothing below the last of them can survive any more."""
+def prune_stack(S: SearchState, parameters: SearchParameters, stack: int) -> None:
+    """Keep the best hypotheses of a stack; anything below the last of them can no longer survive."""
     ids = stack_members(S, stack)
     order = np.argsort(-S.total[ids], kind="mergesort")
     S.head[stack], S.size[stack] = -1, 0
@@ -131,8 +130,8 @@ def prune_stack(S: State, parameters: SearchParameters, stack: int) -> None:
 
 
 @njit
-def select(S: State, parameters: SearchParameters, stack: int) -> Int32s:
-    """The hypotheses of a stack that are extended, best first."""
+def select(S: SearchState, parameters: SearchParameters, stack: int) -> Int32s:
+    """The hypotheses of a stack that will be extended, best first."""
     ids = stack_members(S, stack)
     order = np.argsort(-S.total[ids], kind="mergesort")
     least = S.best[stack] + parameters.beam
@@ -145,11 +144,10 @@ def select(S: State, parameters: SearchParameters, stack: int) -> Int32s:
 
 
 @njit
-def add_candidates(S: State, lms: tuple[Automaton, ...], parameters: SearchParameters, forward_id: Int32s,
-chosen: Int64s, gains: Floats, keys: Int64s,
-states: Int64s) -> None:  # fmt: skip
-    """Candidates that stateful features have scored become hypotheses: chosen (N,), gains (N,) weighted, keys
-    (N,), states (N, F)."""
+def add_candidates(S: SearchState, lms: tuple[Automaton, ...], parameters: SearchParameters,
+forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
+    """Push candidates that stateful features have scored: chosen (N,), weighted gains (N,), keys (N,), states
+    (N, F)."""
     for number in range(len(chosen)):
         candidate = chosen[number]
         parent, coverage = S.c_parent[candidate], S.c_coverage[candidate]
@@ -173,10 +171,11 @@ states: Int64s) -> None:  # fmt: skip
 
 
 @njit
-def expand(S: State, options: Options, lms: tuple[Automaton, ...], weights: Floats,
+def expand(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
 parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: skip
     """Extend a hypothesis by every option that its coverage and the distortion limit allow. `room` (L,):
-    memory for states. In one piece: a call that hands over all arrays takes longer than what it would do."""
+    scratch memory for states. Not split into functions: passing all the arrays would take longer than the
+    work."""
     coverage = S.coverage[hypothesis]
     if S.first_move[coverage] < 0:
         find_moves(S, options, parameters, coverage)
@@ -235,8 +234,10 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
 
 
 @njit
-def begin(S: State, options: Options, lms: tuple[Automaton, ...], parameters: SearchParameters) -> None:
-    """Empty stacks, and in the first the hypothesis that has translated nothing."""
+def begin(
+    S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], parameters: SearchParameters
+) -> None:
+    """Empty all stacks and put the hypothesis that has translated nothing into the first."""
     S.counters[:] = 0
     S.table[:] = -1
     S.coverage_table[:] = -1
@@ -256,7 +257,7 @@ def begin(S: State, options: Options, lms: tuple[Automaton, ...], parameters: Se
 
 
 @njit
-def expand_from(S: State, options: Options, lms: tuple[Automaton, ...], weights: Floats,
+def expand_from(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
 parameters: SearchParameters, stack: int, rank: int, room: Int32s, most: int) -> int:  # fmt: skip
     """Extend the hypotheses of a stack, beginning with the one of rank `rank`. Returns the rank to continue
     with after `most` options, -1 when the stack is done."""
@@ -272,7 +273,7 @@ parameters: SearchParameters, stack: int, rank: int, room: Int32s, most: int) ->
 
 
 @njit
-def search(S: State, options: Options, lms: tuple[Automaton, ...], weights: Floats,
+def search(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
 parameters: SearchParameters, stack: int, rank: int, most: int) -> tuple[int, int]:  # fmt: skip
     """From a place in a stack, (0, 0) at first, to the last stack, or for `most` options. Returns where to
     continue, (words, 0) when all is done."""

@@ -1,9 +1,8 @@
-"""The sections of a moses.ini: what the engine honors, what changes no result, what it refuses.
+"""The sections of a moses.ini: those the engine honors, those that change no result, and those it refuses.
 
 Every parameter of Moses (its Parameter.cpp) is in exactly one of these tables; a section in none of them is
 unknown to Moses too. Nothing is ignored silently: what is neither honored nor harmless is refused with its
-line.
-"""
+line."""
 
 from dataclasses import Field, fields
 
@@ -137,8 +136,8 @@ SHORT = {
 
 
 def read(ini: Ini) -> dict[str, object]:
-    """What the ini says of the search: fields of SearchSettings. DataError, with the line, for what the
-    engine does not do."""
+    """Search settings of an ini, as fields of SearchSettings. DataError, with the line, for anything that the
+    engine does not support."""
     found: dict[str, object] = {}
     for name, section in ini.sections.items():
         where = f"{ini.path}:{section.row + 1}"
@@ -164,8 +163,8 @@ def read(ini: Ini) -> dict[str, object]:
 
 
 def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[object]") -> object:
-    """The one value of a section, in the range of its field. Moses passes over an empty section and further
-    lines: they are refused here."""
+    """The single value of a section, within the range of its field. Moses ignores empty sections and further
+    lines; both are refused here."""
     if not values:
         raise DataError(
             f"{path}:{row + 1}: [{name}] is empty, and Moses passes over it; "
@@ -187,7 +186,7 @@ def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item
 
 
 def parse(text: str, default: object) -> object:
-    """A value of the kind of another. ValueError where it is not of that kind."""
+    """Parse a value of the same type as `default`. ValueError for any other text."""
     if isinstance(default, bool):
         return truth(text)
     if isinstance(default, int):
@@ -196,7 +195,7 @@ def parse(text: str, default: object) -> object:
 
 
 def truth(text: str) -> bool:
-    """What Moses takes for true and false."""
+    """Parse a boolean like Moses. ValueError for any other text."""
     if text.lower() in TRUE:
         return True
     if text.lower() in FALSE:
@@ -205,7 +204,7 @@ def truth(text: str) -> bool:
 
 
 def check_only(path: str, name: str, values: list[tuple[int, str]]) -> None:
-    """DataError for a value other than the engine's own way."""
+    """DataError for a value other than the one that the engine supports."""
     allowed, reason = ONLY[name]
     for number, (row, text) in enumerate(values):
         if number or " ".join(text.lower().split() if allowed is FALSE else text.split()) not in allowed:

@@ -9,13 +9,13 @@ import numpy as np
 
 from smt_bridge.decoder.arrays import SLICE, Floats, Int32s, Int64s
 from smt_bridge.decoder.compiled import go_on, njit
-from smt_bridge.decoder.table import Table
+from smt_bridge.decoder.table import PhraseTable
 
 UNKNOWN_WORD = -100.0  # Moses' value of UnknownWordPenalty for a word that the table does not have
 
 
 @dataclass
-class Extra:
+class ExtraOption:
     """An option that is not in the table, such as an unknown word."""
 
     words: list[str]  # of the target
@@ -27,15 +27,15 @@ class Extra:
 
 
 @dataclass
-class Gathered:
-    """The options of a sentence, span by span. Rows below 0 stand for extras: -1 - its number."""
+class GatheredOptions:
+    """Options of a sentence, span by span. A row below 0 is -1 - the index of an extra option."""
 
     spans: list[tuple[int, int]] = field(default_factory=list)  # first and last word, each span once
     rows: list[Int64s] = field(default_factory=list)  # of each span
-    extras: list[Extra] = field(default_factory=list)
+    extras: list[ExtraOption] = field(default_factory=list)
 
-    def add(self, begin: int, last: int, rows: Int64s, extras: Sequence[Extra] = ()) -> None:
-        """The options of the next span; nothing happens without any."""
+    def add(self, begin: int, last: int, rows: Int64s, extras: Sequence[ExtraOption] = ()) -> None:
+        """Append the options of the next span, if there are any."""
         if extras:
             first = -1 - len(self.extras)
             self.extras += extras
@@ -47,13 +47,13 @@ class Gathered:
 
 @dataclass
 class Sentence:
-    """A sentence of n words and the O translation options of its spans: what features of the search look at.
-    Options stand by span, and within a span in the order of the table's estimate."""
+    """A sentence of n words and the O translation options of its spans, in the form that features of the
+    search read. Options are ordered by span, and within a span by the table's estimate."""
 
     words: list[str]
-    table: Table
+    table: PhraseTable
     rows: Int64s  # (O,) row of the table; -1 - k for extras[k]
-    extras: list[Extra]
+    extras: list[ExtraOption]
     begin: Int32s  # (O,) first source word
     last: Int32s  # (O,) last source word
     text: Int32s  # target words of all options: ids of the table's vocabulary, followed by `outside`
@@ -64,11 +64,11 @@ class Sentence:
 
     @property
     def size(self) -> int:
-        """O"""
+        """The number of options, O."""
         return len(self.rows)
 
-    def extra(self, option: int) -> Extra | None:
-        """The option itself where it is not in the table."""
+    def extra(self, option: int) -> ExtraOption | None:
+        """The extra option of this number; None for a row of the table."""
         row = int(self.rows[option])
         return None if row >= 0 else self.extras[-1 - row]
 
@@ -85,17 +85,17 @@ class Sentence:
         return [self.target(option) for option in range(self.size)]
 
     def points(self, option: int) -> list[tuple[int, int]]:
-        """The alignment points of an option: (source, target), counted from the beginning of each phrase."""
+        """Alignment points of an option: (source, target), counted from the beginning of each phrase."""
         extra = self.extra(option)
         return self.table.points(int(self.rows[option])) if extra is None else extra.points
 
     def sorted_points(self, option: int) -> list[tuple[int, int]]:
-        """As `points`; those of a row of the table sorted."""
+        """Alignment points of an option, sorted if it is a row of the table."""
         points = self.points(option)
         return sorted(points) if self.extra(option) is None else points
 
     def ids(self, number: Callable[[str], int]) -> Int32s:
-        """`text` in another vocabulary; `number` is asked once for each distinct word."""
+        """Convert `text` to another vocabulary; calls `number` once for each distinct word."""
         distinct, where = np.unique(self.text, return_inverse=True)
         return np.array([number(self.word(word)) for word in distinct.tolist()], np.int32)[where]
 
@@ -105,13 +105,14 @@ class Sentence:
         return self.table.vocabulary[number] if number < known else self.outside[number - known]
 
     def places(self, path: Iterable[int] | Int32s) -> list[slice]:
-        """Where the words of options are in `text`."""
+        """First option and number of options of each span: (n * longest,), (n * longest,). `begin` and `last`
+        (O,): the span of each option; options of a span are contiguous."""
         return [
             slice(int(self.start[option]), int(self.start[option] + self.length[option])) for option in path
         ]
 
     def word_ids(self, path: Iterable[int] | Int32s) -> list[int]:
-        """The target words of a derivation, given by its options in target order, as ids."""
+        """Ids of the target words of a derivation, given by its options in target order."""
         return [word for place in self.places(path) for word in self.text[place].tolist()]
 
     def target_of(self, path: Iterable[int] | Int32s) -> list[str]:
@@ -119,7 +120,7 @@ class Sentence:
         return [self.word(word) for word in self.word_ids(path)]
 
     def pairs(self) -> Int64s:
-        """The row of the table whose phrases each option has; -1 for options that are in no row: (O,)"""
+        """Row of the table with the same phrases as each option; -1 if there is none: (O,)"""
         found = self.rows.copy()
         for place in np.flatnonzero(found < 0):
             pair = self.extras[-1 - found[place]].pair
@@ -130,7 +131,7 @@ class Sentence:
 def future_costs(
     n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
 ) -> Floats:
-    """Best score of each span by any sequence of options, (n, n); the order of phrases costs nothing."""
+    """Best score of each span by any sequence of options, (n, n); reordering costs nothing."""
     cost = np.full((n, n), -1e9)
     size, begin = 1, 0
     while size <= n:
@@ -143,8 +144,8 @@ def future_costs(
 def costs_from(
     cost: Floats, size: int, begin: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
 ) -> tuple[int, int]:
-    """Costs of the spans from a given one, the shortest first, as far as a slice goes; size and first word of
-    the next span."""
+    """Compute costs from a given span on, shortest spans first, until a slice of work is done; returns size
+    and first word of the next span."""
     n, work = len(cost), 0
     while size <= n and work < SLICE:
         last = begin + size - 1
@@ -170,8 +171,8 @@ def target_words(
     extra_cut: Int64s,
     extra_words: Int32s,
 ) -> tuple[Int32s, Int32s, Int32s]:
-    """Where the words of options start, how many they are, and the words: of rows, or
-    extra_words[extra_cut[k] : extra_cut[k + 1]]."""
+    """Offsets, lengths and words of options: those of rows, or extra_words[extra_cut[k] : extra_cut[k +
+    1]]."""
     start, length = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
     total = 0
     for i in range(len(rows)):

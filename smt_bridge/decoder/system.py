@@ -1,5 +1,5 @@
-"""A phrase-based system as a moses.ini describes it: tables, language models, weights. Relative paths are
-tried from here, then beside the ini."""
+"""A phrase-based system loaded from a moses.ini: tables, language models, weights. Relative paths are
+resolved from the working directory, then from the ini's folder."""
 
 import itertools
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from nmt.ngram import count_model as count
 from nmt.ngram.count_model import KenLM
 from nmt.runs.directory import model_files
 from smt_bridge.decoder import automaton, feature_lines, sections
-from smt_bridge.decoder.automaton import CountLM, silent
+from smt_bridge.decoder.automaton import CachedNgramModel, silent
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING, SEARCH_FEATURES
 from smt_bridge.decoder.features.protocol import SearchFeature, SearchFeatureLine
-from smt_bridge.decoder.table import Table
+from smt_bridge.decoder.table import PhraseTable
 from smt_bridge.decoder.table import read as read_table
 from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.moses import ini as moses_ini
@@ -31,14 +31,14 @@ from smt_bridge.moses.weights import Weights
 
 
 @dataclass
-class System:
-    """What an ini names, loaded."""
+class PhraseBasedSystem:
+    """The tables, models and weights that an ini names."""
 
     ini: Ini
     printed: dict[str, list[int]]  # the features of n-best lists in order: which of their scores are printed
     weights: Weights  # of all features and scores
     table_name: str
-    table: Table
+    table: PhraseTable
     reordering_name: str  # empty without
     default_reordering: list[float]  # logarithms, for pairs that the reordering table does not have
     lm_names: list[str]
@@ -48,7 +48,7 @@ class System:
 
     @property
     def word_lms(self) -> Sequence[AnyWordLM]:
-        """The language models; a silent one where the system has none."""
+        """The language models; a silent one if the system has none."""
         return self.lms or [AutomatonLM(silent())]
 
     def load_features(self, config: DecoderConfig) -> list[SearchFeature]:
@@ -57,7 +57,7 @@ class System:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many scores of each feature n-best lists print; these are what tuning sees."""
+        """Number of scores of each feature that n-best lists print and tuning sees."""
         return {name: len(scores) for name, scores in self.printed.items()}
 
     def tuneable_weights(self) -> Weights:
@@ -67,11 +67,10 @@ class System:
         }
 
     def with_weights(self, given: Weights) -> Weights:
-        """Weights of all features: the ini's with those given, of all scores of a feature or of the printed
-        ones.
+        """Replace weights of the ini. Each feature's new weights are those of all its scores, or of the
+        printed ones.
 
-        ConfigError for weights that do not fit, that belong to no feature, or that are missing.
-        """
+        ConfigError for weights that do not fit, that belong to no feature, or that are missing."""
         made = dict(self.weights)
         for name, values in given.items():
             if name not in made:
@@ -91,11 +90,11 @@ class System:
         return made
 
     def name(self, kind: str) -> str:
-        """The one feature of a kind, empty where there is none."""
+        """Name of the first feature of a kind; empty if there is none."""
         return next((feature.name for feature in self.ini.features if feature.kind == kind), "")
 
     def weight(self, kind: str, weights: Weights) -> float:
-        """The weight of the one feature of a kind that has one score; 0 without it."""
+        """Weight of the feature of a kind with one score; 0 if there is none."""
         name = self.name(kind)
         return weights[name][0] if name else 0.0
 
@@ -112,7 +111,7 @@ def ini_of(model: str) -> str:
     return str(path)
 
 
-def load(model: str, use_cache: bool | Cache = True) -> System:
+def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
     """The system of a folder or a moses.ini. ConfigError or DataError, in one line, for what we cannot decode
     with: unknown features, tables that do not fit the ini.
 
@@ -122,8 +121,8 @@ def load(model: str, use_cache: bool | Cache = True) -> System:
     return load_ini(moses_ini.read(ini_of(model)), use_cache)
 
 
-def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> System:
-    """As `load`, from an ini that has been read. `beside`: relative paths are tried beside the ini alone."""
+def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> PhraseBasedSystem:
+    """Load a system from a parsed ini. `beside`: resolve relative paths from the ini's folder alone."""
     cache = Cache() if use_cache is True else use_cache or None
     search = sections.read(ini)
     by_kind = feature_lines.check(ini)
@@ -139,7 +138,7 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     for line in lm_lines:
         check_order(ini, line, places[line.name])
     reordering_path = places[reordering_line.name] if reordering_line else None
-    return System(
+    return PhraseBasedSystem(
         ini=ini,
         printed=printed,
         weights=weights,
@@ -161,19 +160,21 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
 
 
 def search_feature_line(ini: Ini, line: FeatureLine, places: dict[str, str]) -> SearchFeatureLine:
-    """What a feature of the registry is told of its line."""
+    """A line of a registered feature, with the resolved path."""
     found = {"path": places[line.name]} if line.name in places else {}
     return SearchFeatureLine(line.name, {**line.options, **found}, f"{ini.path}:{line.row + 1}")
 
 
-def load_table(ini: Ini, line: FeatureLine, path: str, reordering: str | None, cache: Cache | None) -> Table:
+def load_table(
+    ini: Ini, line: FeatureLine, path: str, reordering: str | None, cache: Cache | None
+) -> PhraseTable:
     """The phrase table with its reordering table. DataError for more or fewer scores than the line says."""
 
-    def make() -> Table:
+    def make() -> PhraseTable:
         return read_table(path, line.scores, reordering)
 
     sources = [path, reordering] if reordering else [path]
-    loaded = cache.keep(sources, make, Table) if cache else make()
+    loaded = cache.keep(sources, make, PhraseTable) if cache else make()
     if loaded.scores.shape[1] != line.scores:
         raise DataError(
             f"{ini.path}: {line.name} has num-features={line.scores}, but {path} has "
@@ -183,7 +184,7 @@ def load_table(ini: Ini, line: FeatureLine, path: str, reordering: str | None, c
 
 
 def place(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
-    """The file of a feature: as given, unless only what is `beside` the ini counts, then beside it."""
+    """Path of a feature's file. DataError if it does not exist."""
     given = feature.options["path"]
     for root in roots(ini, beside):
         found = find_table(given, root)
@@ -193,8 +194,8 @@ def place(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
 
 
 def files_of(ini: Ini, beside: bool = False) -> list[Path]:
-    """The files of a system: its ini, tables and models, of run directories those that their manifest lists.
-    DataError for one that is not there."""
+    """All files of a system: its ini, tables and models, and the files in the manifests of run directories.
+    DataError for a missing one."""
     found = [Path(ini.path)]
     for feature in ini.features:
         if "path" in feature.options:
@@ -203,7 +204,7 @@ def files_of(ini: Ini, beside: bool = False) -> list[Path]:
 
 
 def roots(ini: Ini, beside: bool = False) -> list[str]:
-    """Where relative paths of an ini are tried."""
+    """Folders in which relative paths of an ini are tried."""
     return [*([] if beside else ["."]), str(Path(ini.path).parent)]
 
 
@@ -236,15 +237,15 @@ def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
     if not Path(path).is_file() or not arpa.is_arpa(path):
         return KenLMWords(cast(KenLM, count.load_count_model(path)))
 
-    def make() -> CountLM:
+    def make() -> CachedNgramModel:
         model = arpa.read(path)
-        return CountLM(model.words, *automaton.build(model))
+        return CachedNgramModel(model.words, *automaton.build(model))
 
-    return AutomatonLM(cache.keep([path], make, CountLM) if cache else make())
+    return AutomatonLM(cache.keep([path], make, CachedNgramModel) if cache else make())
 
 
 # ---- feature names -----------------------------------------------------------------------------------------
-# What the features of a moses.ini are, and their scores, in words: for reports and pages.
+# Descriptions of features and their scores for reports and pages.
 
 
 FEATURE_KINDS = {
@@ -274,8 +275,8 @@ class FeatureName:
     weights: list[float]
 
 
-def feature_names(system: System) -> list[FeatureName]:
-    """The features of a system, in the order of its n-best lists."""
+def feature_names(system: PhraseBasedSystem) -> list[FeatureName]:
+    """Features of a system, in the order of its n-best lists."""
     kinds = {feature.name: feature.kind for feature in system.ini.features}
     rows = []
     for name, columns in system.printed.items():

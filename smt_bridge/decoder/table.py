@@ -20,11 +20,9 @@ from nmt.io import files
 from smt_bridge.decoder.cache import are_cuts, within
 
 # ---- table checks ------------------------------------------------------------------------------------------
-# The checks of `smt-ini check` on a table that is being loaded: of all rows at once, line by line only where
-# something is wrong.
-#
-# Looking at every line the way nmt.formats.phrase_table does takes longer than loading the table, so
-# `sound` asks the same of distinct phrases and alignments first.
+# The checks of `smt-ini check` on a table that is being loaded. Checking every line like
+# nmt.formats.phrase_table takes longer than loading the table, so `sound` checks distinct phrases and
+# alignments first; lines are checked one by one only where that fails.
 
 
 Ints = NDArray[np.int64]
@@ -33,8 +31,8 @@ SCORE_BYTES = b"0123456789.eE+- \t"
 
 
 def check_line(line: bytes, where: str) -> PhrasePair:
-    """DataError for a line that Moses refuses or misreads, and for sparse features, which the embedded engine
-    does not have."""
+    """Parse a line. DataError for one that Moses refuses or misreads, and for sparse features, which the
+    embedded engine does not have."""
     pair = phrase_table.parse(line, where)
     phrase_table.check(pair, where)
     fields = pair.fields()
@@ -48,7 +46,7 @@ def check_line(line: bytes, where: str) -> PhrasePair:
 
 
 def check_lines(path: str, columns: int) -> None:
-    """Read a table line by line. DataError for the first thing that is wrong."""
+    """Read a table line by line. DataError for the first mistake."""
     number = 0
     for number, line in enumerate(files.read_byte_lines(path), 1):
         where = f"{path}:{number}"
@@ -63,12 +61,11 @@ def check_lines(path: str, columns: int) -> None:
 
 
 def sound_phrases(phrases: Iterable[bytes]) -> Ints | None:
-    """The number of words in each phrase, if all are UTF-8 without the signs that mean something else to
-    Moses: factors, non-terminals.
+    """Number of words in each phrase, if all are UTF-8 without signs that have another meaning in Moses
+    (factors, non-terminals).
 
-    None for others, and for what is seldom enough to be looked at line by line: tabs, several spaces, none
-    between brackets.
-    """
+    None if not, and for oddities rare enough to be checked line by line: tabs, several spaces, nothing
+    between separators."""
     text = b"\n".join(phrases)
     if not text.isascii():
         try:
@@ -90,13 +87,13 @@ def sound_phrases(phrases: Iterable[bytes]) -> Ints | None:
 
 
 def sound_scores(texts: Sequence[bytes]) -> bool:
-    """Nothing but numbers as Moses writes them: neither words nor `inf`."""
+    """Whether all scores are numbers as Moses writes them: neither words nor `inf`."""
     return not b"".join(texts).translate(None, SCORE_BYTES)
 
 
 def sound_alignments(alignments: Iterable[bytes]) -> Ints | None:
-    """Distinct alignments: how many source and target words the points of each ask for, (A, 2); None if one
-    is not of the form 0-0 1-1."""
+    """Source and target words that the points of each distinct alignment require, (A, 2); None if one is not
+    of the form 0-0 1-1."""
     asked = []
     for alignment in alignments:
         if not phrase_table.ALIGNMENT.fullmatch(alignment):
@@ -117,7 +114,7 @@ FLOOR = -100.0  # Moses' logarithm of 0
 
 
 @dataclass
-class Table:
+class PhraseTable:
     """R rows of F scores; T distinct targets of W words in all; S sources."""
 
     sources: dict[bytes, int]
@@ -147,15 +144,15 @@ class Table:
         return [self.vocabulary[word] for word in self.words[self.cut[target] : self.cut[target + 1]]]
 
     def points(self, row: int) -> list[tuple[int, int]]:
-        """The alignment of a row; [] where the table has none."""
+        """Alignment points of a row; [] where the table has none."""
         return points_of(self.points_text(row))
 
     def points_text(self, row: int) -> bytes:
-        """The alignment of a row as the table has it."""
+        """Alignment field of a row."""
         return self.alignment[self.alignment_cut[row] : self.alignment_cut[row + 1]].tobytes()
 
     def is_sound(self) -> bool:
-        """Do all sizes fit, and does every index point into its array? Compiled code checks neither."""
+        """Check that all sizes agree and every index points into its array: compiled code checks neither."""
         rows = {len(self.scores), len(self.reordering), len(self.forward)}
         shapes = rows == {self.rows} and self.reordering.shape[1] in (0, 6)
         cuts = (
@@ -174,14 +171,14 @@ class Table:
 
 
 def points_of(text: bytes) -> list[tuple[int, int]]:
-    """The points of an alignment field."""
+    """Parse an alignment field: 0-0 1-1."""
     return [
         (int(source), int(target)) for source, _, target in (point.partition(b"-") for point in text.split())
     ]
 
 
-class Collector:
-    """Rows in the order of the file."""
+class RowCollector:
+    """Collects the rows of a table in the order of the file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -208,7 +205,7 @@ class Collector:
         )
 
     def sound(self) -> bool:
-        """Is it certain that no line has anything that Moses refuses or misreads?"""
+        """Whether no line can contain anything that Moses refuses or misreads."""
         sources, targets = sound_phrases(self.sources), sound_phrases(self.targets)
         asked = sound_alignments(self.alignments)
         if sources is None or targets is None or asked is None or not sound_scores(self.scores):
@@ -220,15 +217,15 @@ class Collector:
         )
 
     def tidy(self) -> None:
-        """Leave one blank between the words of a phrase, whatever separates them in the file, and no carriage
-        return after scores."""
+        """Separate the words of each phrase by one blank, and strip carriage returns after scores."""
         self.sources, self.source_of = single_blanks(self.sources, self.source_of)
         self.targets, self.target_of = single_blanks(self.targets, self.target_of)
         self.scores = [scores.strip(b" \t\r") for scores in self.scores]
 
 
 def single_blanks(phrases: dict[bytes, int], rows: "array[int]") -> tuple[dict[bytes, int], "array[int]"]:
-    """Phrases, and the phrase of each row, where some become the same."""
+    """Normalize blanks in phrases; returns the phrases, and the phrase of each row where some have become
+    equal."""
     changed: dict[bytes, int] = {}
     for_old = [
         changed.setdefault(b" ".join(filter(None, phrase.replace(b"\t", b" ").split(b" "))), len(changed))
@@ -241,9 +238,9 @@ def rows_of(numbers: "array[int]") -> NDArray[np.int32]:
     return np.frombuffer(numbers, np.int32)
 
 
-def read(path: str, columns: int, reordering: str | None) -> Table:
-    """The tables, read from text. DataError, with the line, for what Moses would refuse or misread, and for
-    more or fewer scores than the ini says."""
+def read(path: str, columns: int, reordering: str | None) -> PhraseTable:
+    """Read the tables from text. DataError, with the line, for anything that Moses would refuse or misread,
+    and for the wrong number of scores."""
     found, extra = with_reordering(path, reordering) if reordering else (alone(path), np.zeros((0, 0)))
     if not found.sound():
         check_lines(path, columns)
@@ -256,16 +253,16 @@ def read(path: str, columns: int, reordering: str | None) -> Table:
     return arrange(found, logs(scores), logs(extra))
 
 
-def alone(path: str) -> Collector:
-    """The rows of a phrase table without a reordering table."""
-    found = Collector(path)
+def alone(path: str) -> RowCollector:
+    """Read a phrase table without a reordering table."""
+    found = RowCollector(path)
     for line in files.read_byte_lines(path):
         found.add(line)
     return found
 
 
 def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
-    """Score fields as numbers: (N, columns). ValueError when some do not have as many, or are no
+    """Parse score fields: (N, columns). ValueError for the wrong number of scores, and for values that are no
     probabilities of single precision."""
     if not any(text.strip() for text in texts):  # numpy would warn
         raise ValueError
@@ -280,10 +277,10 @@ def logs(values: NDArray[np.float64]) -> NDArray[np.float32]:
         return np.maximum(np.log(values), FLOOR).astype(np.float32)
 
 
-def with_reordering(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64]]:
-    """Read both tables side by side: the rows, and their reordering (R, 6). Where the tables differ,
-    reordering rows are looked up."""
-    found = Collector(path)
+def with_reordering(path: str, reordering: str) -> tuple[RowCollector, NDArray[np.float64]]:
+    """Read both tables side by side: rows, and their reordering scores (R, 6). Falls back to looking up
+    reordering rows where the tables differ."""
+    found = RowCollector(path)
     texts: list[bytes] = []
     for line, other in zip_longest(files.read_byte_lines(path), files.read_byte_lines(reordering)):
         if line is not None:
@@ -299,8 +296,8 @@ def same_pair(line: bytes, other: bytes) -> bool:
     return end > 0 and line.startswith(other[:end])
 
 
-def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64]]:
-    """The same with reordering rows found by their phrases; nan for pairs that have none."""
+def looked_up(path: str, reordering: str) -> tuple[RowCollector, NDArray[np.float64]]:
+    """Read both tables, matching reordering rows by their phrases; nan for pairs without one."""
     keys: dict[tuple[bytes, bytes], int] = {}
     texts: list[bytes] = []
     for number, line in enumerate(files.read_byte_lines(reordering), 1):
@@ -312,7 +309,7 @@ def looked_up(path: str, reordering: str) -> tuple[Collector, NDArray[np.float64
         keys[parts[0].strip(b" \t"), parts[1].strip(b" \t")] = len(texts)
         texts.append(parts[2])
     values = np.vstack([reordering_numbers(texts, reordering), np.full(6, np.nan)])
-    found, rows = Collector(path), []
+    found, rows = RowCollector(path), []
     for line in files.read_byte_lines(path):
         found.add(line)
         parts = line.split(b"|||", 2)
@@ -347,7 +344,7 @@ def reordering_numbers(texts: list[bytes], path: str) -> NDArray[np.float64]:
 
 
 def equal_rows(values: NDArray[np.float32]) -> Ints:
-    """A number for each row of (R, K), the same for equal rows; column by column, which is faster than
+    """Number the distinct rows of (R, K), equal rows alike; works column by column, which is faster than
     sorting rows."""
     numbers = np.zeros(len(values), np.int64)
     for column in values.T:
@@ -356,8 +353,8 @@ def equal_rows(values: NDArray[np.float32]) -> Ints:
     return numbers
 
 
-def arrange(found: Collector, scores: NDArray[np.float32], extra: NDArray[np.float32]) -> Table:
-    """Rows by source, in the order of the file."""
+def arrange(found: RowCollector, scores: NDArray[np.float32], extra: NDArray[np.float32]) -> PhraseTable:
+    """Group rows by source, in the order of the file."""
     source_of, target_of, alignment_of = map(rows_of, (found.source_of, found.target_of, found.alignment_of))
     order: slice | Ints = slice(None)
     distinct = [alignment.strip(b" \t\r") for alignment in found.alignments]
@@ -373,7 +370,7 @@ def arrange(found: Collector, scores: NDArray[np.float32], extra: NDArray[np.flo
         missing = np.isnan(extra[:, 0])
         extra[missing] = 0.0
         forward = np.where(missing[order], -1, equal_rows(extra[order][:, 3:]))
-    return Table(
+    return PhraseTable(
         sources=found.sources,
         starts=np.searchsorted(source_of[order], np.arange(len(found.sources) + 1)),
         target=target_of[order].copy(),

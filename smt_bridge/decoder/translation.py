@@ -1,5 +1,4 @@
-"""What became of a sentence, and how n-best lists tell it; how lines of text become what the decoder reads,
-and its translations lines again."""
+"""Translations and their lines in n-best lists; conversion between lines of text and the decoder's words."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.arrays import Floats, Int32s
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.sentence import Sentence
-from smt_bridge.decoder.xml_input import Marked, Markup
+from smt_bridge.decoder.xml_input import MarkedLine, Markup
 
 # ---- translation -------------------------------------------------------------------------------------------
 
@@ -28,9 +27,9 @@ class Derivation:
 
     options: Int32s  # of the sentence, in target order
     text: list[str]
-    features: Floats  # (D,) in the order of System.sizes
+    features: Floats  # (D,) in the order of PhraseBasedSystem.sizes
     total: float
-    shares: Floats | None = None  # with DecoderConfig.explain: see explain.py
+    shares: Floats | None = None  # with DecoderConfig.explain: see feature_values.phrase_shares
 
 
 @dataclass
@@ -48,24 +47,25 @@ class PhraseTranslation:
 
     @property
     def searched(self) -> list[tuple[Sentence, Derivation]]:
-        """The sentence with its best derivation: one for each part of a long line, none for an empty line."""
+        """Each sentence with its best derivation: one for each part of a long line, none for an empty
+        line."""
         if self.sentence is not None:
             return [(self.sentence, self.derivations[0])]
         return [pair for part in self.parts for pair in part.searched]
 
     @property
     def source(self) -> list[str]:
-        """The source words."""
+        """Source words of the whole line."""
         return [word for sentence, _ in self.searched for word in sentence.words]
 
 
 def empty(features: int) -> PhraseTranslation:
-    """The translation of a sentence without words."""
+    """Translation of a line without words."""
     return PhraseTranslation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(features), 0.0)])
 
 
 def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
-    """The best translations of the parts of a line as one: texts joined, features and totals added up."""
+    """Join the best translations of the parts of a line: texts concatenated, features and totals summed."""
     best = [part.derivations[0] for part in parts]
     whole = Derivation(
         options=np.zeros(0, np.int32),
@@ -77,7 +77,7 @@ def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
 
 
 def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSettings) -> list[str]:
-    """The target words of a derivation as they are written: unknown ones marked, where that is asked for."""
+    """Target words of a derivation in their written form, unknown words marked if that is set."""
     if not settings.mark_unknown:
         return sentence.target_of(path)
     words = []
@@ -90,8 +90,8 @@ def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSet
 
 
 def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes: dict[str, int]) -> str:
-    """A line of an n-best list, as Moses writes it with segmentation and alignment. `sizes`: of the
-    features."""
+    """Format a line of an n-best list, like Moses with segmentation and alignment. `sizes`: number of scores
+    of each feature."""
     values = iter(derivation.features.tolist())
     segments, points = [], []
     at = 0
@@ -113,7 +113,7 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
 
 
 def alignment(found: PhraseTranslation) -> list[tuple[int, int]]:
-    """The alignment points of the best derivation, sorted: (source word, target word)."""
+    """Alignment points of the best derivation, sorted: (source word, target word)."""
     points, sources, targets = list[tuple[int, int]](), 0, 0
     for sentence, derivation in found.searched:
         for option in derivation.options:
@@ -125,36 +125,34 @@ def alignment(found: PhraseTranslation) -> list[tuple[int, int]]:
 
 
 def span(first: int, last: int) -> str:
-    """3, or 3-5"""
+    """Format a span of words: 3, or 3-5."""
     return str(first) if first == last else f"{first}-{last}"
 
 
 # ---- lines -------------------------------------------------------------------------------------------------
-# How lines of text become what the decoder reads, how long ones are cut, and how its translations become
-# lines again.
 
 
 class Lines(Protocol):
-    """What a decoder asks for the words of a line, and for the line of a translation. Several threads may
-    share one."""
+    """Converts lines of text to words and translations to lines, for a decoder. Several threads may share
+    one."""
 
-    def marked(self, line: str, markup: Markup) -> Marked:
-        """The words of a line, and what its markup says. ValueError for a mistake in the markup."""
+    def marked(self, line: str, markup: Markup) -> MarkedLine:
+        """Split a line into words and parse its markup. ValueError for a mistake in the markup."""
         ...
 
     def text(self, found: PhraseTranslation) -> str:
-        """A translation as a line of text."""
+        """Format a translation as a line of text."""
         ...
 
     def sentences(self, lines: Iterable[str]) -> SplitText:
-        """The sentences of lines. ConfigError where lines are words between blanks."""
+        """Split lines into sentences. ConfigError for tokenized text."""
         ...
 
 
 class TokenizedLines:
     """Words between blanks, as Moses reads and writes them."""
 
-    def marked(self, line: str, markup: Markup) -> Marked:
+    def marked(self, line: str, markup: Markup) -> MarkedLine:
         return xml_input.parse(line, markup)
 
     def text(self, found: PhraseTranslation) -> str:
@@ -164,21 +162,21 @@ class TokenizedLines:
         raise ConfigError("split_sentences goes with raw text: load the folder of a hybrid system")
 
 
-def cut_line(line: Marked, limit: int) -> list[Marked]:
-    """A line in parts of at most `limit` words, cut at punctuation where there is some. An exclusive
-    translation is not cut, unless it is itself longer; then it is dropped."""
+def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:
+    """Cut a line into parts of at most `limit` words, at punctuation where possible. An exclusive translation
+    is kept whole, or dropped if it is longer than the limit."""
     whole = {one.begin: one.last + 1 for one in line.forced if one.last - one.begin < limit}
     units, at = list[str](), 0
     while at < len(line.words):
         end = whole.get(at, at + 1)
         units.append(" ".join(line.words[at:end]))
         at = end
-    found, at = list[Marked](), 0
+    found, at = list[MarkedLine](), 0
     for part in sentences.line_parts(units, limit, lambda unit: unit.count(" ") + 1):
         words = [word for unit in part for word in unit.split(" ")]
         inside = [one for one in line.forced if at <= one.begin and one.last < at + len(words)]
         found.append(
-            Marked(
+            MarkedLine(
                 words,
                 [replace(one, begin=one.begin - at, last=one.last - at) for one in inside],
                 avoided=line.avoided,

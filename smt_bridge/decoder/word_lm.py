@@ -1,4 +1,4 @@
-"""Language models word by word, as plain search asks them; probabilities are natural logarithms."""
+"""Language models word by word, for plain search; probabilities are natural logarithms."""
 
 import threading
 from collections.abc import Hashable, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nmt.ngram.arpa import LN10
 from nmt.ngram.count_model import KenLM
 from smt_bridge.decoder.arrays import Floats, Int32s
-from smt_bridge.decoder.automaton import Automaton, CountLM, phrase_scores, sentence_score
+from smt_bridge.decoder.automaton import Automaton, CachedNgramModel, phrase_scores, sentence_score
 
 State = TypeVar("State")  # what of a history is remembered; hashable
 
@@ -21,7 +21,7 @@ class WordLM(Protocol[State]):
 
     @property
     def automaton(self) -> Automaton | None:
-        """The arrays that compiled search reads; None where there are none."""
+        """Arrays for compiled search; None if the model has none."""
         ...
 
     def number(self, word: str) -> int: ...
@@ -29,11 +29,11 @@ class WordLM(Protocol[State]):
     def knows(self, word: str) -> bool: ...
 
     def begin(self) -> State:
-        """The state after <s>."""
+        """State at the start of a sentence, after <s>."""
         ...
 
     def nowhere(self) -> State:
-        """The state without any context."""
+        """State of a phrase without context."""
         ...
 
     def step(self, state: State, word: int) -> tuple[float, State]:
@@ -41,11 +41,11 @@ class WordLM(Protocol[State]):
         ...
 
     def end(self, state: State) -> tuple[float, State]:
-        """log p of the end of the sentence, and what tells states after it apart."""
+        """Log p of the end of the sentence, and a state for recombination."""
         ...
 
     def phrases(self, ids: Int32s, starts: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """log p of phrases ids[starts[i] : starts[i + 1]] without context, and an upper bound of it in any
+        """Log p of phrases ids[starts[i] : starts[i + 1]] without context, and an upper bound of it in any
         context: (N,), (N,)"""
         ...
 
@@ -58,7 +58,7 @@ AnyWordLM = WordLM[Any]  # whatever its states are
 
 
 def walk(lm: WordLM[State], state: State, words: Sequence[int]) -> tuple[float, State]:
-    """log p of some words after a state, and the state after them."""
+    """Log p of words after a state, and the state after them."""
     total = 0.0
     for word in words:
         more, state = lm.step(state, word)
@@ -67,14 +67,14 @@ def walk(lm: WordLM[State], state: State, words: Sequence[int]) -> tuple[float, 
 
 
 def phrase_score(lm: WordLM[State], words: Sequence[int]) -> float:
-    """log p of words without context."""
+    """Log p of words without context."""
     return walk(lm, lm.nowhere(), words)[0]
 
 
 class AutomatonLM:
-    """An n-gram model in our own arrays."""
+    """An n-gram model in the arrays of an automaton."""
 
-    def __init__(self, model: CountLM) -> None:
+    def __init__(self, model: CachedNgramModel) -> None:
         self.model, self.automaton = model, model.automaton
         self.ids = {word: number for number, word in enumerate(model.vocabulary)}
         self.nodes: dict[int, int] | None = None
@@ -92,7 +92,7 @@ class AutomatonLM:
         return int(self.automaton.root)
 
     def step(self, state: int, word: int) -> tuple[float, int]:
-        """As automaton.step, by a dictionary."""
+        """Look up the word in a dictionary; same result as `automaton.step`."""
         lm, total = self.automaton, 0.0
         if self.nodes is None:
             there = lm.keys >= 0

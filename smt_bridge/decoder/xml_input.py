@@ -1,14 +1,12 @@
 """Moses' markup of input lines: translations for a span, and limits of reordering.
 
-a <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    a span's; prob defaults to 1
+<np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    prob defaults to 1
 <zone> eins zwei drei </zone> vier                  once entered, a zone must be finished
-eins zwei <wall/> drei                              what is before the wall is translated first
+eins zwei <wall/> drei                              words before the wall are translated first
 <np translation="x" span="3-4"/>                    words given by their positions, from 0
 
-Tags may be nested, and entities are ordinary words. After some mistakes in the markup Moses continues with
-half a line, or without a translation; here all of them are errors. ValueError says what is wrong, the caller
-adds where.
-"""
+Tags may be nested, and entities are ordinary words. Moses reacts to some mistakes by translating half a line,
+or nothing; here all mistakes are errors. ValueErrors say what is wrong, the caller adds the line."""
 
 import math
 import re
@@ -60,7 +58,7 @@ MODEL_TAGS = ("update", "weight-overwrite")
 
 
 class Markup(NamedTuple):
-    """How lines are read."""
+    """Rules by which the markup of lines is read."""
 
     policy: str = "pass-through"
     brackets: tuple[str, str] = ("<", ">")  # of tags
@@ -68,7 +66,7 @@ class Markup(NamedTuple):
 
 
 def brackets(text: str) -> tuple[str, str]:
-    """Both brackets of a setting such as `< >`."""
+    """Split a setting such as `< >` into both brackets."""
     found = text.split()
     if len(found) != 2:
         raise ValueError(f"{shown(text)}: expected two strings with a blank between them, such as < >")
@@ -76,8 +74,8 @@ def brackets(text: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Forced:
-    """A translation that the line gives for a span."""
+class ForcedTranslation:
+    """A translation of a span given by the input line."""
 
     begin: int  # first source word
     last: int
@@ -89,11 +87,11 @@ class Forced:
 
 
 @dataclass
-class Marked:
-    """A line without its tags, and what they said."""
+class MarkedLine:
+    """A line without its tags, and the constraints that they set."""
 
     words: list[str]
-    forced: list[Forced] = field(default_factory=list)
+    forced: list[ForcedTranslation] = field(default_factory=list)
     walls: list[int] = field(default_factory=list)  # there is one after each of these words
     zones: list[tuple[int, int]] = field(default_factory=list)  # first and last word
     avoided: AvoidedPhrases = NOTHING_AVOIDED  # no option of the table has one of these phrases
@@ -109,8 +107,8 @@ class Tag:
 
 
 def surface(text: str) -> list[str]:
-    """The words of a text; of a word with factors the first one. An empty first factor is an empty word, as
-    it is for Moses."""
+    """Words of a text; the first factor of words with factors. An empty first factor is an empty word, like
+    in Moses."""
     words = files.split_words(text)
     if "|" not in text:
         return words
@@ -123,13 +121,13 @@ def surface(text: str) -> list[str]:
     return [word.partition("|")[0] for word in words]
 
 
-def parse(line: str, markup: Markup) -> Marked:
-    """A line with its markup parsed. `ignore` drops translations and keeps zones and walls;
-    `pass-through` takes tags for words."""
+def parse(line: str, markup: Markup) -> MarkedLine:
+    """Parse the markup of a line. `ignore` drops translations and keeps zones and walls; `pass-through` takes
+    tags for words."""
     opening, closing = markup.brackets
     if markup.policy == "pass-through" or opening not in line:
-        return Marked(surface(line))
-    found, open_tags = Marked([]), list[Tag]()
+        return MarkedLine(surface(line))
+    found, open_tags = MarkedLine([]), list[Tag]()
     for token in tokens(line.strip(BLANKS), opening, closing):
         if not is_tag(token, opening):
             found.words += surface(token)
@@ -157,7 +155,7 @@ def parse(line: str, markup: Markup) -> Marked:
 
 
 def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
-    """Tags, and the text between them."""
+    """Split a line into tags and the text between them."""
     place = 0
     while place < len(line):
         left = line.find(opening, place)
@@ -185,12 +183,12 @@ def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
 
 
 def is_tag(token: str, opening: str) -> bool:
-    """Tags begin with a letter or /: `3 < 5 and 7 > 2` is text."""
+    """Whether a token is a tag. Tags begin with a letter or /: `3 < 5 and 7 > 2` is text."""
     return token.startswith(opening) and re.match(r"[/a-zA-Z]", token[len(opening) :]) is not None
 
 
-def apply(found: Marked, tag: Tag, markup: Markup) -> None:
-    """What a closed tag says about its span."""
+def apply(found: MarkedLine, tag: Tag, markup: Markup) -> None:
+    """Apply a closed tag to its span."""
     begin, end = span_of(tag, len(found.words))
     if tag.name == "wall":
         found.walls += range(max(0, begin - 1), end)
@@ -217,7 +215,7 @@ def apply(found: Marked, tag: Tag, markup: Markup) -> None:
             )
         if markup.policy != "ignore":
             found.forced += [
-                Forced(begin, end - 1, surface(text), log_prob) for text, log_prob in translations
+                ForcedTranslation(begin, end - 1, surface(text), log_prob) for text, log_prob in translations
             ]
 
 
@@ -237,7 +235,7 @@ def span_of(tag: Tag, words: int) -> tuple[int, int]:
 
 
 def translations_of(tag: Tag) -> list[tuple[str, float]]:
-    """The alternatives and their logarithms. `english` is an older name of `translation`."""
+    """Alternatives and their log probabilities. `english` is an older name of `translation`."""
     texts = parts(attribute(tag, "translation")) + parts(attribute(tag, "english"))
     probs = parts(attribute(tag, "prob"))
     if probs and len(probs) != len(texts):
@@ -248,12 +246,12 @@ def translations_of(tag: Tag) -> list[tuple[str, float]]:
 
 
 def parts(value: str) -> list[str]:
-    """The alternatives of an attribute."""
+    """Split an attribute into its alternatives."""
     return [part.strip(BLANKS) for part in value.split(SEPARATOR)] if value else []
 
 
 def log_of(text: str) -> float:
-    """The logarithm of a probability in Moses' precision."""
+    """Log of a probability in Moses' single precision."""
     try:
         prob = numbers.real(text)
     except ValueError as error:
@@ -267,7 +265,7 @@ def log_of(text: str) -> float:
 
 
 def attribute(tag: Tag, name: str) -> str:
-    """The value of an attribute; empty where there is none. A quote after a backslash belongs to it."""
+    """Value of an attribute; empty if absent. A quote after a backslash belongs to the value."""
     begin = tag.content.find(f'{name}="')
     if begin < 0:
         if re.search(rf"(?:^| ){name}\s*=", tag.content):
@@ -292,8 +290,8 @@ def attribute(tag: Tag, name: str) -> str:
     return tag.content[begin:end]
 
 
-def check_spans(found: Marked) -> None:
-    """Spans that are given by numbers must lie inside the line. Walls after its end are dropped."""
+def check_spans(found: MarkedLine) -> None:
+    """ValueError for a span given by numbers that ends outside the line. Drops walls after its end."""
     words = len(found.words)
     for last in [*(option.last for option in found.forced), *(last for _, last in found.zones)]:
         if last >= words:

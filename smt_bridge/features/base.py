@@ -1,5 +1,4 @@
-"""What a feature is: one number for each pair of source and target words, of phrases and of whole sentences
-alike."""
+"""Features that score pairs of source and target words, phrases and whole sentences alike."""
 
 import hashlib
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -33,7 +32,7 @@ class WordPairs:
         return len(self.targets)
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "WordPairs":
-        """Some of the pairs; a source that none of them has is left out."""
+        """Select some of the pairs; sources that none of them uses are dropped."""
         kept: dict[int, int] = {}
         source_of = [kept.setdefault(self.source_of[row], len(kept)) for row in rows]
         return WordPairs(
@@ -46,7 +45,7 @@ class WordPairs:
 
 
 def of_phrases(pairs: Sequence[PhrasePair]) -> WordPairs:
-    """Lines of a phrase table, each distinct source once."""
+    """Convert lines of a phrase table, each distinct source once."""
     sources: dict[bytes, int] = {}
     source_of = [sources.setdefault(pair.source, len(sources)) for pair in pairs]
     return WordPairs(
@@ -57,24 +56,23 @@ def of_phrases(pairs: Sequence[PhrasePair]) -> WordPairs:
 
 
 def split(phrase: bytes) -> list[str]:
-    """The words of a phrase."""
+    """Decode a phrase and split it into words."""
     return files.split_words(phrase.decode("utf-8"))
 
 
 Values = NDArray[np.float64]  # (pairs,): of one feature
 
 
-class Feature(Protocol):
-    """A feature that is ready to compute. What makes it is in registry.py."""
+class PairFeature(Protocol):
+    """A loaded feature. registry.py creates it."""
 
     def score(self, pairs: WordPairs) -> Values:
-        """One value for each pair: (pairs,). Natural logarithms where they are probabilities; a table's
-        column is exp(value)."""
+        """Score each pair: (pairs,). Natural logarithms of probabilities; a table's column is exp(value)."""
         ...
 
     def identity(self) -> str:
-        """Changes when the feature would give other numbers: its files, and the settings that bear on it.
-        Jobs are resumed, and columns reused, by it; see `digest`."""
+        """A string that changes whenever the scores would: by the feature's files and settings. Jobs are
+        resumed and columns reused by it; see `digest`."""
         ...
 
 
@@ -82,7 +80,7 @@ class Feature(Protocol):
 
 
 @dataclass
-class Reader:
+class SideReader:
     """How a network reads one side of the pairs."""
 
     cut: Callable[[list[str]], list[str]]  # words to units
@@ -93,8 +91,8 @@ class Reader:
 class Readers(Protocol):
     """A feature with vocabularies, whose coverage a report shows."""
 
-    def readers(self) -> dict[str, Reader]:
-        """By side: `source`, `target` or both."""
+    def readers(self) -> dict[str, SideReader]:
+        """Readers by side: `source`, `target` or both."""
         ...
 
 
@@ -102,8 +100,8 @@ class Readers(Protocol):
 class ReducedPrecision(Protocol):
     """A feature that heeds --precision."""
 
-    def exact(self) -> Feature:
-        """The same feature in fp32."""
+    def exact(self) -> PairFeature:
+        """This feature, computing in fp32."""
         ...
 
 
@@ -125,7 +123,7 @@ class WordAligned(Protocol):
 
 @runtime_checkable
 class InverseAligned(Protocol):
-    """A word-aligned feature that may be of the other direction, see WordPairs.affiliations."""
+    """A word-aligned feature that may be of the other direction; see WordPairs.affiliations."""
 
     inverse_aligned: bool
 
@@ -134,7 +132,7 @@ class InverseAligned(Protocol):
 
 
 def digest(kind: str, paths: Iterable[Path], settings: bytes = b"") -> str:
-    """The identity of a feature: a hash of its kind, its files and the settings that bear on it."""
+    """Hash of a feature's kind, its files and the settings that change its scores."""
     found = hashlib.sha256(kind.encode())
     for path in paths:
         found.update(path.name.encode() + hash_of(path))
@@ -143,5 +141,5 @@ def digest(kind: str, paths: Iterable[Path], settings: bytes = b"") -> str:
 
 
 def hash_of(path: Path) -> bytes:
-    """SHA-256 of a file."""
+    """SHA-256 of a file, as bytes."""
     return bytes.fromhex(manifest.digest(path))

@@ -1,4 +1,4 @@
-"""The features of a job, loaded: what computes chunks of pairs, in this process and in others."""
+"""The loaded features of a job, which score chunks of pairs in this process and in others."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -33,27 +33,26 @@ class FeatureSet:
         return len(self.features)
 
     def identities(self) -> list[str]:
-        """What each feature's numbers depend on; see Feature.identity."""
+        """Identities of the features in order; see PairFeature.identity."""
         return [feature.identity() for feature in self.features]
 
     def compute(self, task: Task) -> list[Values]:
-        """The values of each feature for its own pairs. DataError for a feature that gives something else
-        than a number for each."""
+        """Score each feature's pairs. DataError for a feature that does not return one number for each
+        pair."""
         return [
             checked(feature.score(pairs), len(pairs), spec) if len(pairs) else np.zeros(0)
             for feature, pairs, spec in zip(self.features, task, self.specs, strict=True)
         ]
 
     def executor(self, config: ExecutorConfig) -> FeatureExecutor:
-        """What computes chunks; elsewhere by the same models, DataError where they differ."""
+        """Create the executor of chunks. Workers load the same models; DataError where theirs differ."""
         specs = [replace(spec, path=absolute(spec.path)) for spec in self.specs]
         settings = replace(self.settings, backoff=absolute(self.settings.backoff))
         elsewhere = partial(begin, specs, settings, self.identities())
         return executors.make(self.compute, elsewhere, config)
 
     def precision_error(self, pairs: WordPairs) -> str:
-        """What --precision costs in log p, measured against fp32 on a sample; empty where no feature heeds
-        it."""
+        """Report the error of --precision in log p against fp32 on a sample; empty if no feature uses it."""
         parts = []
         for name, feature in zip(self.names, self.features, strict=True):
             if isinstance(feature, ReducedPrecision):
@@ -69,7 +68,7 @@ class FeatureSet:
 
 
 def checked(values: object, count: int, spec: FeatureSpec) -> Values:
-    """The scores that a feature gave `count` pairs, (count,). DataError for another shape, and for nan."""
+    """Return a feature's scores for `count` pairs, (count,). DataError for another shape, and for nan."""
     option = f"--feature {spec.kind}:{spec.name}={spec.path}"
     try:
         numbers = np.asarray(values, np.float64)
@@ -85,20 +84,20 @@ def checked(values: object, count: int, spec: FeatureSpec) -> Values:
 
 
 def here() -> FeatureSettings:
-    """The settings of this process: its threads, and its back end of matrix products."""
+    """Settings of this process: its threads, and its back end of matrix products."""
     return FeatureSettings(threads=torch.get_num_threads(), back_end=device.back_end_in_use())
 
 
 def absolute(path: str) -> str:
-    """The path from wherever a worker was started; "" stays."""
+    """Make a path independent of the working directory of a worker; "" stays."""
     return path and os.path.abspath(path)
 
 
 def begin(
     specs: Sequence[FeatureSpec], settings: FeatureSettings, identities: Sequence[str]
 ) -> Callable[[Task], list[Values]]:
-    """In another process: the same features, by the same arithmetic. DataError for a model that is not the
-    one that the job began with."""
+    """Load the same features in a worker, with the same arithmetic. DataError for a model other than the one
+    the job began with."""
     torch.set_num_threads(settings.threads)
     device.use_back_end(settings.back_end)
     found = FeatureSet(specs, settings)

@@ -13,7 +13,7 @@ from nmt.runs import checkpoint, language_model
 from nmt.runs.checkpoint import SavedLM
 from nmt.runs.language_model import mixture_scorer
 from nmt.text.tokenize import unescape
-from smt_bridge.features.base import Reader, Values, WordPairs, digest, hash_of
+from smt_bridge.features.base import SideReader, Values, WordPairs, digest, hash_of
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words, units
 
@@ -24,8 +24,8 @@ from smt_bridge.moses.words import check_reads_words, units
 
 
 class CountLM:
-    """A phrase is scored without `<s>` and `</s>`, a sentence with both. `reverse`: a model of sentences read
-    from their end."""
+    """Scores a phrase without `<s>` and `</s>`, a sentence with both. `reverse`: a model of reversed
+    sentences."""
 
     def __init__(self, path: str, reverse: bool = False) -> None:
         self.path, self.reverse = Path(path), reverse
@@ -37,7 +37,6 @@ class CountLM:
         return cls(spec.path, spec.kind == "reverse-lm")
 
     def identity(self) -> str:
-        """See Feature."""
         return digest("reverse-lm" if self.reverse else "lm", [self.path])
 
     def score(self, pairs: WordPairs) -> Values:
@@ -64,11 +63,10 @@ class MixtureLM:
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "MixtureLM":
-        """From a file of nmt-interpolate."""
         return cls(spec.path, settings)
 
     def identity(self) -> str:
-        """See Feature. The file has the checksums of its models."""
+        """Hash of the kind, the file, which holds the checksums of its models, and the settings."""
         return digest("mixture-lm", [Path(self.path)], self.settings.arithmetic())
 
     def score(self, pairs: WordPairs) -> Values:
@@ -80,17 +78,16 @@ class MixtureLM:
 
 
 # ---- neural lm ---------------------------------------------------------------------------------------------
-# log p(target) by a neural language model (the CSLM of van Merriënboer 2018, section 4.4.1, or a recurrent
-# one).
+# log p(target) by a neural language model: feed-forward (CSLM; van Merriënboer 2018, section 4.4.1) or
+# recurrent.
 
 
 class NeuralLM:
-    """A run as a feature. Moses' escapes are undone, as for translation models.
+    """A language model's run as a feature. Moses' escapes are undone.
 
     A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence,
     without end symbol. ConfigError for a run of raw text. settings.assume_normalized takes log Z as 0;
-    settings.backoff names an ARPA file, of text without escapes, that shares p(UNK) among unknown words.
-    """
+    settings.backoff names an ARPA file, of text without escapes, that shares p(UNK) among unknown words."""
 
     def __init__(self, run: SavedLM, settings: FeatureSettings) -> None:
         check_reads_words(run.directory, target=run.text.raw)
@@ -106,14 +103,12 @@ class NeuralLM:
         return cls(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings)
 
     def identity(self) -> str:
-        """See Feature."""
         settings = self.settings
         backoff = hash_of(Path(settings.backoff)) if settings.backoff else b""
         return digest("neural-lm", self.run.files(), settings.arithmetic() + backoff)
 
-    def readers(self) -> dict[str, Reader]:
-        """The target side alone."""
-        return {"target": Reader(cut=self.run.text.cut, known=self.run.words.ids)}
+    def readers(self) -> dict[str, SideReader]:
+        return {"target": SideReader(cut=self.run.text.cut, known=self.run.words.ids)}
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target."""

@@ -1,7 +1,7 @@
 """The kinds of features: what `--feature KIND[:NAME]=PATH` may name.
 
-A kind is one file with a class, and its line in FEATURES. The kinds that come with the toolkit are `Lazy`: a
-name to import, since --help does not wait for torch.
+A kind is one file with a class, and its line in FEATURES. The toolkit's own kinds are instances of `LazyKind`:
+the name of a class, so that --help need not import torch.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from nmt.plugins import Registry
 from nmt.runs import directory as run_directory
 
 if TYPE_CHECKING:
-    from smt_bridge.features.base import Feature
+    from smt_bridge.features.base import PairFeature
 
 
 # ---- spec --------------------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FeatureSpec:
-    """One `--feature TYPE[:NAME]=PATH`: `translation:RNN0=runs/phrases`."""
+    """A parsed option `--feature TYPE[:NAME]=PATH`, such as `translation:RNN0=runs/phrases`."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ class FeatureSpec:
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """How features compute: the same in every worker, in a resumed job and in a reused table."""
+    """How features compute: equal in every worker, in a resumed job and in a reused table."""
 
     checkpoint: str = "best"
     device: str = "cpu"
@@ -58,7 +58,7 @@ class FeatureSettings:
     backoff: str = ""  # neural-lm: an ARPA file for the words outside its short-list
 
     def arithmetic(self) -> bytes:
-        """The settings that a network's numbers depend on, as identities of features hold them."""
+        """Settings that change a network's scores, for identities of features."""
         normalized = " normalized" if self.assume_normalized else ""
         return f"{self.precision} {self.unknown}{normalized}".encode()
 
@@ -73,12 +73,12 @@ NOT_A_NAME = (
 )
 
 
-class Kind(Protocol):
+class FeatureKind(Protocol):
     """A kind of features; a class with these two attributes and a classmethod `load` is one."""
 
     @property
     def column(self) -> str:
-        """What a column is called where the user gives no name; a number follows. See NAME."""
+        """Default name of a column, to which a number is appended. See NAME."""
         ...
 
     @property
@@ -86,67 +86,66 @@ class Kind(Protocol):
         """One line for --help: what PATH is, and what is computed."""
         ...
 
-    def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "Feature":
-        """A feature ready to compute. ConfigError, DataError or CheckpointError, in one line, for what cannot
-        be loaded."""
+    def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
+        """Load a feature. ConfigError, DataError or CheckpointError, in one line, if that fails."""
         ...
 
 
 @dataclass(frozen=True)
-class Lazy:
-    """A kind whose class is imported once it is needed; `place` is `module:Class`."""
+class LazyKind:
+    """A kind whose class is imported when it is first needed; `place` is `module:Class`."""
 
     column: str
     help: str
     place: str
 
-    def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "Feature":
-        """What the class's own `load` returns."""
+    def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
+        """Import the class and load the feature."""
         module, _, name = self.place.partition(":")
-        kind: Kind = getattr(importlib.import_module(module), name)
+        kind: FeatureKind = getattr(importlib.import_module(module), name)
         return kind.load(spec, settings)
 
 
-FEATURES: Registry[Kind] = Registry(
+FEATURES: Registry[FeatureKind] = Registry(
     "feature",
     {
-        "translation": Lazy(
+        "translation": LazyKind(
             column="RNN",
             help="log p(target | source) by a run directory of nmt-train",
             place="smt_bridge.features.translation_models:Translation",
         ),
-        "inverse": Lazy(
+        "inverse": LazyKind(
             column="InverseRNN",
             help="log p(source | target) by a run of the other direction",
             place="smt_bridge.features.translation_models:Translation",
         ),
-        "lm": Lazy(
+        "lm": LazyKind(
             column="KenLM",
             help="log p(target) by an ARPA or KenLM file",
             place="smt_bridge.features.language_models:CountLM",
         ),
-        "reverse-lm": Lazy(
+        "reverse-lm": LazyKind(
             column="ReverseLM",
             help="the same by a model of reversed sentences",
             place="smt_bridge.features.language_models:CountLM",
         ),
-        "neural-lm": Lazy(
+        "neural-lm": LazyKind(
             column="NeuralLM",
             help="log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
             place="smt_bridge.features.language_models:NeuralLM",
         ),
-        "joint": Lazy(
+        "joint": LazyKind(
             column="NNJM",
             help="log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
             "segmentation and alignment",
             place="smt_bridge.features.translation_models:Joint",
         ),
-        "inverse-joint": Lazy(
+        "inverse-joint": LazyKind(
             column="InverseNNJM",
             help="log p(source | target, alignment) by a joint model of the other direction; likewise",
             place="smt_bridge.features.translation_models:Joint",
         ),
-        "unknown-words": Lazy(
+        "unknown-words": LazyKind(
             column="UnknownWords",
             help="number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
             place="smt_bridge.features.unknown_words:UnknownWords",
@@ -156,8 +155,8 @@ FEATURES: Registry[Kind] = Registry(
 
 
 def parse(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
-    """TYPE[:NAME]=PATH, each. ConfigError for an unknown type, a name that Moses would misread, or one of the
-    names that are taken."""
+    """Parse options TYPE[:NAME]=PATH. ConfigError for an unknown type, a name that Moses would misread, or a
+    name in `taken`."""
     specs: list[FeatureSpec] = []
     numbers: Counter[str] = Counter()
     names = set(taken)

@@ -17,21 +17,20 @@ from nmt.runs.checkpoint import SavedRun
 from nmt.scoring import pair_scores
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import EOS, Vocab
-from smt_bridge.features.base import Reader, Values, WordPairs, digest
+from smt_bridge.features.base import SideReader, Values, WordPairs, digest
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words, units
 
 # ---- translation -------------------------------------------------------------------------------------------
 # log p(target | source) by an encoder-decoder, or log p(source | target) by one of the other direction.
 #
-# The score of Cho et al. 2014, section 3.1, for phrases; for whole sentences the same number.
+# The phrase score of Cho et al. 2014, section 3.1; whole sentences are scored alike.
 
 
 class Translation:
-    """A run as a feature. Its words are tokenized text without Moses' escapes, so those are undone.
+    """A translator's run as a feature. It reads tokenized text without Moses' escapes, so these are undone.
 
-    `inverse`: the run translates the other way.
-    """
+    `inverse`: the run translates the other way."""
 
     by_phrase = True
 
@@ -47,23 +46,19 @@ class Translation:
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "Translation":
-        """From a translator's run directory."""
         run = checkpoint.load(spec.path, settings.checkpoint, settings.device)
         return cls(run, spec.kind == "inverse", settings)
 
     def identity(self) -> str:
-        """See Feature."""
         kind = "inverse" if self.inverse else "translation"
         return digest(kind, self.run.files(), self.settings.arithmetic())
 
     def exact(self) -> "Translation":
-        """The same feature in fp32."""
         return Translation(self.run, self.inverse, replace(self.settings, precision="fp32"))
 
-    def readers(self) -> dict[str, Reader]:
-        """Both sides."""
-        first = Reader(cut=self.run.source.cut, known=self.run.source_words.ids)
-        second = Reader(cut=self.run.target.cut, known=self.run.target_words.ids)
+    def readers(self) -> dict[str, SideReader]:
+        first = SideReader(cut=self.run.source.cut, known=self.run.source_words.ids)
+        second = SideReader(cut=self.run.target.cut, known=self.run.target_words.ids)
         return {"target": first, "source": second} if self.inverse else {"source": first, "target": second}
 
     def score(self, pairs: WordPairs) -> Values:
@@ -89,10 +84,9 @@ class Translation:
 class CorpusShares:
     """The share of each unknown word in p(UNK), by its count in the training corpus.
 
-    p(UNK) is the probability of *any* unknown word, so that taking it for each of them overestimates all
-    (van Merriënboer 2018, section 4.4.2). Shared, the probabilities of all words sum to one again. The words
-    that the training corpus lacks have one count together.
-    """
+    p(UNK) is the probability of *any* unknown word; using it for each of them overestimates all (van
+    Merriënboer 2018, section 4.4.2). Shared, the probabilities of all words sum to one again. Words that the
+    training corpus lacks count together as one."""
 
     def __init__(self, vocab: Vocab) -> None:
         self.known = vocab.ids
@@ -112,10 +106,10 @@ class CorpusShares:
 
 
 class Joint:
-    """A run as a feature. Moses' escapes are undone. settings.assume_normalized takes log Z as 0.
+    """A joint model's run as a feature. Moses' escapes are undone. settings.assume_normalized takes log Z as
+    0.
 
-    `inverse`: the run is of the other direction.
-    """
+    `inverse`: the run is of the other direction."""
 
     word_aligned = True
 
@@ -130,19 +124,16 @@ class Joint:
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "Joint":
-        """From a joint model's run directory."""
         run = alignment.load_aligned(spec.path, settings.checkpoint, settings.device)
         return cls(run, settings, spec.kind == "inverse-joint")
 
     def identity(self) -> str:
-        """See Feature."""
         kind = "inverse-joint" if self.inverse_aligned else "joint"
         return digest(kind, self.run.files(), self.settings.arithmetic())
 
-    def readers(self) -> dict[str, Reader]:
-        """Both sides."""
-        first = Reader(cut=self.run.source.cut, known=self.run.source_words.ids)
-        second = Reader(cut=self.run.target.cut, known=self.run.target_words.ids)
+    def readers(self) -> dict[str, SideReader]:
+        first = SideReader(cut=self.run.source.cut, known=self.run.source_words.ids)
+        second = SideReader(cut=self.run.target.cut, known=self.run.target_words.ids)
         if self.inverse_aligned:
             first, second = second, first
         return {"source": first, "target": second}
@@ -165,7 +156,7 @@ class Joint:
         return np.add.reduceat(found, np.cumsum([0, *(len(pair.target) + 1 for pair in aligned_pairs[:-1])]))
 
     def aligned_pairs(self, pairs: WordPairs, affiliations: Sequence[Sequence[int]]) -> list[AlignedPair]:
-        """The pairs as the model reads them."""
+        """Convert pairs to ids in the model's direction."""
         run = self.run
         of_sources, of_targets = (run.source, run.source_words), (run.target, run.target_words)
         if self.inverse_aligned:
@@ -181,13 +172,13 @@ class Joint:
 
 
 def ids_of(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list[int]:
-    """Words of Moses as ids."""
+    """Convert Moses' words to ids."""
     return vocab.encode(units(words, pipeline))
 
 
 def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
-    """The windows of all distinct sentences that are read, (P, w), and for each word of the others, end
-    symbols included, its place in them, (N,)"""
+    """Windows of all distinct sentences that are read, (P, w), and the index of the window of each word of
+    the other side, end symbols included, (N,)"""
     starts: dict[tuple[int, ...], int] = {}
     windows: list[Ints] = []
     places: list[int] = []

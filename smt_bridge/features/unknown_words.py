@@ -1,5 +1,5 @@
-"""The number of words that a network does not know: the papers' word penalty (Cho et al. 2014;
-van Merriënboer 2018, section 4.4.2 and the last row of table 4.1)."""
+"""The number of words that a network does not know, used as a word penalty (van Merriënboer 2018, section
+4.4.2 and table 4.1)."""
 
 from pathlib import Path
 
@@ -28,7 +28,6 @@ class UnknownWords:
         return cls(vocab_path(spec.path, settings.side), settings.side)
 
     def identity(self) -> str:
-        """See Feature."""
         return digest("unknown-words", [self.path], self.side.encode())
 
     def score(self, pairs: WordPairs) -> Values:
@@ -39,7 +38,6 @@ class UnknownWords:
         return np.array([counts[source] for source in pairs.source_of], np.float64)
 
     def count(self, words: list[str]) -> int:
-        """How many of the words are unknown."""
         return sum(unescape(word) not in self.known for word in words)
 
 

@@ -33,15 +33,15 @@ def load(
 def decoder_of(
     hybrid: Hybrid, config: DecoderConfig | None = None, glossary: str = "", cache: bool | Cache = True
 ) -> Decoder:
-    """As `load`, of a folder that has been read."""
+    """Create the decoder of a hybrid system that has been read; the other arguments are those of `load`."""
     config = config or hybrid.decoder_config()
     system = systems.load_ini(ini.read(hybrid.ini), cache, beside=True)
     return Decoder(system, config, lines=lines_of(hybrid, config.max_line_words, glossary))
 
 
 def lines_of(hybrid: Hybrid, longest: int, glossary: str = "") -> RawLines:
-    """How the decoder of a system reads and writes lines. `longest`: words of one that is not cut.
-    `glossary`: instead of the system's. DataError with the line for a mistake in it."""
+    """Create the reader and writer of a system's lines. `longest`: words of a line that is not cut.
+    `glossary`: instead of the system's. DataError, with the line, for a mistake in it."""
     path = glossary or hybrid.glossary
     terms = lines.of_folder(path, hybrid.source, hybrid.target) if path else NOTHING
     return RawLines(hybrid.source, hybrid.target, longest, terms)

@@ -27,7 +27,7 @@ from nmt.text import pipeline
 from nmt.text.pipeline import SideConfig
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.hybrid import side
-from smt_bridge.hybrid.side import Side
+from smt_bridge.hybrid.side import TextSide
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import PATH_KEYS, FeatureLine, find_table
 
@@ -43,7 +43,7 @@ Value = int | float | bool | str
 
 @dataclass
 class HybridConfig:
-    """What a hybrid system is made of. Of both sides only the text rules count: vocabularies and subwords
+    """Contents of a hybrid system. Of both sides only the text rules are used: vocabularies and subwords
     belong to the networks."""
 
     source: SideConfig
@@ -55,12 +55,13 @@ class HybridConfig:
 
 @dataclass
 class Hybrid:
-    """A folder that was read: its settings, and the text of both languages."""
+    """A hybrid system's folder that has been read: its settings, and the text processing of both
+    languages."""
 
     folder: Path
     config: HybridConfig
-    source: Side
-    target: Side
+    source: TextSide
+    target: TextSide
     parts: dict[str, ManifestEntry]
 
     @property
@@ -74,20 +75,20 @@ class Hybrid:
         return str(self.folder / self.config.glossary) if self.config.glossary else ""
 
     def source_words(self, line: str) -> list[str]:
-        """A raw source line as the words of the tables: tokenized, cased, escaped."""
+        """Tokenize, case and escape a raw source line."""
         return self.source.words(line)
 
     def target_text(self, words: list[str]) -> str:
-        """Words of the target side as raw text: unescaped, recased, detokenized."""
+        """Unescape, recase and detokenize words of the target side."""
         return self.target.text(words)
 
     def decoder_config(self) -> DecoderConfig:
-        """How the system searches, unless it is asked to do otherwise."""
+        """The system's own settings of the search."""
         return settings.changed(DecoderConfig(), self.config.search)
 
 
 def is_hybrid(path: str | Path) -> bool:
-    """Is this the folder of a hybrid system? ConfigError for one whose building is not finished: its
+    """Whether this is the folder of a hybrid system. ConfigError for one whose building is not finished: its
     moses.ini alone is no system."""
     if (Path(path) / FILE).is_file():
         return True
@@ -107,11 +108,10 @@ def truecase_file(name: str) -> str:
 
 
 def write(folder: Path, config: HybridConfig) -> None:
-    """Make a folder with all its parts a hybrid system: write system.json, whole or not at all.
+    """Write system.json, whole or not at all, which makes a folder with all its parts a hybrid system.
 
-    ConfigError for settings out of range and for a path that leads out of the folder, DataError for a part
-    that is not there.
-    """
+    ConfigError for settings out of range and for a path that leads out of the folder, DataError for a missing
+    part."""
     check(config)
     names = part_names(folder, config)
     entries = {name: asdict(manifest.entry(folder / name)) for name in names}
@@ -145,7 +145,7 @@ def check(config: HybridConfig) -> None:
 
 
 def part_names(folder: Path, config: HybridConfig) -> list[str]:
-    """The files of the folder that translation needs, sorted. DataError for one that is not there."""
+    """Sorted names of the files that translation needs. DataError for a missing one."""
     inside(config.ini, f"{folder / FILE}: ini")
     ini = moses_ini.read(str(folder / config.ini))
     found = {config.ini}
@@ -159,7 +159,7 @@ def part_names(folder: Path, config: HybridConfig) -> list[str]:
 
 
 def named_by(folder: Path, feature: FeatureLine, key: str, ini: str) -> list[str]:
-    """The files that an option of a feature names; those of a run directory as its manifest lists them."""
+    """Files named by an option of a feature; those in the manifest of a run directory."""
     if not (given := feature.options.get(key, "")):
         return []
     where = f"{ini}:{feature.row + 1}"
@@ -170,7 +170,7 @@ def named_by(folder: Path, feature: FeatureLine, key: str, ini: str) -> list[str
 
 
 def inside(path: str, where: str) -> str:
-    """A path that stays inside the folder. ConfigError for another one."""
+    """Return a path if it stays inside the folder, else raise ConfigError."""
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise ConfigError(
             f"{where}={path}: leads out of the system's folder, which could then not be moved; copy the file "
@@ -183,12 +183,11 @@ def inside(path: str, where: str) -> str:
 
 
 def read(folder: Path) -> Hybrid:
-    """The hybrid system of a folder. All parts must be there in their sizes; checksums are compared for small
-    ones.
+    """Read the hybrid system of a folder. Checks that all parts exist with their sizes; compares checksums of
+    small ones.
 
-    DataError, in one line, for a part that is missing or another one, and for a system.json that is damaged
-    or of a later version; ConfigError for settings out of range.
-    """
+    DataError, in one line, for a part that is missing or different, and for a system.json that is damaged or
+    of a later version; ConfigError for settings out of range."""
     place = folder / FILE
     config, parts = parse(place)
     for name, entry in parts.items():
@@ -197,8 +196,8 @@ def read(folder: Path) -> Hybrid:
     return Hybrid(folder, config, one, other, parts)
 
 
-def load_side(place: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]) -> Side:
-    """The text of a side. DataError where its truecase model is not listed."""
+def load_side(place: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]) -> TextSide:
+    """Load the text processing of a side. DataError if its truecase model is not listed."""
     if config.case == "truecase" and truecase_file(name) not in parts:
         raise damaged(place, f"{truecase_file(name)} is not in its list of files")
     return side.load(config, str(place.parent / truecase_file(name)))
@@ -212,7 +211,7 @@ def verify(hybrid: Hybrid) -> None:
 
 
 def parse(place: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
-    """What a system.json says: settings and parts. Errors as from `read`."""
+    """Parse a system.json: settings and parts. Raises the errors of `read`."""
     try:
         found = json.loads(files.read_small(place).decode("utf-8"))
     except OSError as error:
@@ -250,7 +249,7 @@ def parse(place: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
 
 
 def side_of(found: Mapping[str, object]) -> SideConfig:
-    """The text settings of a side. KeyError, TypeError for others."""
+    """Parse the text settings of a side. KeyError or TypeError for a mistake."""
     if missing := set(TEXT) ^ set(found):
         raise KeyError(min(missing))
     made = settings.changed(SideConfig(), found)
@@ -261,27 +260,27 @@ def side_of(found: Mapping[str, object]) -> SideConfig:
 
 
 def text(found: object) -> str:
-    """TypeError for anything but a text."""
+    """Return the value if it is a string, else raise TypeError."""
     if not isinstance(found, str):
         raise TypeError(f"{found!r} is no text")
     return found
 
 
 def damaged(place: Path, why: str) -> DataError:
-    """The error for a system.json that cannot be read."""
+    """Error for a system.json that cannot be read."""
     return DataError(f"{place}: damaged ({why}); copy the folder again")
 
 
 def changed(path: Path) -> DataError:
-    """The error for a part with another content."""
+    """Error for a part whose content has changed."""
     return DataError(
         f"{path}: not the file that {FILE} lists: it was changed or not copied whole; copy the folder again"
     )
 
 
 def check_part(folder: Path, name: str, entry: ManifestEntry) -> None:
-    """DataError for a part that is missing, that has another size, or that is small or a link and has another
-    content."""
+    """DataError for a part that is missing or has another size, and for other content if it is small or a
+    link."""
     path = folder / name
     files.check_regular(path, inside=False)
     try:

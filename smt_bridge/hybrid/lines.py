@@ -1,4 +1,4 @@
-"""Lines of text for a decoder: raw ones of a hybrid system, and tokenized ones with a glossary."""
+"""Conversion of lines for a decoder: raw text of a hybrid system, and tokenized text with a glossary."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,9 +9,9 @@ from nmt.text.sentences import SplitText, split_text
 from nmt.text.tokenize import unescape
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.translation import PhraseTranslation, TokenizedLines
-from smt_bridge.decoder.xml_input import SEPARATOR, AvoidedPhrases, Forced, Marked, Markup, Tag
+from smt_bridge.decoder.xml_input import SEPARATOR, AvoidedPhrases, ForcedTranslation, MarkedLine, Markup, Tag
 from smt_bridge.hybrid import side
-from smt_bridge.hybrid.side import BLANK, Placeholders, Side, Span, escaped
+from smt_bridge.hybrid.side import BLANK, Placeholders, Span, TextSide, escaped
 
 LONGEST_TERM = 30  # words of a term of a request: all spans of a line up to the longest are looked up
 TEXTS = ("translation", "english")  # attributes of a tag that hold text of the target language
@@ -23,24 +23,23 @@ class GlossaryLines(TokenizedLines):
     def __init__(self, terms: Glossary) -> None:
         self.terms = terms
 
-    def marked(self, line: str, markup: Markup) -> Marked:
+    def marked(self, line: str, markup: Markup) -> MarkedLine:
         found = super().marked(line, markup)
         add(found, self.terms.find(found.words, glossary.starts_of(found.words)))
         return found
 
 
 class RawLines:
-    """Raw text on both sides."""
+    """Converts raw text on both sides."""
 
-    def __init__(self, source: Side, target: Side, longest: int, terms: Glossary = NOTHING) -> None:
+    def __init__(self, source: TextSide, target: TextSide, longest: int, terms: Glossary = NOTHING) -> None:
         """`longest`: words of a line that is not cut."""
         self.source, self.target, self.longest, self.terms = source, target, longest, terms
         self.avoided, self.avoided_text = xml_input.NOTHING_AVOIDED, xml_input.NOTHING_AVOIDED
 
     def extended(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
-        """These lines with more terms, which win over the glossary's own, and with phrases that no
-        translation may contain. DataError for a term without words, a long one, and one with two
-        translations."""
+        """Copy with more terms, which override the glossary's, and with phrases that translations must avoid.
+        DataError for a term without words, a long one, and one with two translations."""
         rows = [("terms", term, translation) for term, translation in terms]
         more = of_rows(rows, self.source, self.target)
         if more.longest > LONGEST_TERM:
@@ -56,17 +55,17 @@ class RawLines:
         return split_text(lines, self.source.language, self.target.language)
 
     def allowed(self, words: Sequence[str], text: str) -> bool:
-        """Whether a translation has none of the phrases to avoid, neither as words of the system nor as text:
-        the case of a first word differs."""
+        """Whether a translation contains none of the phrases to avoid, neither as words of the system nor as
+        text: the case of a first word differs."""
         return not (self.avoided.occurs(words) or self.avoided_text.occurs(self.target.split(text)))
 
-    def marked(self, line: str, markup: Markup) -> Marked:
-        """The words that the system reads. Terms of the glossary and what is copied have one translation.
-        Words stay between the tags that enclose them, unless the line is too long for that. ValueError for a
-        mistake in the markup, where tags are not words."""
+    def marked(self, line: str, markup: Markup) -> MarkedLine:
+        """Split a line into the system's words. Terms of the glossary and copied words get one translation.
+        Words stay between the tags that enclose them, unless the line is too long. ValueError for a mistake
+        in the markup, where tags are not words."""
         if markup.policy == "pass-through":
             words = self.source.split(line)
-            found = Marked(escaped(self.source.cased(words)))
+            found = MarkedLine(escaped(self.source.cased(words)))
             if len(words) <= self.longest:
                 enclose(found, side.tag_pairs(words))
         else:
@@ -76,7 +75,7 @@ class RawLines:
         found.avoided = self.avoided
         return found
 
-    def without_tags(self, line: str, markup: Markup) -> tuple[list[str], Marked]:
+    def without_tags(self, line: str, markup: Markup) -> tuple[list[str], MarkedLine]:
         """The words between the tags of a line in their own case, and the line as the decoder reads it."""
         places, text = Placeholders(line), list[str]()
         for token in xml_input.tokens(line.strip(xml_input.BLANKS), *markup.brackets):
@@ -91,7 +90,7 @@ class RawLines:
         return words, xml_input.parse(" ".join(tokens), markup)
 
     def tag(self, token: str, brackets: tuple[str, str]) -> str:
-        """A tag whose translations are words of the target side."""
+        """Convert the translations in a tag to words of the target side."""
         content = token[len(brackets[0]) : -len(brackets[1])].strip(xml_input.BLANKS)
         name = content.partition(" ")[0]
         for key in TEXTS:
@@ -105,11 +104,11 @@ class RawLines:
         return token
 
     def target_words(self, text: str) -> list[str]:
-        """A part of a sentence as words of the target side."""
+        """Convert part of a sentence to words of the target side."""
         return escaped(self.target.phrase(text))
 
     def text(self, found: PhraseTranslation) -> str:
-        """A translation as raw text."""
+        """Convert a translation to raw text."""
         exact, at = dict[Span, str](), 0
         for sentence, derivation in found.searched:
             for option in derivation.options:
@@ -121,38 +120,38 @@ class RawLines:
 
 
 def copy(place: int, word: str) -> Match:
-    """A word that is its own translation."""
+    """Match that translates a word by itself."""
     return Match(place, place + 1, glossary.Term(escaped([word]), word.replace(BLANK, " ")))
 
 
-def add(line: Marked, matches: Sequence[Match]) -> None:
-    """Let terms have their translation, unless the line itself gives one for some of their words, or another
-    term was added before."""
+def add(line: MarkedLine, matches: Sequence[Match]) -> None:
+    """Force the translations of terms, except where the line, or a term added before, already forces one of
+    their words."""
     taken = {word for one in line.forced for word in range(one.begin, one.last + 1)}
     line.forced += [forced(match) for match in matches if taken.isdisjoint(range(match.begin, match.end))]
 
 
-def forced(match: Match) -> Forced:
-    """The translation of a term as the only one of its words. Every word is aligned to every word."""
+def forced(match: Match) -> ForcedTranslation:
+    """Exclusive translation of a term, with every source word aligned to every target word."""
     term, source = match.term, range(match.end - match.begin)
     points = tuple((one, other) for one in source for other in range(len(term.words)))
-    return Forced(match.begin, match.end - 1, term.words, 0.0, True, points, term.raw)
+    return ForcedTranslation(match.begin, match.end - 1, term.words, 0.0, True, points, term.raw)
 
 
-def enclose(line: Marked, pairs: Sequence[Span]) -> None:
-    """What is between an opening and a closing tag stays between them."""
+def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:
+    """Keep the words between an opening and a closing tag between them."""
     for opening, closing in pairs:
         line.zones.append((opening, closing))
         line.walls += [opening, closing - 1]
     line.walls = sorted(set(line.walls))
 
 
-def of_folder(path: str, source: Side, target: Side) -> Glossary:
-    """A glossary of raw text. DataError with the line for a mistake."""
+def of_folder(path: str, source: TextSide, target: TextSide) -> Glossary:
+    """Read a glossary of raw text. DataError, with the line, for a mistake."""
     return of_rows(glossary.rows_of(path), source, target)
 
 
-def of_rows(rows: Iterable[tuple[str, str, str]], source: Side, target: Side) -> Glossary:
+def of_rows(rows: Iterable[tuple[str, str, str]], source: TextSide, target: TextSide) -> Glossary:
     """A glossary of raw text, of rows: file:line, term, translation."""
     return glossary.of_rows(
         rows,

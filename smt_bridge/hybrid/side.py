@@ -1,5 +1,5 @@
-"""The text of one language of a hybrid system: raw lines -> Moses' words, tokenized, cased, escaped; and
-back."""
+"""Text processing of one language of a hybrid system: raw lines to Moses' words (tokenized, cased, escaped),
+and back."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from nmt.text.tokenize import Tokenizer, escape_raw, unescape
 from nmt.text.truecase import Truecaser
 
 # ---- protect -----------------------------------------------------------------------------------------------
-# What tokenization must not tear apart, and what casing must not change.
+# Text that tokenization must not split and casing must not change.
 #
 # Tags, URLs, e-mail addresses and entities are copied into the translation. Times and dates (10:30, 1/2/2024)
 # are one word each, which the tables may translate. While a line is tokenized or detokenized, placeholders
@@ -40,7 +40,7 @@ PROTECTED = re.compile(f"{COPIED}|{WHOLE}")
 
 
 class Placeholders:
-    """Words that stand for others in one line."""
+    """Placeholder words for protected text in one line."""
 
     def __init__(self, text: str, kept: Iterable[str] = ()) -> None:
         """`text`: the line, which must not contain any of them. `kept`: what the first ones stand for."""
@@ -64,7 +64,7 @@ class Placeholders:
         return self.stem + letters
 
     def number(self, word: str) -> int:
-        """The number of a word that `add` made."""
+        """Index of a placeholder, the inverse of `word`."""
         found = 0
         for letter in word[len(self.stem) :]:
             found = found * len(ascii_uppercase) + ascii_uppercase.index(letter)
@@ -78,13 +78,13 @@ class Placeholders:
         return self.pattern.fullmatch(word) is not None
 
     def original(self, word: str) -> str:
-        """What a placeholder stands for; any other word itself."""
+        """Text that a placeholder stands for; other words are returned unchanged."""
         return self.kept[self.number(word)] if self.is_one(word) else word
 
 
 def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
-    """A raw line with placeholders, and what these stand for. `blank`: around each of them; none where blanks
-    are words."""
+    """Replace protected text in a raw line by placeholders. `blank`: inserted around each of them; empty
+    where blanks are words."""
     places = Placeholders(line)
     parts, end = list[str](), 0
     for found in PROTECTED.finditer(line):
@@ -95,8 +95,8 @@ def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
 
 
 def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
-    """The places of opening tags and of the tags that close them, from the inside out. Tags without a partner
-    are left out."""
+    """Positions of opening tags and of the tags that close them, innermost first. Tags without a partner are
+    left out."""
     found, waiting = list[tuple[int, int]](), list[tuple[str, int]]()
     for place, word in enumerate(words):
         if not is_tag(word) or word.endswith("/>"):
@@ -111,13 +111,13 @@ def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def sentence_starts(words: Sequence[str]) -> list[bool]:
-    """For each word, does a sentence start with it? Tags do not count as words."""
+    """For each word, whether a sentence starts with it. Tags do not count as words."""
     starts = truecase.sentence_starts(word for word in words if not is_tag(word))
     return [not is_tag(word) and next(starts) for word in words]
 
 
 def last_of(name: str, waiting: Sequence[tuple[str, int]]) -> int:
-    """The number of the innermost open tag of a name; -1 where none is open."""
+    """Index of the innermost open tag of a name; -1 if none is open."""
     return max((number for number, (other, _) in enumerate(waiting) if other == name), default=-1)
 
 
@@ -128,12 +128,12 @@ Span = tuple[int, int]  # the first word of some, and the one after their last
 BLANK = "\u00a0"  # stands for blanks inside a tag: a word of a tokenized line has none
 
 
-class Side:
+class TextSide:
     """`words(line)` are what tables and networks read; `text(words)` is for people.
 
     >>> from nmt.text.pipeline import SideConfig
-    >>> from smt_bridge.hybrid.side import Side
-    >>> english = Side(SideConfig(language="en"))
+    >>> from smt_bridge.hybrid.side import TextSide
+    >>> english = TextSide(SideConfig(language="en"))
     >>> english.words("See <b>it</b> at https://example.org/a?b=1&c.")
     ['See', '&lt;b&gt;', 'it', '&lt;/b&gt;', 'at', 'https://example.org/a?b=1&amp;c', '.']
     >>> english.text(["I", "don", "&apos;t", "see", "&lt;b&gt;", "it", "&lt;/b&gt;", "."])
@@ -156,20 +156,20 @@ class Side:
         return [places.original(word).replace(" ", BLANK).replace("\t", BLANK) for word in words]
 
     def cased(self, words: Sequence[str]) -> list[str]:
-        """The words of `split` in the case that the system reads. What is copied keeps its case."""
+        """Convert words of `split` to the case that the system reads. Copied words keep theirs."""
         made = iter(self.in_text_case([word for word in words if not is_tag(word)]))
         cased = [word if is_tag(word) else next(made) for word in words]
         return [old if is_copied(old) else new for old, new in zip(words, cased, strict=True)]
 
     def in_text_case(self, words: list[str]) -> list[str]:
-        """The words without tags in the case that the system reads."""
+        """Convert words, none of them tags, to the case that the system reads."""
         if self.case == "lower":
             return [word.lower() for word in words]
         return self.truecaser.apply(words) if self.case == "truecase" and self.truecaser else words
 
     def phrase(self, text: str) -> list[str]:
-        """The words of a part of a sentence, without escapes: its first word keeps its case where text is
-        truecased."""
+        """Split part of a sentence into words without escapes; where text is truecased, its first word keeps
+        its case."""
         words = self.split(text)
         return self.cased(words) if self.case == "lower" else words
 
@@ -178,8 +178,8 @@ class Side:
         return escaped(self.cased(self.split(line)))
 
     def text(self, words: Sequence[str], exact: Mapping[Span, str] | None = None) -> str:
-        """The words as a line of raw text. `exact`: what stands in it, unchanged, in place of the words of a
-        span; spans do not overlap."""
+        """Format words as raw text. `exact`: text that replaces the words of a span unchanged; spans do not
+        overlap."""
         spans = {begin: (end, kept) for (begin, end), kept in (exact or {}).items()}
         places = Placeholders(" ".join([*words, *(kept for _, kept in spans.values())]))
         shown, at = list[str](), 0
@@ -194,8 +194,7 @@ class Side:
         return restored(self.rules.text(self.in_sentence_case(shown, places)), places)
 
     def in_sentence_case(self, words: list[str], places: Placeholders) -> list[str]:
-        """The words with capitals at the starts of sentences, where the system is truecased. Tags do not
-        count as words."""
+        """Capitalize the starts of sentences, where the system is truecased. Tags do not count as words."""
         if self.case != "truecase" or not self.truecaser:
             return words
         tags = [bool(is_tag(places.original(word))) for word in words]
@@ -204,13 +203,12 @@ class Side:
 
 
 def escaped(words: Sequence[str]) -> list[str]:
-    """Words as they stand in the files of a model."""
+    """Escape words for the files of a model."""
     return [escape_raw(word) for word in words]
 
 
 def restored(text: str, places: Placeholders) -> str:
-    """A detokenized line with what its placeholders stand for. There is no blank after an opening tag that is
-    closed in the line, nor before the tag that closes it."""
+    """Replace placeholders in a detokenized line. Removes the blanks just inside a pair of tags."""
     parts = places.pattern.split(text)  # text, placeholder, text ...
     whole = [places.original(part) for part in parts]
     for first, last in tag_pairs(whole):
@@ -219,7 +217,7 @@ def restored(text: str, places: Placeholders) -> str:
     return "".join(whole).strip(" ")
 
 
-def load(config: SideConfig, path: str) -> Side:
+def load(config: SideConfig, path: str) -> TextSide:
     """A side with the truecase model of a file, which is read where the text is truecased. DataError for a
     file that is no such model."""
-    return Side(config, truecase.load(path) if config.case == "truecase" else None)
+    return TextSide(config, truecase.load(path) if config.case == "truecase" else None)

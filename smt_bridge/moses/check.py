@@ -1,5 +1,5 @@
-"""What Moses would silently get wrong about a system, found before a decoder starts: in moses.ini, its
-tables, or its weights."""
+"""Checks for mistakes in a system that Moses would silently get wrong: in moses.ini, its tables, or its
+weights."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -26,8 +26,8 @@ Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their
 
 
 def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[str]:
-    """One line for each problem. `roots`: the folders where relative paths begin, tried in turn; for Moses,
-    the one in which it will be started. `thorough`: read the phrase and the reordering tables whole, side by
+    """Yield one line for each problem. `roots`: folders in which relative paths are tried in turn; for Moses,
+    the one in which it will be started. `thorough`: read phrase and reordering tables completely, side by
     side."""
     yield from weight_problems(ini)
     yield from section_problems(ini)
@@ -50,7 +50,7 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
 def path_problems(
     ini: Ini, feature: FeatureLine, path: str, roots: Sequence[str], tables: Tables
 ) -> Iterator[str]:
-    """A file that does not exist, or is of the wrong kind; text tables are added to `tables`."""
+    """Report a file that does not exist or is of the wrong kind; adds text tables to `tables`."""
     where = f"{ini.path}:{feature.row + 1}"
     places = (
         find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
@@ -75,7 +75,7 @@ def path_problems(
 
 
 def section_problems(ini: Ini) -> Iterator[str]:
-    """Sections that Moses does not know, or ignores."""
+    """Report sections that Moses does not know, or ignores."""
     known = (sections.MODEL, sections.HONORED, sections.ONLY, sections.HARMLESS, sections.REFUSED)
     for name, section in ini.sections.items():
         where = f"{ini.path}:{section.row + 1}"
@@ -93,7 +93,7 @@ def section_problems(ini: Ini) -> Iterator[str]:
 
 
 def feature_problems(ini: Ini) -> Iterator[str]:
-    """What Moses stops at, or crashes on later, whatever its tables contain."""
+    """Report features at which Moses stops, or crashes later, whatever its tables contain."""
     names = [feature.name for feature in ini.features]
     if not any(feature.kind == UNTUNED for feature in ini.features):
         yield (
@@ -119,7 +119,7 @@ def feature_problems(ini: Ini) -> Iterator[str]:
 
 
 def components(ini: Ini) -> set[str]:
-    """The tables that a MultiModel combines: it has the weights, and the pairs of all of them."""
+    """Names of the tables that a MultiModel combines; it has the weights, and all their pairs."""
     return {
         name
         for feature in ini.features
@@ -129,7 +129,7 @@ def components(ini: Ini) -> set[str]:
 
 
 def weight_problems(ini: Ini) -> Iterator[str]:
-    """Features and weights that do not fit together."""
+    """Report features and weights that do not fit together."""
     names = [feature.name for feature in ini.features]
     combined = components(ini)
     for feature in ini.features:
@@ -169,10 +169,10 @@ def columns(path: str | Path) -> int:
 
 
 def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
-    """Reordering tables that lack rows of the phrase table: Moses gives a missing one probability 1, a bonus.
+    """Report reordering tables that lack rows of the phrase table: Moses gives a missing one probability 1, a
+    bonus.
 
-    The reordering table of a MultiModel has the rows of all its tables, which are only checked by themselves.
-    """
+    The reordering table of a MultiModel has the rows of all its tables, which are checked one by one."""
     for table, phrases in tables.get("PhraseDictionaryMemory", []):
         others = [] if table.name in combined else tables.get("LexicalReordering", [])
         try:

@@ -1,10 +1,9 @@
-"""moses.ini: feature lines and weights that change together, every other byte kept.
+"""Reading and editing moses.ini: feature lines and weights change together, every other byte is kept.
 
 [feature]
 PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz ...
 [weight]
-TranslationModel0= 0.2 0.2 0.2 0.2
-"""
+TranslationModel0= 0.2 0.2 0.2 0.2"""
 
 import os
 import re
@@ -41,7 +40,7 @@ ADVICE = {"ttable-limit": "write table-limit=N in the line of the table"}
 
 @dataclass
 class FeatureLine:
-    """One line of [feature]."""
+    """A parsed line of [feature]."""
 
     row: int  # index of the line, from 0
     kind: str  # PhraseDictionaryMemory ...
@@ -50,7 +49,7 @@ class FeatureLine:
 
     @property
     def scores(self) -> int:
-        """The number of its values. Moses knows it for a language model and for msd reordering."""
+        """Number of values. Language models and msd reordering have a default, like in Moses."""
         if self.options.get("oov-feature", "").lower() in TRUE:
             return 2
         return int(self.options.get("num-features", "6" if self.kind == "LexicalReordering" else "1"))
@@ -58,7 +57,7 @@ class FeatureLine:
 
 @dataclass
 class Section:
-    """[name] and the lines below it, without comments."""
+    """A section [name] with its lines, without comments."""
 
     row: int  # of the header, from 0
     values: list[tuple[int, str]] = field(default_factory=list)  # row and text
@@ -66,7 +65,7 @@ class Section:
 
 @dataclass
 class Ini:
-    """A configuration: its unchanged lines, and where its features and weights are."""
+    """A parsed moses.ini: its unchanged lines, and the positions of its features and weights."""
 
     path: str
     lines: list[str]  # of the whole file; the last one is empty if the file ends in a line end
@@ -88,15 +87,14 @@ class Ini:
 
 
 def read(path: str) -> Ini:
-    """Read a moses.ini. DataError for another file, one in the old format, or one that Moses itself would
-    refuse."""
+    """Read a moses.ini. DataError for another file, one in the old format, or one that Moses would refuse."""
     with files.open_bytes(path) as stream:
         text = stream.read()
     return parse(path, [files.decode(line, path, number) for number, line in enumerate(text.split(b"\n"), 1)])
 
 
 def parse(path: str, lines: list[str]) -> Ini:
-    """The configuration that these lines are; `path` is for messages. Errors as in `read`."""
+    """Parse the lines of a moses.ini; `path` is for messages. Raises the errors of `read`."""
     sections = split(path, lines)
     empty = Section(-1)
     counts: Counter[str] = Counter()
@@ -118,8 +116,8 @@ def parse(path: str, lines: list[str]) -> Ini:
 
 
 def split(path: str, lines: list[str]) -> dict[str, Section]:
-    """The sections of an ini as Moses reads them: # begins a comment anywhere, and a repeated section
-    continues the first."""
+    """Split an ini into sections like Moses: # begins a comment anywhere, and a repeated section continues
+    the first."""
     found: dict[str, Section] = {}
     here: Section | None = None
     for row, line in enumerate(lines):
@@ -309,7 +307,7 @@ def with_options(line: str, changed: dict[str, str]) -> str:
 
 
 def find_table(path: str, root: str) -> Path | None:
-    """A table as Moses finds it: by its name, or its name with .gz; None if it does not exist."""
+    """Find a table like Moses: by its name, or its name with .gz; None if neither exists."""
     for name in (path, f"{path}.gz"):
         place = Path(root) / name
         if place.exists():
@@ -327,15 +325,15 @@ PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # added by Moses itself
 
 
 def with_absolute_paths(ini: Ini, roots: Sequence[str | Path]) -> Ini:
-    """The same ini with absolute paths. A relative path is searched in `roots` in turn; if it is nowhere, it
-    is taken as one of the first. ConfigError for a path with a blank."""
+    """Make all paths absolute. A relative path is searched in `roots` in turn; one that exists nowhere is
+    resolved from the first. ConfigError for a path with a blank."""
     return replace_paths(ini, lambda path: absolute_path(path, roots))
 
 
 def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
-    """The same ini for another file: in another folder its paths are absolute, found from here, else from
-    beside the ini, so that they lead to the same files. What does not exist stays as it is. ConfigError for a
-    path with a blank."""
+    """Adapt paths to another output file: in another folder they become absolute, resolved from the working
+    directory or else the ini's folder, so that they lead to the same files. Missing files keep their paths.
+    ConfigError for a path with a blank."""
     folder = Path(ini.path).parent
     if Path(output).parent.resolve() == folder.resolve():
         return ini
@@ -343,7 +341,7 @@ def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
 
 
 def folder_beside(ini: Ini) -> str:
-    """The folder of an ini with a path that is found there, and not from here; empty without one."""
+    """Folder of an ini with a path that exists there but not in the working directory; empty otherwise."""
     folder = str(Path(ini.path).parent)
     paths = [
         feature.options[key] for feature in ini.features for key in PATH_KEYS if feature.options.get(key)
@@ -356,7 +354,7 @@ def folder_beside(ini: Ini) -> str:
 
 
 def replace_paths(ini: Ini, place: Callable[[str], str]) -> Ini:
-    """The same ini with other paths. ConfigError for a path with a blank."""
+    """Replace all paths of an ini. ConfigError for a path with a blank."""
     lines = list(ini.lines)
     for feature in ini.features:
         paths = {key: place(feature.options[key]) for key in PATH_KEYS if feature.options.get(key)}

@@ -1,4 +1,4 @@
-"""An installation of Moses, and the four of its programs that the bridge runs."""
+"""An installation of Moses, and the programs of it that the bridge runs."""
 
 import logging
 import os
@@ -45,8 +45,7 @@ class Installation:
 
 
 def find(given: str | None) -> Installation:
-    """The installation in the given folder, or in that of the environment variable MOSES_HOME. ConfigError
-    when there is none."""
+    """The installation in the given folder, or in $MOSES_HOME. ConfigError if there is none."""
     root = given or os.environ.get("MOSES_HOME", "")
     if not root:
         raise ConfigError(
@@ -59,7 +58,7 @@ def find(given: str | None) -> Installation:
 
 
 def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None) -> None:
-    """Run a program to its end; its messages go to stderr. UserError with its exit status when it fails."""
+    """Run a program; its messages go to stderr. UserError with its exit status if it fails."""
     line = shlex.join(map(str, command))
     try:
         with open(stdout, "wb") if stdout else nullcontext() as sink:
@@ -77,8 +76,8 @@ def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: st
 
 
 def whole_ini(ini: str, folder: Path) -> Path:
-    """Write a copy of an ini with absolute paths into a folder, for Moses' scripts, which change folders. As
-    in Moses, relative paths start at the working directory."""
+    """Write a copy of an ini with absolute paths for Moses' scripts, which change folders. Like in Moses,
+    relative paths start at the working directory."""
     made = folder / "smt-moses.ini"
     moses_ini.write(made, ini_paths.with_absolute_paths(moses_ini.read(ini), ["."]))
     return made
@@ -208,8 +207,8 @@ def check_megam(moses: Installation) -> None:
 
 
 def last_words(folder: Path, begin: float) -> str:
-    """Show the end of the log that Moses' script wrote last: the programs that it starts report their errors
-    nowhere else. Returns how a message goes on."""
+    """Log the end of the log that Moses' script wrote last, where the programs that it starts report their
+    errors. Returns an ending for the caller's message."""
     logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]
     written = [
         (path.stat().st_mtime, path)

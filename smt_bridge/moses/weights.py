@@ -1,5 +1,5 @@
-"""Named weights as Moses writes them: `Name= v v v` lines, in the [weight] section of moses.ini or in a file
-of their own."""
+"""Named weights as Moses writes them: `Name= v v v` lines, in the [weight] section of moses.ini or in a
+separate file."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +13,8 @@ UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a numb
 
 
 def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
-    """Numbered lines of `Name= v v v`; empty lines and comments are ignored. DataError for anything else."""
+    """Parse numbered lines of `Name= v v v`, ignoring empty lines and comments. DataError for anything
+    else."""
     weights: Weights = {}
     for number, line in lines:
         words = files.split_words(line)
@@ -38,7 +39,7 @@ def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
 
 
 def read(path: str | Path) -> Weights:
-    """A weight file, or the [weight] section of a moses.ini. DataError when it has no weights."""
+    """Read a weight file, or the [weight] section of a moses.ini. DataError if it has no weights."""
     lines = list(enumerate(files.read_lines(path), 1))
     headers = [(row, line.strip()) for row, line in lines if line.lstrip().startswith("[")]
     if headers:
@@ -52,17 +53,17 @@ def read(path: str | Path) -> Weights:
 
 
 def tuned(weights: Weights) -> set[str]:
-    """The features that a decoder with these weights prints."""
+    """Names of the features that a decoder with these weights prints."""
     return {name for name in weights if not name.startswith(UNTUNED)}
 
 
 def format_line(name: str, values: Iterable[float]) -> str:
-    """`Name= v v v`"""
+    """Format a line of weights: `Name= v v v`."""
     return f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
 
 
 def write(path: str | Path, weights: Mapping[str, Iterable[float]], header: Iterable[str] = ()) -> None:
-    """A weight file; `header` lines become comments."""
+    """Write a weight file; `header` lines become comments."""
     files.write_text(
         path, [*(f"# {line}" for line in header), *(format_line(*item) for item in weights.items())]
     )

@@ -1,8 +1,8 @@
-"""The words of Moses' files for networks: tables, n-best lists and search hold tokenized words with escapes.
+"""Words of Moses' files as networks read them: tables, n-best lists and search hold tokenized words with
+escapes.
 
-A run of SentencePiece reads raw text, blanks and all. Joined by blanks, the words of a table are another text
-to it, and its scores are those of a text that it has never seen.
-"""
+A run with SentencePiece reads raw text, blanks included. The words of a table, joined by blanks, are a text
+of a kind that it has never seen, and its scores would mean nothing."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from nmt.text.tokenize import unescape
 
 def check_reads_words(path: str | Path, **raw: bool) -> None:
     """ConfigError for a model that reads raw text on one of its sides. `path`: of the model, for messages;
-    `raw`: by side, whether it does."""
+    `raw`: by side, whether it reads raw text."""
     sides = " and ".join(side for side, reads_raw in raw.items() if reads_raw)
     if sides:
         raise ConfigError(
@@ -25,5 +25,5 @@ def check_reads_words(path: str | Path, **raw: bool) -> None:
 
 
 def units(words: Sequence[str], text: TextPipeline) -> list[str]:
-    """Moses' words as the units of a network that reads words: unescaped, cut."""
+    """Unescape Moses' words and cut them into the units of a network."""
     return text.cut(list(map(unescape, words)))

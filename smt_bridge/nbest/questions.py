@@ -14,7 +14,7 @@ from nmt.errors import DataError
 from nmt.formats import nbest, pharaoh
 from nmt.formats.nbest import Hypothesis
 from nmt.formats.pharaoh import Links
-from smt_bridge.features.base import Feature, InverseAligned, PhraseLocal, Values, WordAligned, WordPairs
+from smt_bridge.features.base import InverseAligned, PairFeature, PhraseLocal, Values, WordAligned, WordPairs
 from smt_bridge.nbest.union import NbestSentence
 from smt_bridge.tables.chunks import FLOOR
 
@@ -28,7 +28,7 @@ class Way(Enum):
     INVERSE_ALIGNED = auto()  # its text, with the word of each source word
 
 
-def way_of(feature: Feature, by_phrase: bool) -> Way:
+def way_of(feature: PairFeature, by_phrase: bool) -> Way:
     """`by_phrase`: features are summed over phrases where they can."""
     if isinstance(feature, WordAligned) and feature.word_aligned:
         inverse = isinstance(feature, InverseAligned) and feature.inverse_aligned

@@ -34,7 +34,7 @@ from nmt.search.config import BeamConfig
 from nmt.text.tokenize import escape, unescape
 from nmt.work.executors import Executor, require_results
 from smt_bridge.config import ProposeConfig
-from smt_bridge.features.base import Feature, WordPairs
+from smt_bridge.features.base import PairFeature, WordPairs
 from smt_bridge.tables.filter import Occurring, same_rows
 
 FLOOR = 1e-7  # of a lexical probability: what the 7 decimals of Moses' tables cannot show
@@ -220,7 +220,7 @@ class Networks:
     """What proposes, and what scores proposals."""
 
     search: PhraseSearch
-    inverse: Feature | None  # of the other direction, for p(source | target)
+    inverse: PairFeature | None  # of the other direction, for p(source | target)
     beam_size: int
     files: Sequence[Path] = ()  # of the former, on which its answers depend
 

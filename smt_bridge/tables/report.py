@@ -23,7 +23,7 @@ from nmt.analysis import plots
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
-from smt_bridge.features.base import Feature, Readers
+from smt_bridge.features.base import PairFeature, Readers
 
 POINTS = 5000  # of the scatter
 SOURCES = 10  # frequent ones, and as many rare ones
@@ -62,7 +62,7 @@ class TableReport:
     """Reads chunks as they pass; memory does not grow with the table. UserError where the folder cannot be
     written, or the plots package is missing."""
 
-    def __init__(self, directory: str, names: Sequence[str], features: Sequence[Feature]) -> None:
+    def __init__(self, directory: str, names: Sequence[str], features: Sequence[PairFeature]) -> None:
         """`names`: of the features."""
         self.directory = Path(directory)
         plots.pyplot()  # reported before the work, not after it

@@ -10,9 +10,9 @@ import numpy as np
 from nmt.work.executors import Executor, Lost, LostLines
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import is_stateful
-from smt_bridge.decoder.system import System
+from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
-from smt_bridge.decoder.xml_input import Marked
+from smt_bridge.decoder.xml_input import MarkedLine
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning.pool import Floats, from_weights, heads_of, to_weights
 
@@ -24,7 +24,7 @@ NO_OPTIONS = np.zeros(0, np.int32)
 class Block:
     """Lines of the development set, and the weights to decode them with."""
 
-    lines: list[Marked]
+    lines: list[MarkedLine]
     weights: Weights
 
 
@@ -97,7 +97,7 @@ def starts(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
     return [own] if (without == own).all() or not without.any() else [without, own]
 
 
-def whole_weights(system: System, names: Sequence[str], values: Floats) -> Weights:
+def whole_weights(system: PhraseBasedSystem, names: Sequence[str], values: Floats) -> Weights:
     """The weights of the tuned features by name, with those of their scores that are not tuneable."""
     made = system.with_weights(to_weights(names, values))
     return {name: made[name] for name in system.sizes}

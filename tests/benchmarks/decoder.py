@@ -47,7 +47,7 @@ def linked(model: str, scratch: str) -> Path:
     return Path(scratch) / ini.name
 
 
-def with_feature(ini: Path, line: str, weight: float) -> system.System:
+def with_feature(ini: Path, line: str, weight: float) -> system.PhraseBasedSystem:
     """A system with one more feature, `Kind name=NAME ...`."""
     text = ini.read_text(encoding="utf-8").replace("[feature]\n", f"[feature]\n{line}\n")
     name = line.partition("name=")[2].split()[0]

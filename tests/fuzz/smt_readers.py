@@ -72,7 +72,7 @@ def cached(folder: Path) -> None:
 
 def keep(folder: Path) -> None:
     table = str(folder / "model" / "table")
-    Cache(folder / "cache").keep([table], lambda: tables.read(table, 4, None), tables.Table)
+    Cache(folder / "cache").keep([table], lambda: tables.read(table, 4, None), tables.PhraseTable)
 
 
 def read_cached(path: Path) -> None:

@@ -7,7 +7,7 @@ from nmt.papers.mrf import file
 from nmt.papers.mrf.model import ChainMRF
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
-from smt_bridge.features.base import Reader, Values, WordPairs, digest
+from smt_bridge.features.base import SideReader, Values, WordPairs, digest
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 
 
@@ -27,9 +27,9 @@ class MarkovRandomField:
         """See Feature."""
         return digest("mrf", [self.path])
 
-    def readers(self) -> dict[str, Reader]:
+    def readers(self) -> dict[str, SideReader]:
         """The target side alone."""
-        return {"target": Reader(cut=list, known=self.vocab.ids)}
+        return {"target": SideReader(cut=list, known=self.vocab.ids)}
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural logarithms."""

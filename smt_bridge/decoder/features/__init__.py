@@ -1,4 +1,4 @@
-"""Features inside the phrase-based search: the protocol, ours, and the registry."""
+"""Features inside the phrase-based search: the protocol and the neural features."""
 
 from typing import TYPE_CHECKING
 
@@ -7,15 +7,15 @@ from smt_bridge.moses.words import check_reads_words, units
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.features import neural_translation
-    from smt_bridge.decoder.features.ngram_networks import JointNetwork, Network
+    from smt_bridge.decoder.features.ngram_networks import JointNetwork, TargetNetwork
 
 
-def load_network(name: str, path: str, normalized: bool) -> "Network":
+def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
     """The n-gram network of a run directory with its text pipeline. torch is loaded here and not before, so
     that systems without a network start at once. ConfigError for a run that is not a CSLM of words."""
     from nmt.lm.base import NgramNetwork, NormalizedScores
     from nmt.runs import checkpoint
-    from smt_bridge.decoder.features.ngram_networks import Network
+    from smt_bridge.decoder.features.ngram_networks import TargetNetwork
 
     run = checkpoint.load_lm(path, "best", "cpu")
     model = run.model
@@ -28,23 +28,23 @@ def load_network(name: str, path: str, normalized: bool) -> "Network":
     if normalized and not (isinstance(model, NormalizedScores) and model.self_normalized):
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with lm.normalizer")
     scores = model.ngram_scores(normalized, keep_tables=True)
-    return Network(order=scores.order, score=scores.score, text=run.text, vocab=run.words)
+    return TargetNetwork(order=scores.order, score=scores.score, text=run.text, vocab=run.words)
 
 
-def load_translator(name: str, path: str, restricted: bool) -> "neural_translation.Network":
+def load_translator(name: str, path: str, restricted: bool) -> "neural_translation.TranslationNetwork":
     """The translator of a run directory with its text pipelines. Words are those of the phrase table: they
     are unescaped and cut into the run's units, as smt-rescore does it. ConfigError for a run that the search
     cannot use."""
     from nmt.models.protocols import Restrictable
     from nmt.runs import checkpoint
     from nmt.search.prefix_states import PrefixStates
-    from smt_bridge.decoder.features.neural_translation import Network
+    from smt_bridge.decoder.features.neural_translation import TranslationNetwork
 
     run = checkpoint.load(path, "best", "cpu")
     check_reads_words(path, source=run.source.raw, target=run.target.raw)
     if restricted and not isinstance(run.model, Restrictable):
         raise ConfigError(f"{path}: restricted=true, but a model of its type has no short-lists")
-    return Network(
+    return TranslationNetwork(
         source=lambda words: run.source_words.encode(units(words, run.source)),
         target=lambda words: run.target_words.encode(units(words, run.target)),
         prefixes=lambda source, following, restricted: PrefixStates(run.model, source, following, restricted),

@@ -19,7 +19,7 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.features import load_translator
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
 from smt_bridge.decoder.sentence import Sentence
-from smt_bridge.decoder.table import Table
+from smt_bridge.decoder.table import PhraseTable
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Prefixes(Protocol):
         ...
 
 
-class Network(NamedTuple):
+class TranslationNetwork(NamedTuple):
     """A translator with its text pipelines."""
 
     source: Callable[[list[str]], Sequence[int]]  # words of a sentence -> ids
@@ -46,8 +46,8 @@ class Network(NamedTuple):
 
 
 class NeuralTranslation:
-    """The feature. `lossy`: hypotheses recombine although the network has read different words, or the
-    softmax is restricted."""
+    """Encoder-decoder as a feature of the search. `lossy`: hypotheses are recombined although the network has
+    read different words, or the softmax is restricted."""
 
     arguments: ClassVar[Set[str]] = frozenset({"path", "neural-recombine", "neural-beam", "restricted"})
     scores: ClassVar[int] = 1
@@ -56,7 +56,7 @@ class NeuralTranslation:
     stand_in: ClassVar[float] = 0.5
     needs_torch: ClassVar[bool] = True
 
-    def __init__(self, line: SearchFeatureLine, network: Network) -> None:
+    def __init__(self, line: SearchFeatureLine, network: TranslationNetwork) -> None:
         self.name, self.path, self.network = line.name, line.options["path"], network
         self.recombine = line.truth("neural-recombine", True)
         self.restricted = line.truth("restricted")
@@ -89,8 +89,8 @@ class NeuralTranslation:
                 found = self.units[word] = self.network.target([word])
         return found
 
-    def check_coverage(self, table: Table) -> None:
-        """Warn where the run does not know many of the table's target words: another language, case or
+    def check_coverage(self, table: PhraseTable) -> None:
+        """Warn if the run does not know many of the table's target words: another language, case or
         tokenization."""
         counts = np.bincount(table.words, minlength=len(table.vocabulary))
         missing = np.array([UNK in self.network.target([word]) for word in table.vocabulary], bool)
@@ -106,7 +106,7 @@ class NeuralTranslation:
 
 
 class NeuralTranslationScorer:
-    """A state is a prefix: the target words so far."""
+    """Scorer of a sentence; a state is a prefix, the target words so far."""
 
     begin = 0
 
@@ -135,14 +135,15 @@ class NeuralTranslationScorer:
         return Gains(values[:, None], states, np.zeros_like(states) if self.feature.recombine else None)
 
     def preview(self, candidates: Candidates) -> tuple[Floats, Floats]:
-        """The first unit: its probability is that after the parent, which other candidates need too."""
+        """Score the first unit only: its distribution is that after the parent, which other candidates need
+        as well."""
         units = self.units[candidates.option]
         values, _ = self.prefixes.follow(candidates.state, units[:, :1], False)
         lengths = (units >= 0).sum(1) + candidates.complete
         return values[:, None], 1 - 1 / np.maximum(lengths, 1)
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """The values with the whole softmax, as smt-rescore computes them."""
+        """Values under the full softmax, equal to those of smt-rescore."""
         if self.exact is None:
             self.exact = self.feature.network.prefixes(self.source, self.token_ids, False)
         texts = [self.units[path] for path in paths]
@@ -152,7 +153,7 @@ class NeuralTranslationScorer:
 
 
 def grid(texts: Sequence[Sequence[int]]) -> Int64s:
-    """Texts as rows, -1 behind their ends: (texts, units of the longest)"""
+    """Stack texts as rows, padded with -1: (texts, units of the longest)"""
     lengths = np.array([len(text) for text in texts])
     made = np.full((len(texts), int(lengths.max(initial=0))), -1, np.int64)
     made[np.arange(made.shape[1]) < lengths[:, None]] = [unit for text in texts for unit in text]

@@ -24,17 +24,14 @@ from smt_bridge.decoder.table import points_of
 from smt_bridge.moses.words import units
 
 # ---- histories ---------------------------------------------------------------------------------------------
-# What n-gram networks inside the search have in common: hypotheses that remember their last words, and the
-# n-grams of many candidates.
-#
-# N candidates, G n-grams; n order.
+# Shared by n-gram networks: N candidates, G n-grams; n order.
 
 
 SENTENCE_END = -1  # in NGrams.place: the end symbol, which is no word of an option
 
 
 class WordNumbers:
-    """A network's ids of words, which are unescaped; several threads may ask."""
+    """A network's ids of words, unescaped first; safe to share between threads."""
 
     def __init__(self, path: str, text: TextPipeline, vocab: Vocab) -> None:
         """`path`: of the run, for messages."""
@@ -61,17 +58,17 @@ class NGrams(NamedTuple):
 
     contexts: Int64s  # (G, n - 1)
     words: Int64s  # (G,)
-    owner: Int64s  # (G,) whose it is
-    place: Int64s  # (G,) of the word in Sentence.text; END for the end symbol
+    owner: Int64s  # (G,) candidate or derivation
+    place: Int64s  # (G,) of the word in Sentence.text; SENTENCE_END for the end symbol
 
     def sums(self, scores: Floats, count: int) -> Floats:
         """Scores of the n-grams summed for each of their owners: (G,) -> (count, 1)"""
         return np.bincount(self.owner, scores, count).astype(np.float64)[:, None]
 
 
-class Histories:
-    """The last n - 1 words of the hypotheses of a sentence. A state is a row; hypotheses recombine where
-    these words are equal."""
+class WordHistories:
+    """The last n - 1 words of the hypotheses of a sentence. A state is a row; hypotheses with the same last
+    words recombine."""
 
     def __init__(self, sentence: Sentence, ids: Int32s, order: int) -> None:
         """`ids`: Sentence.text in the network's vocabulary."""
@@ -143,13 +140,13 @@ keys: Int64s) -> None:  # fmt: skip
 
 
 # ---- cslm --------------------------------------------------------------------------------------------------
-# A neural n-gram model inside the search (van Merriënboer 2018, section 4.4.1: n-grams are gathered, and
-# scored in one product when a stack is complete).
+# A neural n-gram model inside the search: n-grams are gathered, and scored in one product when a stack is
+# complete (van Merriënboer 2018, section 4.4.1).
 #
 # CSLM name=CSLM0 factor=0 path=RUN_DIR [normalized=true]
 
 
-class Network(NamedTuple):
+class TargetNetwork(NamedTuple):
     """An n-gram network with its text pipeline. G n-grams."""
 
     order: int
@@ -158,16 +155,16 @@ class Network(NamedTuple):
     vocab: Vocab
 
 
-class CSLM:
-    """The feature: log p of the target words by a network that sees the n - 1 words before. Target words are
-    unescaped, and each must be one unit of the network."""
+class CSLMFeature:
+    """Log p of the target words by a network that reads the n - 1 words before. Target words are unescaped,
+    and each must be one unit of the network."""
 
     arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
     scores: ClassVar[int] = 1
     stand_in: ClassVar[float] = 1.0
     needs_torch: ClassVar[bool] = True
 
-    def __init__(self, line: SearchFeatureLine, network: Network, buffer: int) -> None:
+    def __init__(self, line: SearchFeatureLine, network: TargetNetwork, buffer: int) -> None:
         self.name, self.path = line.name, line.options["path"]
         self.network, self.buffer = network, buffer
         self.number = WordNumbers(self.path, network.text, network.vocab)
@@ -196,13 +193,13 @@ class CSLM:
 
 
 class CSLMScorer:
-    """A state is that of Histories: the last n - 1 words."""
+    """Scorer of a sentence; states are those of WordHistories."""
 
     begin = 0
 
-    def __init__(self, feature: CSLM, sentence: Sentence) -> None:
+    def __init__(self, feature: CSLMFeature, sentence: Sentence) -> None:
         self.feature = feature
-        self.histories = Histories(sentence, sentence.ids(feature.number), feature.order)
+        self.histories = WordHistories(sentence, sentence.ids(feature.number), feature.order)
 
     def gains(self, candidates: Candidates) -> Gains:
         found, states, keys = self.histories.extended(candidates)
@@ -210,20 +207,20 @@ class CSLMScorer:
         return Gains(found.sums(scores, len(candidates.option)), states, keys)
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """All n-grams of all derivations together: what derivations share is computed once."""
+        """Score the n-grams of all derivations together, so that shared ones are computed once."""
         found = self.histories.of_derivations(paths)
         return found.sums(self.feature.network.score(found.contexts, found.words), len(paths))
 
 
 # ---- nnjm --------------------------------------------------------------------------------------------------
-# A joint model inside the search (Devlin et al. 2014): log p of each target word given those before it and
-# the source words around the one that it belongs to.
+# A joint model inside the search (Devlin et al. 2014): log p of each target word given the words before it
+# and the source words around its affiliated word.
 #
 # NNJM name=NNJM0 factor=0 path=RUN_DIR [normalized=true]
 #
-# Affiliations are found within the phrase, by the alignment points of its option; an option without points
-# uses the diagonal. So a hypothesis needs no more than its last words, and a candidate costs what one of a
-# CSLM does: the source's part of the first layer is computed once for each place of the sentence.
+# Affiliations come from the alignment points of an option; an option without points uses the diagonal. A
+# hypothesis therefore needs its last words only, and a candidate costs as much as with a CSLM: the source's
+# part of the first layer is computed once for each position of the sentence.
 
 
 class JointNetwork(NamedTuple):
@@ -234,8 +231,9 @@ class JointNetwork(NamedTuple):
     target: tuple[TextPipeline, Vocab]
 
 
-class NNJM:
-    """The feature. Words are unescaped, and each must be one unit of the network."""
+class NNJMFeature:
+    """Log p of the target words by a joint model. Words are unescaped, and each must be one unit of the
+    network."""
 
     arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
     scores: ClassVar[int] = 1
@@ -261,14 +259,14 @@ class NNJM:
 
 
 class NNJMScorer:
-    """A state is that of Histories: the last n - 1 words."""
+    """Scorer of a sentence; states are those of WordHistories."""
 
     begin = 0
 
-    def __init__(self, feature: NNJM, sentence: Sentence) -> None:
+    def __init__(self, feature: NNJMFeature, sentence: Sentence) -> None:
         self.feature = feature
         shape, source = feature.network.shape, [feature.source_number(word) for word in sentence.words]
-        self.histories = Histories(sentence, sentence.ids(feature.number), shape.order)
+        self.histories = WordHistories(sentence, sentence.ids(feature.number), shape.order)
         self.parts = feature.network.source_part(source_windows(source, shape.window))
         self.affiliation = np.append(affiliated(sentence), len(source))  # at END the source's end symbol
         assert SENTENCE_END == -1
@@ -288,13 +286,13 @@ class NNJMScorer:
         return Gains(found.sums(self.scores(found), len(candidates.option)), states, keys)
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """All words of all derivations together: what derivations share is computed once."""
+        """Score the words of all derivations together, so that shared ones are computed once."""
         found = self.histories.of_derivations(paths)
         return found.sums(self.scores(found), len(paths))
 
 
 def affiliated(sentence: Sentence) -> Int64s:
-    """The place in the sentence of the source word that each word of Sentence.text belongs to: (W,)"""
+    """Position of the source word that each word of Sentence.text is affiliated with: (W,)"""
     found = np.zeros(len(sentence.text), np.int64)
     for option in range(sentence.size):
         begin, start, length = (
@@ -312,5 +310,5 @@ def affiliated(sentence: Sentence) -> Int64s:
 
 @lru_cache(1 << 16)
 def row_affiliations(points: bytes, source: int, target: int) -> tuple[int, ...]:
-    """The affiliations of a row of the table, by its alignment field; a table has few different ones."""
+    """Affiliations of a row of the table by its alignment field, cached: a table has few distinct ones."""
     return tuple(affiliations(points_of(points), source, target))

@@ -1,13 +1,12 @@
-"""A feature inside the phrase-based search, as Moses' FeatureFunction: columns of n-best lists with weights.
+"""A feature inside the phrase-based search, like Moses' FeatureFunction: columns of n-best lists with
+weights.
 
-A feature scores what it can by looking at an option alone (`of_options`: this costs the search nothing). What
-depends on the words before, a stateful feature adds while the stacks are filled: it is asked once a stack,
-for all candidates together, so that a network scores them in one product (van Merriënboer 2018, section
-4.4.1).
+`of_options` scores an option by itself, once a sentence. A stateful feature adds what depends on the words
+before while the stacks are filled: it scores all candidates of a stack in one call, so that a network needs
+one matrix product (van Merriënboer 2018, section 4.4.1).
 
 O options of a sentence, K scores of the feature, N candidates. Scores are natural logarithms where they are
-probabilities.
-"""
+probabilities."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -32,14 +31,14 @@ class SearchFeatureLine:
     where: str  # moses.ini:12, for messages
 
     def truth(self, key: str, default: bool = False) -> bool:
-        """An option that is true or false. ConfigError for another value."""
+        """Parse a boolean option. ConfigError for another value."""
         try:
             return truth(self.options[key]) if key in self.options else default
         except ValueError as error:
             raise ConfigError(f"{self.where}: {key}={error}") from error
 
     def count(self, key: str, default: int = 0) -> int:
-        """An option that is a number of 0 or more. ConfigError for another value."""
+        """Parse an option that is an integer of 0 or more. ConfigError for another value."""
         try:
             return count(self.options[key]) if key in self.options else default
         except ValueError as error:
@@ -47,8 +46,8 @@ class SearchFeatureLine:
 
 
 class SearchFeature(Protocol):
-    """A feature of the search. Several threads share it. Commands set up torch for a class that says
-    `needs_torch = True`."""
+    """A feature of the search, shared by several threads. Commands set up torch for a class with `needs_torch
+    = True`."""
 
     arguments: ClassVar[Set[str]]  # options of its line besides name=, num-features= and tuneable=
     scores: ClassVar[int]  # K
@@ -60,33 +59,20 @@ class SearchFeature(Protocol):
         ...
 
     def of_options(self, sentence: Sentence) -> Floats:
-        """What each option adds wherever it is used: (O, K). Like Moses' EvaluateWithSourceContext it comes
-        after the table limit."""
+        """Score of each option wherever it is used: (O, K). Like Moses' EvaluateWithSourceContext it is
+        applied after the table limit."""
         ...
 
 
 class StatefulFeature(SearchFeature, Protocol):
-    """A feature whose score depends on the words before; these are scored when a stack is complete."""
+    """A feature whose score depends on the words before; candidates are scored when their stack is
+    complete."""
 
     stand_in: ClassVar[float]  # its score until then, as a multiple of the first language model's
 
-    def start(self, sentence: Sentence) -> "Scorer":
-        """What scores the hypotheses of one sentence."""
+    def start(self, sentence: Sentence) -> "SentenceScorer":
+        """Create the scorer of one sentence."""
         ...
-
-
-class LossyFeature(StatefulFeature, Protocol):
-    """A feature whose gains in the search are not always its values: hypotheses may recombine although its
-    states differ, or the search takes an approximation. The values of n-best lists are those of
-    `of_derivations`; totals follow them, and the lists are sorted by these."""
-
-    lossy: bool  # false: it is exact as this line of the ini sets it up
-
-
-class CostlyFeature(StatefulFeature, Protocol):
-    """A feature that scores fewer candidates than the others, and after them."""
-
-    beam: int  # the best ones of a stack by all that is known of them then; 0: no limit of its own
 
 
 class Candidates(NamedTuple):
@@ -98,7 +84,7 @@ class Candidates(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """What candidates gain by a feature, and its states after them."""
+    """Score gains of candidates, and the feature's states after them."""
 
     values: Floats  # (N, K)
     states: Int64s  # (N,) numbers the feature gives, such as a word id, a hash, or a row of its own memory
@@ -109,57 +95,61 @@ class Gains(NamedTuple):
         return self.states if self.keys is None else self.keys
 
 
-class Scorer(Protocol):
-    """A stateful feature at work on one sentence."""
+class SentenceScorer(Protocol):
+    """A stateful feature's scorer for one sentence."""
 
     begin: int  # the state before the first word
 
     def gains(self, candidates: Candidates) -> Gains:
-        """What each candidate adds to the score. Equal states and options must give equal gains."""
+        """Score added by each candidate. Equal states and options must give equal gains."""
         ...
 
 
-class DerivationScorer(Scorer, Protocol):
+class DerivationScorer(SentenceScorer, Protocol):
     """A scorer with a way of its own to score whole derivations."""
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """The values of derivations, given by their options in target order: (derivations, K)"""
+        """Values of a stateful feature for derivations: (derivations, K). Steps through all of them in
+        parallel, unless the scorer has its own method."""
         ...
 
 
-class PreviewScorer(Scorer, Protocol):
-    """A scorer that knows something of a candidate at little cost: better than a stand-in where its feature
+class PreviewScorer(SentenceScorer, Protocol):
+    """A scorer that can cheaply compute part of a candidate's score: better than a stand-in where its feature
     has a beam of its own."""
 
     def preview(self, candidates: Candidates) -> tuple[Floats, Floats]:
-        """The part of the values that is known (N, K), and which share of the stand-in goes on speaking for
-        the rest (N,)."""
+        """The known part of the values (N, K), and the share of the stand-in that still represents the rest
+        (N,)."""
         ...
 
 
 def is_stateful(feature: SearchFeature) -> TypeGuard[StatefulFeature]:
-    """Does a feature look at the words before?"""
+    """Whether a feature depends on the words before."""
     return hasattr(feature, "start")
 
 
-def is_lossy(feature: SearchFeature) -> TypeGuard[LossyFeature]:
+def is_lossy(feature: SearchFeature) -> bool:
+    """Whether the feature's gains in the search may differ from its values: hypotheses recombine although its
+    states differ, or the search takes an approximation. n-best lists then have the values of
+    `of_derivations`, and are sorted by the exact totals."""
     return bool(getattr(feature, "lossy", False))
 
 
 def beam_of(feature: SearchFeature) -> int:
-    """How many candidates of a stack a feature scores; 0: no limit of its own."""
+    """Number of candidates of a stack that a feature scores; 0: no limit of its own."""
     return int(getattr(feature, "beam", 0))
 
 
-def can_preview(scorer: Scorer) -> TypeGuard[PreviewScorer]:
+def can_preview(scorer: SentenceScorer) -> TypeGuard[PreviewScorer]:
     return hasattr(scorer, "preview")
 
 
-def scores_derivations(scorer: Scorer) -> TypeGuard[DerivationScorer]:
+def scores_derivations(scorer: SentenceScorer) -> TypeGuard[DerivationScorer]:
     return hasattr(scorer, "of_derivations")
 
 
-def of_derivations(scorer: Scorer, paths: Sequence[Int32s], scores: int) -> Floats:
+def of_derivations(scorer: SentenceScorer, paths: Sequence[Int32s], scores: int) -> Floats:
     """The values of a stateful feature for derivations: (derivations, K). All are scored phrase by phrase in
     parallel, unless the scorer has a way of its own."""
     if scores_derivations(scorer):
@@ -178,7 +168,7 @@ def of_derivations(scorer: Scorer, paths: Sequence[Int32s], scores: int) -> Floa
 
 
 def checked(feature: SearchFeature, values: Floats, rows: int) -> Floats:
-    """Values of a feature, (rows, K). ConfigError for others."""
+    """Return a feature's values if they have shape (rows, K) and are finite, else raise ConfigError."""
     if np.shape(values) != (rows, feature.scores):
         raise ConfigError(
             f"{feature.name}: gives scores of shape {np.shape(values)}, expected {(rows, feature.scores)}"

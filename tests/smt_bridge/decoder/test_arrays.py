@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from smt_bridge.decoder.arrays import Sizes, allocate
+from smt_bridge.decoder.arrays import StateSizes, allocate
 
 GROUPS = {
     "hypotheses": "coverage begin end option parent score total context key memory following listed edge",
@@ -14,7 +14,9 @@ GROUPS = {
 
 
 def test_each_array_has_room_for_its_group() -> None:
-    sizes = Sizes(hypotheses=11, edges=0, coverages=4, moves=17, candidates=3, words=6, models=2, features=5)
+    sizes = StateSizes(
+        hypotheses=11, edges=0, coverages=4, moves=17, candidates=3, words=6, models=2, features=5
+    )
     state = allocate(sizes)
     left = set(state._fields) - {"counters"}
     for group, names in GROUPS.items():
@@ -33,7 +35,7 @@ def test_each_array_has_room_for_its_group() -> None:
 def test_hash_tables_stay_half_empty() -> None:
     """Powers of two, so that a mask finds the place; a search for a missing key always ends."""
     for size in range(1, 70):
-        state = allocate(Sizes(size, 0, size, 0, 0, 1, 1, 0))
+        state = allocate(StateSizes(size, 0, size, 0, 0, 1, 1, 0))
         for table in (state.table, state.coverage_table):
             assert len(table).bit_count() == 1 and 2 * size <= len(table) < 4 * size
             assert table.dtype == np.int32

@@ -10,7 +10,7 @@ import numpy as np
 from nmt.ngram import arpa, estimators
 from nmt.ngram.arpa import NgramModel
 from smt_bridge.decoder import automaton
-from smt_bridge.decoder.automaton import CountLM
+from smt_bridge.decoder.automaton import CachedNgramModel
 from smt_bridge.decoder.word_lm import AutomatonLM, walk
 
 
@@ -44,7 +44,7 @@ def test_automaton_of_a_model_with_holes(tmp_path: Path) -> None:
 
 def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
     built = automaton.build(model)
-    plain = AutomatonLM(CountLM(model.words, *built))
+    plain = AutomatonLM(CachedNgramModel(model.words, *built))
     for text, scores in zip(texts, model.scores(texts), strict=True):
         ids = np.array(model.encode(text), np.int32)
         assert math.isclose(automaton.sentence_score(built, ids, True), scores.sum(), abs_tol=1e-9), text

@@ -12,23 +12,23 @@ from nmt.errors import ConfigError, UserError
 from nmt.io import manifest
 from nmt.io.locks import locked
 from smt_bridge.decoder import cache, system
-from smt_bridge.decoder.automaton import CountLM
-from smt_bridge.decoder.cache import Cache, Kept, arrays, parts_of
+from smt_bridge.decoder.automaton import CachedNgramModel
+from smt_bridge.decoder.cache import Cache, Cacheable, arrays, parts_of
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.table import Table
+from smt_bridge.decoder.table import PhraseTable
 from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM
 from tests.smt_bridge.decoder.models import sentence, write_model
 
 NOBODY = 65534
 
 
-def same(one: Kept, other: Kept) -> bool:
+def same(one: Cacheable, other: Cacheable) -> bool:
     mine, theirs = arrays(one), arrays(other)
     return list(mine) == list(theirs) and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
 
-def model_of(lm: AnyWordLM) -> CountLM:
+def model_of(lm: AnyWordLM) -> CachedNgramModel:
     assert isinstance(lm, AutomatonLM)
     return lm.model
 
@@ -78,7 +78,7 @@ def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCa
             assert len(caplog.records) == 1 and entry.path.read_bytes() == whole
 
 
-def wrong(made: Table | CountLM, name: str, value: object) -> Table | CountLM:
+def wrong(made: PhraseTable | CachedNgramModel, name: str, value: object) -> PhraseTable | CachedNgramModel:
     """With one array replaced."""
     return type(made)(**{part: getattr(made, part) for part in parts_of(type(made))} | {name: value})
 
@@ -165,7 +165,7 @@ def test_two_versions_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for _ in range(2):
             assert same(system.load(str(folder), store).table, made.table)
             assert len(store.entries()) == 2 * len(mine)
-    monkeypatch.setattr(CountLM, "make", None, raising=False)
+    monkeypatch.setattr(CachedNgramModel, "make", None, raising=False)
     assert same(system.load(str(folder), store).table, made.table)
     assert {path: path.read_bytes() for path in mine} == mine and len(store.entries()) == 2 * len(mine)
 

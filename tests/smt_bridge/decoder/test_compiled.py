@@ -11,7 +11,7 @@ import pytest
 
 from nmt.io import signals
 from smt_bridge.decoder import automaton, compiled
-from smt_bridge.decoder.compiled import HAVE_NUMBA, Compiled, Stopped
+from smt_bridge.decoder.compiled import HAVE_NUMBA, CompiledFunction, Stopped
 from smt_bridge.decoder.search import search
 
 
@@ -20,14 +20,16 @@ def test_compiled_code_holds_signals() -> None:
     segmentation fault."""
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
-    call = Compiled(
+    call = CompiledFunction(
         type("Function", (), {"_numba_type_": None, "__call__": lambda self: signals.held.depth})()
     )
     call.ready = True
     assert call() == 1 and signals.held.depth == 0
     with ThreadPoolExecutor(1) as crew:
         assert crew.submit(call).result() == 0
-    assert all(isinstance(function, Compiled) for function in (search, automaton.scores_of, automaton.fill))
+    assert all(
+        isinstance(function, CompiledFunction) for function in (search, automaton.scores_of, automaton.fill)
+    )
 
 
 def test_the_time_of_compiling_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smt_bridge.decoder.arrays import CANDIDATES, WORK, Sizes, State, allocate
+from smt_bridge.decoder.arrays import CANDIDATES, WORK, SearchState, StateSizes, allocate
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import best_candidates
 from smt_bridge.decoder.search import search
@@ -46,7 +46,7 @@ def test_more_memory_where_it_is_needed(short: str, tmp_path: Path) -> None:
     """A search that fills its memory is repeated with twice as much, and finds the same."""
     one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=4) for _ in range(2))
     assert other.compiled
-    room = Sizes(20_000, 40_000, 4000, 40_000, 0, 100, 1, 0)
+    room = StateSizes(20_000, 40_000, 4000, 40_000, 0, 100, 1, 0)
     other.compiled.memory.state = allocate(room._replace(**{short: 12}))
     line = sentence(3, 7)
     ours, theirs = (made.translate_line(line) for made in (one, other))
@@ -60,7 +60,7 @@ def test_memory_is_used_again(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 1))
     assert made.compiled
 
-    def room(words: int, nbest: int) -> State:
+    def room(words: int, nbest: int) -> SearchState:
         assert made.compiled
         listing = made.listing_of(nbest, False)
         return made.compiled.room(made.task(made.marked(sentence(1, words)), listing))
@@ -74,7 +74,7 @@ def test_memory_is_used_again(tmp_path: Path) -> None:
 
 def test_the_best_candidates_in_their_order() -> None:
     rng = np.random.default_rng(1)
-    state = allocate(Sizes(1, 0, 1, 0, 60, 3, 1, 0))
+    state = allocate(StateSizes(1, 0, 1, 0, 60, 3, 1, 0))
     state.counters[CANDIDATES] = 50
     state.c_stack[:], state.c_total[:] = rng.integers(1, 4, 60), rng.normal(size=60)
     for stack in (1, 2, 3):

@@ -28,7 +28,7 @@ def test_compiled_is_plain() -> None:
         last = rng.randint(begin, min(words - 1, begin + 3))
         translated = {word for word in range(words) if rng.random() < 0.4 and not begin <= word <= last}
         limit = rng.choice([-1, 0, 2, 6])
-        node = plain.Node(frozenset(translated), 0, 0, (), (), 0.0, 0.0)
+        node = plain.SearchNode(frozenset(translated), 0, 0, (), (), 0.0, 0.0)
         if not held.active:
             continue
         expected = plain.permitted(node, begin, last, limit, held)

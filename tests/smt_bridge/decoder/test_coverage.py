@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from smt_bridge.decoder import plain, search
-from smt_bridge.decoder.arrays import COVERAGES, FULL, Options, Sizes, allocate
+from smt_bridge.decoder.arrays import COVERAGES, FULL, OptionArrays, StateSizes, allocate
 from smt_bridge.decoder.coverage import after, covered_and_future, find_moves
-from smt_bridge.decoder.xml_input import Marked
+from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import decoder, sentence, write_model
 
 
@@ -46,7 +46,7 @@ def test_bits_are_sets() -> None:
         covered, gap, mask = random_coverage(rng, n)
         future = numbers.normal(size=(n, n))
         count, cost = covered_and_future(gap, mask, future, n)
-        expected = plain.future(Options(*[None] * 10, future, None), frozenset(covered), n)  # type: ignore[arg-type, call-arg]
+        expected = plain.future(OptionArrays(*[None] * 10, future, None), frozenset(covered), n)  # type: ignore[arg-type, call-arg]
         assert count == len(covered) and abs(cost - expected) < 1e-12
         begin, last = sorted((rng.randrange(n), rng.randrange(n)))
         if not covered & set(range(begin, last + 1)):
@@ -61,9 +61,9 @@ def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
     """Of every coverage that can be reached: the spans with options that are free and leave the first gap
     within reach, each with the coverage it leads to."""
     made = decoder(write_model(tmp_path, 1), distortion_limit=limit)
-    task = made.task(Marked("a zz b c a d".split()), made.listing)
+    task = made.task(MarkedLine("a zz b c a d".split()), made.listing)
     n, options = 6, task.options
-    state = allocate(Sizes(10, 0, 200, 2000, 0, n, 1, 0))
+    state = allocate(StateSizes(10, 0, 200, 2000, 0, n, 1, 0))
     search.begin(state, options, made.model.automata or (), task.parameters)
     number = 0
     while number < state.counters[COVERAGES]:
@@ -93,9 +93,9 @@ def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
 
 def test_no_room_is_told(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 1))
-    task = made.task(Marked("a b c".split()), made.listing)
+    task = made.task(MarkedLine("a b c".split()), made.listing)
     for coverages, moves in ((2, 100), (100, 2)):
-        state = allocate(Sizes(10, 0, coverages, moves, 0, 3, 1, 0))
+        state = allocate(StateSizes(10, 0, coverages, moves, 0, 3, 1, 0))
         search.begin(state, task.options, made.model.automata or (), task.parameters)
         assert not state.counters[FULL]
         find_moves(state, task.options, task.parameters, 0)

@@ -4,7 +4,7 @@ import numpy as np
 
 from smt_bridge.decoder.automaton import silent
 from smt_bridge.decoder.features.protocol import StatefulFeature
-from smt_bridge.decoder.model import SearchModel, Weighted
+from smt_bridge.decoder.model import SearchModel, WeightedFeature
 from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM
 
 
@@ -22,7 +22,7 @@ class Feature:
 
 def model_of(*lms: AnyWordLM, weights: tuple[tuple[float, ...], ...] = ()) -> SearchModel:
     feature: StatefulFeature = Feature()  # type: ignore[assignment]
-    stateful = [Weighted(feature, np.array(row)) for row in weights]
+    stateful = [WeightedFeature(feature, np.array(row)) for row in weights]
     return SearchModel(word_lms=lms, lm_weights=np.ones(len(lms)), stateful=stateful, beam=0)
 
 

@@ -20,7 +20,7 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.options import RowScores
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.decoder.word_lm import phrase_score, walk
-from smt_bridge.decoder.xml_input import Forced, Marked
+from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
 from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.decoder.models import (
     REORDERING,
@@ -126,7 +126,7 @@ def test_options_one_by_one(seed: int, tmp_path: Path) -> None:
 def test_gathered_rows_are_those_of_the_spans(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 3), max_phrase_length=2, table_limit=0)
     words = "a b c zz d a".split()
-    part = made.options.gather(Marked(words))
+    part = made.options.gather(MarkedLine(words))
     expected = [
         (begin, last, row)
         for begin in range(len(words))
@@ -153,7 +153,7 @@ def test_an_unknown_word(word: str, dropped: bool, expected: list[str], tmp_path
 
 def rows_of(made: Decoder) -> list[int]:
     """The options of `a b`, in their order."""
-    return [int(row) for row in made.options.gather(Marked(["a", "b"])).rows]
+    return [int(row) for row in made.options.gather(MarkedLine(["a", "b"])).rows]
 
 
 def test_table_limits(tmp_path: Path) -> None:
@@ -387,8 +387,8 @@ def test_an_exclusive_translation_decides_under_every_policy(policy: str, tmp_pa
     for number in range(8):
         words = ["zz", *sentence(number, 6).split(" "), "yy"]
         for begin, last in ((0, 1), (3, 5), (7, 7)):
-            term = Forced(begin, last, ["new", "term"], 0.0, True, ((0, 1),), "raw")
-            found = made.translate_part(Marked(words, [term]))
+            term = ForcedTranslation(begin, last, ["new", "term"], 0.0, True, ((0, 1),), "raw")
+            found = made.translate_part(MarkedLine(words, [term]))
             assert found.sentence
             for derivation in found.derivations:
                 touching = [one for one in spans(found, derivation) if one[0] <= last and begin <= one[1]]

@@ -7,13 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smt_bridge.decoder.arrays import EDGES, FULL, NOTHING, SearchParameters, Sizes, State, allocate
+from smt_bridge.decoder.arrays import (
+    EDGES,
+    FULL,
+    NOTHING,
+    SearchParameters,
+    SearchState,
+    StateSizes,
+    allocate,
+)
 from smt_bridge.decoder.automaton import silent
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_values import columns, features
 from smt_bridge.decoder.search import push, select, stack_members
 from smt_bridge.decoder.sentence import Sentence
-from smt_bridge.decoder.xml_input import Marked
+from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import (
     UNLIMITED,
     all_weights,
@@ -29,7 +37,7 @@ from tests.smt_bridge.decoder.models import (
 
 def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
     """The total of every derivation, from its features alone."""
-    task = made.task(Marked(line.split(" ")), made.listing)
+    task = made.task(MarkedLine(line.split(" ")), made.listing)
     paths = every_path(task.sentence, made.settings.distortion_limit)
     values = features(made.options, columns(made.options, task, [np.array(path, np.int32) for path in paths]))
     unknown = [sum(task.sentence.rows[option] < 0 for option in path) for path in paths]
@@ -107,9 +115,9 @@ def test_full_stacks_are_cut_in_time(seed: int, tmp_path: Path) -> None:
     assert dropped > 20
 
 
-def small_state(hypotheses: int, coverages: int) -> State:
+def small_state(hypotheses: int, coverages: int) -> SearchState:
     """An empty search of one stack: coverages 0 to C - 1 have translated one word each."""
-    state = allocate(Sizes(hypotheses, 4000, coverages, 1, 0, 2, 1, 0))
+    state = allocate(StateSizes(hypotheses, 4000, coverages, 1, 0, 2, 1, 0))
     state.table[:], state.head[:], state.worst[:], state.best[:] = -1, -1, NOTHING, NOTHING
     state.covered[:] = 1
     return state

@@ -8,8 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.sentence import Extra, Gathered, future_costs, places, spans, target_words
-from smt_bridge.decoder.xml_input import Marked
+from smt_bridge.decoder.sentence import (
+    ExtraOption,
+    GatheredOptions,
+    future_costs,
+    places,
+    spans,
+    target_words,
+)
+from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import UNLIMITED, decoder, sentence, write_model
 
 
@@ -22,7 +29,7 @@ def test_future_cost_is_admissible(tmp_path: Path) -> None:
     made = Decoder(made.system, made.config, made.weights)
     for number in range(20):
         line = sentence(number, 5)
-        bound = made.task(Marked(line.split(" ")), made.listing).options.future[0, -1]
+        bound = made.task(MarkedLine(line.split(" ")), made.listing).options.future[0, -1]
         totals = [derivation.total for derivation in made.translate_line(line).derivations]
         assert max(totals) <= bound + 1e-9
         assert math.isclose(totals[0], bound, abs_tol=1e-9)
@@ -60,8 +67,8 @@ def test_spans() -> None:
 
 def test_extras_stand_behind_the_rows() -> None:
     """-1, -2, ... in the order they are added; a span without options is not there."""
-    one, two, three = (Extra([word], []) for word in "xyz")
-    found = Gathered()
+    one, two, three = (ExtraOption([word], []) for word in "xyz")
+    found = GatheredOptions()
     found.add(0, 0, np.array([4, 2]), [one])
     found.add(0, 1, np.zeros(0, np.int64))
     found.add(1, 1, np.zeros(0, np.int64), [two, three])

@@ -10,7 +10,7 @@ from nmt.text import sentences
 from smt_bridge.decoder import translation
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.translation import span
-from smt_bridge.decoder.xml_input import Forced, Marked
+from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
 from tests.smt_bridge.decoder.models import decoder, sentence, values, write_model
 
 # ---- test translation --------------------------------------------------------------------------------------
@@ -113,24 +113,28 @@ def test_a_line_in_parts_is_aligned_as_a_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [1, 3, 5, 100])
 def test_a_line_without_terms_is_cut_as_any_text(limit: int) -> None:
     words = "a b , c d . e f g h i ! j k l m n".split()
-    found = translation.cut_line(Marked(words), limit)
+    found = translation.cut_line(MarkedLine(words), limit)
     assert [part.words for part in found] == sentences.line_parts(words, limit)
 
 
 def test_terms_are_not_cut() -> None:
     words = [str(number) for number in range(10)]
-    terms = [Forced(2, 4, ["x"], 0.0, True), Forced(7, 7, ["y"], 0.0, True), Forced(8, 9, ["z"], 0.0, True)]
-    found = translation.cut_line(Marked(words, terms), 3)
+    terms = [
+        ForcedTranslation(2, 4, ["x"], 0.0, True),
+        ForcedTranslation(7, 7, ["y"], 0.0, True),
+        ForcedTranslation(8, 9, ["z"], 0.0, True),
+    ]
+    found = translation.cut_line(MarkedLine(words, terms), 3)
     assert [part.words for part in found] == [["0", "1"], ["2", "3", "4"], ["5", "6", "7"], ["8", "9"]]
     places = [[(one.begin, one.last, one.words) for one in part.forced] for part in found]
     assert places == [[], [(0, 2, ["x"])], [(2, 2, ["y"])], [(0, 1, ["z"])]]
     # one that is longer than a part is dropped
-    assert [part.forced for part in translation.cut_line(Marked(words, terms[:1]), 2)] == [[]] * 5
+    assert [part.forced for part in translation.cut_line(MarkedLine(words, terms[:1]), 2)] == [[]] * 5
 
 
 def test_a_long_line_keeps_its_terms(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 1), max_line_words=5)
-    line = Marked(sentence(1, 23).split(" "), [Forced(4, 6, ["x", "y"], 0.0, True)])
+    line = MarkedLine(sentence(1, 23).split(" "), [ForcedTranslation(4, 6, ["x", "y"], 0.0, True)])
     found = made.translate_line(line)
     assert found.text.count("x") == 1 and found.text[found.text.index("x") + 1] == "y"
     assert found.source == line.words and len(found.parts) > 4

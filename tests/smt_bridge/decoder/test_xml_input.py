@@ -6,12 +6,18 @@ import random
 import pytest
 
 from smt_bridge.decoder import xml_input
-from smt_bridge.decoder.xml_input import NOTHING_AVOIDED, AvoidedPhrases, Forced, Marked, Markup
+from smt_bridge.decoder.xml_input import (
+    NOTHING_AVOIDED,
+    AvoidedPhrases,
+    ForcedTranslation,
+    MarkedLine,
+    Markup,
+)
 
 # ---- test xml input ----------------------------------------------------------------------------------------
 
 
-def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = ("<", ">")) -> Marked:
+def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = ("<", ">")) -> MarkedLine:
     return xml_input.parse(line, Markup(policy, brackets))
 
 
@@ -32,44 +38,55 @@ def test_translations() -> None:
     [
         (
             'a<x translation="p">b</x>c',
-            Marked(["a", "b", "c"], [Forced(1, 1, ["p"], 0.0)]),
+            MarkedLine(["a", "b", "c"], [ForcedTranslation(1, 1, ["p"], 0.0)]),
         ),  # a tag separates words
-        ('<x english="p">a</x>', Marked(["a"], [Forced(0, 0, ["p"], 0.0)])),
+        ('<x english="p">a</x>', MarkedLine(["a"], [ForcedTranslation(0, 0, ["p"], 0.0)])),
         (
             '<x translation="p" english="q" prob="1||0">a</x>',
-            Marked(["a"], [Forced(0, 0, ["p"], 0.0), Forced(0, 0, ["q"], -100.0)]),
+            MarkedLine(["a"], [ForcedTranslation(0, 0, ["p"], 0.0), ForcedTranslation(0, 0, ["q"], -100.0)]),
         ),
-        ('a b c <x translation="p" span="0-1"/>', Marked(["a", "b", "c"], [Forced(0, 1, ["p"], 0.0)])),
-        ('<x translation="p" span="2"/> a b c', Marked(["a", "b", "c"], [Forced(2, 2, ["p"], 0.0)])),
+        (
+            'a b c <x translation="p" span="0-1"/>',
+            MarkedLine(["a", "b", "c"], [ForcedTranslation(0, 1, ["p"], 0.0)]),
+        ),
+        (
+            '<x translation="p" span="2"/> a b c',
+            MarkedLine(["a", "b", "c"], [ForcedTranslation(2, 2, ["p"], 0.0)]),
+        ),
         (
             '<x translation="p"><y translation="q">a</y> b</x>',
-            Marked(["a", "b"], [Forced(0, 0, ["q"], 0.0), Forced(0, 1, ["p"], 0.0)]),
+            MarkedLine(
+                ["a", "b"], [ForcedTranslation(0, 0, ["q"], 0.0), ForcedTranslation(0, 1, ["p"], 0.0)]
+            ),
         ),
         (
             '<x translation="p||">a</x>',
-            Marked(["a"], [Forced(0, 0, ["p"], 0.0), Forced(0, 0, [], 0.0)]),
+            MarkedLine(["a"], [ForcedTranslation(0, 0, ["p"], 0.0), ForcedTranslation(0, 0, [], 0.0)]),
         ),  # nothing is a translation
-        (r'<x translation="say \"p\"">a</x>', Marked(["a"], [Forced(0, 0, ["say", r"\"p\""], 0.0)])),
-        ("a <b> c </b> <br/> d", Marked(["a", "c", "d"])),
-        ('<x translation="">a</x>', Marked(["a"])),
-        ("a <wall/> b", Marked(["a", "b"], walls=[0])),
-        ("<wall/> a <wall /> b", Marked(["a", "b"], walls=[0])),
-        ("a <wall> b c </wall> d", Marked(["a", "b", "c", "d"], walls=[0, 1, 2])),
-        ("a <zone> b <wall/> c </zone> d", Marked(["a", "b", "c", "d"], walls=[1], zones=[(1, 2)])),
-        ('a <ne entity="3"> @num@ </ne>', Marked(["a", "@num@"])),
-        ("3 < 5 and 7 > 2 &lt; &amp;amp;", Marked("3 < 5 and 7 > 2 &lt; &amp;amp;".split())),
-        ("ho|mme |x", Marked(["ho", ""])),
-        ("", Marked([])),
+        (
+            r'<x translation="say \"p\"">a</x>',
+            MarkedLine(["a"], [ForcedTranslation(0, 0, ["say", r"\"p\""], 0.0)]),
+        ),
+        ("a <b> c </b> <br/> d", MarkedLine(["a", "c", "d"])),
+        ('<x translation="">a</x>', MarkedLine(["a"])),
+        ("a <wall/> b", MarkedLine(["a", "b"], walls=[0])),
+        ("<wall/> a <wall /> b", MarkedLine(["a", "b"], walls=[0])),
+        ("a <wall> b c </wall> d", MarkedLine(["a", "b", "c", "d"], walls=[0, 1, 2])),
+        ("a <zone> b <wall/> c </zone> d", MarkedLine(["a", "b", "c", "d"], walls=[1], zones=[(1, 2)])),
+        ('a <ne entity="3"> @num@ </ne>', MarkedLine(["a", "@num@"])),
+        ("3 < 5 and 7 > 2 &lt; &amp;amp;", MarkedLine("3 < 5 and 7 > 2 &lt; &amp;amp;".split())),
+        ("ho|mme |x", MarkedLine(["ho", ""])),
+        ("", MarkedLine([])),
     ],
 )
-def test_tags(line: str, expected: Marked) -> None:
+def test_tags(line: str, expected: MarkedLine) -> None:
     assert parse(line) == expected
 
 
 def test_policies_and_brackets() -> None:
     line = 'a <np translation="p">b</np> <wall/> c'
     assert parse(line, "pass-through").words == ["a", "<np", 'translation="p">b</np>', "<wall/>", "c"]
-    assert parse(line, "ignore") == Marked(["a", "b", "c"], walls=[1])
+    assert parse(line, "ignore") == MarkedLine(["a", "b", "c"], walls=[1])
     other = line.replace("<", "{{").replace(">", "}}")
     assert parse(other, "inclusive", ("{{", "}}")) == parse(line, "inclusive")
     assert parse(other).words == other.split()

@@ -10,7 +10,7 @@ from smt_bridge import train_system
 from smt_bridge.config import TrainConfig
 from smt_bridge.hybrid import folder as folders
 from smt_bridge.hybrid.folder import HybridConfig
-from smt_bridge.hybrid.side import Side
+from smt_bridge.hybrid.side import TextSide
 from tests.smt_bridge.decoder.models import write_model
 
 PAIRS = [
@@ -43,7 +43,7 @@ def train(folder: Path, case: str = "truecase") -> Path:
     texts = {}
     for name, language, number in (("source", "en", 0), ("target", "fr", 1)):
         config = SideConfig(language=language, case=case)
-        side, lines = Side(config), [pair[number] for pair in PAIRS]
+        side, lines = TextSide(config), [pair[number] for pair in PAIRS]
         if case == "truecase":
             side.truecaser = truecase.learn(side.split(line) for line in lines)
             truecase.save(side.truecaser, folder / f"truecase.{name}")

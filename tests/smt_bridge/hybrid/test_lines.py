@@ -7,10 +7,10 @@ import pytest
 from nmt.text import truecase
 from nmt.text.glossary import Glossary, Match, Term
 from nmt.text.pipeline import SideConfig
-from smt_bridge.decoder.xml_input import Forced, Marked, Markup
+from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine, Markup
 from smt_bridge.hybrid import lines
 from smt_bridge.hybrid.lines import GlossaryLines, RawLines
-from smt_bridge.hybrid.side import Side
+from smt_bridge.hybrid.side import TextSide
 
 CASE = truecase.learn([["x", "the", "house", "is", "big", "Paris", "a"]])
 TERMS = "the house\tLa MAISON (x)\nAcme Inc.\tAcme & Cie.\ndon't\tne pas\n"
@@ -19,12 +19,12 @@ PLAIN, XML = Markup(), Markup("exclusive")
 
 @pytest.fixture(params=["truecase", "lower"])
 def raw(request: pytest.FixtureRequest, tmp_path: Path) -> RawLines:
-    source, target = (Side(SideConfig(language=name, case=request.param), CASE) for name in ("en", "fr"))
+    source, target = (TextSide(SideConfig(language=name, case=request.param), CASE) for name in ("en", "fr"))
     (tmp_path / "terms").write_text(TERMS)
     return RawLines(source, target, 20, lines.of_folder(str(tmp_path / "terms"), source, target))
 
 
-def forced(line: Marked) -> list[tuple[str, str, str | None]]:
+def forced(line: MarkedLine) -> list[tuple[str, str, str | None]]:
     """Source words, translation, raw text."""
     return [
         (" ".join(line.words[one.begin : one.last + 1]), " ".join(one.words), one.raw) for one in line.forced
@@ -102,14 +102,14 @@ def test_mistakes_in_the_markup(text: str, raw: RawLines) -> None:
 
 def test_no_words(raw: RawLines) -> None:
     for text in ("", " ", "\t \u00a0"):
-        assert raw.marked(text, PLAIN) == raw.marked(text, XML) == Marked([])
+        assert raw.marked(text, PLAIN) == raw.marked(text, XML) == MarkedLine([])
 
 
 def test_tokenized_text_with_a_glossary() -> None:
     terms = Glossary({("the", "house"): Term(["La", "maison"], "La maison")})
     made = GlossaryLines(terms)
     points = tuple((one, other) for one in (0, 1) for other in (0, 1))
-    term = Forced(0, 1, ["La", "maison"], 0.0, True, points, "La maison")
-    assert made.marked("The house is", PLAIN) == Marked(["The", "house", "is"], [term])
-    given = Forced(1, 1, ["x"], 0.0)
-    assert made.marked('the <n translation="x">house</n>', XML) == Marked(["the", "house"], [given])
+    term = ForcedTranslation(0, 1, ["La", "maison"], 0.0, True, points, "La maison")
+    assert made.marked("The house is", PLAIN) == MarkedLine(["The", "house", "is"], [term])
+    given = ForcedTranslation(1, 1, ["x"], 0.0)
+    assert made.marked('the <n translation="x">house</n>', XML) == MarkedLine(["the", "house"], [given])

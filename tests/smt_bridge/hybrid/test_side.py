@@ -6,7 +6,7 @@ from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.tokenize import escape
 from smt_bridge.hybrid import side
-from smt_bridge.hybrid.side import Placeholders, Side
+from smt_bridge.hybrid.side import Placeholders, TextSide
 
 # ---- test side ---------------------------------------------------------------------------------------------
 
@@ -14,8 +14,8 @@ from smt_bridge.hybrid.side import Placeholders, Side
 MODEL = truecase.learn([["x", "the", "Man", "."], ["x", "iPhone", "Paris", "URL", "le"]])
 
 
-def make_side(language: str = "en", case: str = "truecase") -> Side:
-    return Side(SideConfig(language=language, case=case), MODEL)
+def make_side(language: str = "en", case: str = "truecase") -> TextSide:
+    return TextSide(SideConfig(language=language, case=case), MODEL)
 
 
 TEXTS = [
@@ -58,7 +58,7 @@ def test_tags_do_not_hide_the_start_of_a_sentence() -> None:
 
 @pytest.mark.parametrize("case", ["truecase", "lower"])
 def test_what_is_copied_keeps_its_case(case: str) -> None:
-    one = Side(SideConfig(language="en", case=case), truecase.learn([["x", "HTTP://X.org"]]))
+    one = TextSide(SideConfig(language="en", case=case), truecase.learn([["x", "HTTP://X.org"]]))
     assert one.words("http://X.org is")[0] == "http://X.org"
     assert one.text(["http://X.org", "is"]) == "http://X.org is"
     assert one.words("<B>x</B>") == ["&lt;B&gt;", "x", "&lt;/B&gt;"]

@@ -13,7 +13,7 @@ from nmt.search.config import BeamConfig
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import Local
 from smt_bridge.config import ProposeConfig
-from smt_bridge.features.base import Feature, Values, WordPairs
+from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.tables import propose
 from smt_bridge.tables.filter import Occurring
 from smt_bridge.tables.propose import (
@@ -45,7 +45,9 @@ class Network:
         return [answers for _ in lines]
 
 
-def executor(answers: Sequence[tuple[str, float]], inverse: Feature | None = None) -> Local[Asked, Answers]:
+def executor(
+    answers: Sequence[tuple[str, float]], inverse: PairFeature | None = None
+) -> Local[Asked, Answers]:
     compute = Networks(Network(answers), inverse, beam_size=5).compute
     return Local(compute, lambda: compute, ExecutorConfig())
 

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 
 from nmt.formats import phrase_table
-from smt_bridge.features.base import Reader, Values, WordPairs
+from smt_bridge.features.base import SideReader, Values, WordPairs
 from smt_bridge.tables.report import TableReport
 
 
 class Network:
     """A feature that reads the target side and knows one word."""
 
-    def readers(self) -> dict[str, Reader]:
-        return {"target": Reader(cut=list, known={"x"})}
+    def readers(self) -> dict[str, SideReader]:
+        return {"target": SideReader(cut=list, known={"x"})}
 
     def score(self, pairs: WordPairs) -> Values:
         return np.zeros(len(pairs))

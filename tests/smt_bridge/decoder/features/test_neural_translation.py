@@ -23,12 +23,12 @@ from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 from smt_bridge.decoder import compiled_search
-from smt_bridge.decoder.arrays import Floats, Int64s, State
+from smt_bridge.decoder.arrays import Floats, Int64s, SearchState
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import candidates
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import can_preview
-from smt_bridge.decoder.model import Task
+from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.translation import PhraseTranslation
 from tests.conftest import ROOT, Command
 from tests.nmt.models.options import with_options
@@ -200,7 +200,9 @@ def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.Mo
     made = decoder(model(3, saved(halves=True), "neural-beam=4"), stack=20)
     foreseen, shares = compiled_search.foreseen, set[float]()
 
-    def checked(state: State, task: Task, stack: int, number: int, chosen: Int64s, missing: float) -> Floats:
+    def checked(
+        state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s, missing: float
+    ) -> Floats:
         found = foreseen(state, task, stack, number, chosen, missing)
         scorer = task.scorers[number]
         assert can_preview(scorer)

@@ -16,9 +16,9 @@ from nmt.text.vocab import BOS, EOS
 from smt_bridge.cli import decode, rescore
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.features import load_joint
-from smt_bridge.decoder.features.ngram_networks import SENTENCE_END, Histories, affiliated
+from smt_bridge.decoder.features.ngram_networks import SENTENCE_END, WordHistories, affiliated
 from smt_bridge.decoder.features.protocol import Candidates
-from smt_bridge.decoder.xml_input import Marked
+from smt_bridge.decoder.xml_input import MarkedLine
 from tests.commands.runs import joint_run
 from tests.conftest import ROOT, Command
 from tests.smt_bridge.decoder.models import (
@@ -43,14 +43,14 @@ pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install
 def test_extended_is_of_derivations(order: int, tmp_path: Path) -> None:
     """`zz` is dropped: an option without words leaves the memory alone."""
     part = decoder(write_model(tmp_path, 2), drop_unknown=True).options.gather(
-        Marked(["a", "b", "zz", "a", "c"])
+        MarkedLine(["a", "b", "zz", "a", "c"])
     )
     ids = part.text + 5
     rng = np.random.default_rng(1)
     paths = [rng.integers(0, part.size, length).astype(np.int32) for length in (1, 3, 5, 3)]
     assert any(part.length[option] == 0 for option in range(part.size))
-    whole = Histories(part, ids, order).of_derivations(paths)
-    histories = Histories(part, ids, order)
+    whole = WordHistories(part, ids, order).of_derivations(paths)
+    histories = WordHistories(part, ids, order)
     for number, path in enumerate(paths):
         state, rows = 0, []
         for step, option in enumerate(path.tolist()):
@@ -69,8 +69,8 @@ def test_extended_is_of_derivations(order: int, tmp_path: Path) -> None:
 
 
 def test_keys_are_those_of_the_last_words(tmp_path: Path) -> None:
-    part = decoder(write_model(tmp_path, 2)).options.gather(Marked(["a", "b", "a"]))
-    histories = Histories(part, part.text, 3)
+    part = decoder(write_model(tmp_path, 2)).options.gather(MarkedLine(["a", "b", "a"]))
+    histories = WordHistories(part, part.text, 3)
     option = np.arange(part.size)
     found, states, keys = histories.extended(Candidates(option, np.zeros(part.size, np.int64), False))
     last = [tuple(row) for row in histories.rows[states].tolist()]
@@ -199,7 +199,7 @@ def joint_model(
 def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
     """Within the phrase, whose place in the sentence is added; unknown words belong to themselves."""
     made = decoder(joint_model(tmp_path, joint, 1))
-    part = made.options.gather(Marked(["a", "b", "zz", "a", "c"]))
+    part = made.options.gather(MarkedLine(["a", "b", "zz", "a", "c"]))
     found = affiliated(part)
     for option, place in enumerate(part.places(range(part.size))):
         own = affiliations(part.points(option), len(part.source(option)), len(part.target(option)))

@@ -12,12 +12,12 @@ import pytest
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from smt_bridge.decoder import compiled_search, feature_values, system
-from smt_bridge.decoder.arrays import Floats, Int64s, State
+from smt_bridge.decoder.arrays import Floats, Int64s, SearchState
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_lines import SEARCH_FEATURES
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
-from smt_bridge.decoder.model import Task
+from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.sentence import Sentence
 from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, values, write_model
 
@@ -199,7 +199,7 @@ def test_a_costly_feature_scores_the_best_of_what_others_leave(
         seen.append((type(scorer.feature).__name__, candidates.option.tolist(), found.values[:, 0].tolist()))
         return found
 
-    def seen_expected(state: State, task: Task, chosen: Int64s, missing: float) -> Floats:
+    def seen_expected(state: SearchState, task: SearchTask, chosen: Int64s, missing: float) -> Floats:
         found = expected(state, task, chosen, missing)
         spoken = state.c_total[chosen] - state.c_score[chosen] - state.future[state.c_coverage[chosen]]
         assert missing == task.model.stand_in == 0.2 and spoken.min() < -0.1  # its own, for it is missing
