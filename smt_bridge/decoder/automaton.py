@@ -146,9 +146,9 @@ def build(model: NgramModel) -> Automaton:
     np.maximum.at(most, last, log_prob)
     if backoff.max() > 0:
         most[:] = 0.0  # a weight above 1: no n-gram's probability bounds it
-    begin = model.ids[BOS]
+    start = model.ids[BOS]
     return Automaton(
-        words=V, unknown=model.unknown, begin=int(state[begin]), end=model.ids[EOS], root=root,
+        words=V, unknown=model.unknown, begin=int(state[start]), end=model.ids[EOS], root=root,
         keys=table, values=content, log_prob=log_prob, backoff=backoff,
         shorter=shorter.astype(np.int32), state=state.astype(np.int32), most=most,
     )  # fmt: skip
@@ -163,12 +163,12 @@ def child(
 ) -> Int64s:
     """Node of context + word, or of its longest suffix that exists: (M,), (M,) -> (M,)"""
     V, root = len(model.words), int(offset[-1])
-    found = np.full(len(word), -1, np.int64)
+    children = np.full(len(word), -1, np.int64)
     context = context.copy()
-    while (open_ := np.flatnonzero(found < 0)).size:
+    while (open_ := np.flatnonzero(children < 0)).size:
         here = context[open_]
         at_root = here == root
-        found[open_[at_root]] = word[open_[at_root]]
+        children[open_[at_root]] = word[open_[at_root]]
         level = np.searchsorted(offset, here, "right")  # of the context: 1 for a word
         for n in np.unique(level[~at_root]):
             rows = open_[(level == n) & ~at_root]
@@ -177,9 +177,9 @@ def child(
                 if n < model.order
                 else np.full(len(rows), -1, np.int64)
             )
-            found[rows] = np.where(nodes >= 0, nodes + offset[n], -1)
+            children[rows] = np.where(nodes >= 0, nodes + offset[n], -1)
         context[open_] = shorter[here]
-    return found
+    return children
 
 
 @njit
@@ -188,11 +188,11 @@ values: Int32s) -> None:  # fmt: skip
     """Enter keys and their values into an open-addressing hash table."""
     mask = len(table) - 1
     for i in range(len(keys)):
-        place = ((keys[i] * MIX) >> np.int64(20)) & mask
-        while table[place] != -1:
-            place = (place + 1) & mask
-        table[place] = keys[i]
-        content[place] = values[i]
+        slot = ((keys[i] * MIX) >> np.int64(20)) & mask
+        while table[slot] != -1:
+            slot = (slot + 1) & mask
+        table[slot] = keys[i]
+        content[slot] = values[i]
 
 
 @njit
@@ -202,13 +202,13 @@ def step(lm: Automaton, state: int, word: int) -> tuple[float, int]:
     mask = len(lm.keys) - 1
     while state != lm.root:
         key = np.int64(state) * lm.words + word
-        place = ((key * MIX) >> np.int64(20)) & mask
-        found = lm.keys[place]
-        while found != key and found != -1:
-            place = (place + 1) & mask
-            found = lm.keys[place]
-        if found == key:
-            node = lm.values[place]
+        slot = ((key * MIX) >> np.int64(20)) & mask
+        entry = lm.keys[slot]
+        while entry != key and entry != -1:
+            slot = (slot + 1) & mask
+            entry = lm.keys[slot]
+        if entry == key:
+            node = lm.values[slot]
             return total + lm.log_prob[node], lm.state[node]
         total += lm.backoff[state]
         state = lm.shorter[state]
@@ -231,10 +231,10 @@ def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Float
     score, bound = np.zeros(count), np.zeros(count)
     for i in range(count):
         state = lm.root
-        for place in range(starts[i], starts[i + 1]):
-            gain, state = step(lm, state, ids[place])
+        for position in range(starts[i], starts[i + 1]):
+            gain, state = step(lm, state, ids[position])
             score[i] += gain
-            bound[i] += lm.most[ids[place]]
+            bound[i] += lm.most[ids[position]]
     return score, bound
 
 

@@ -59,8 +59,8 @@ class CacheEntry:
     def sources(self) -> list[str]:
         """Paths of the files it was made from; empty if it is damaged."""
         try:
-            with np.load(self.path, allow_pickle=False) as held:
-                return [str(source[0]) for source in json.loads(held[STAMP].tobytes())["sources"]]
+            with np.load(self.path, allow_pickle=False) as archive:
+                return [str(source[0]) for source in json.loads(archive[STAMP].tobytes())["sources"]]
         except DAMAGED:
             return []
 
@@ -80,8 +80,8 @@ DAMAGED = (
 
 def default_folder() -> Path:
     """$NMT_CACHE, else nmt-smt in $XDG_CACHE_HOME, else ~/.cache/nmt-smt"""
-    if given := os.environ.get(FOLDER):
-        return Path(given)
+    if folder := os.environ.get(FOLDER):
+        return Path(folder)
     home = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "nmt-smt"
 
@@ -112,10 +112,10 @@ class Cache:
         key = hashlib.sha256(stamp).hexdigest()[:24]
         for entry in self.entries(key):
             try:
-                found = load(entry.path, kind)
+                content = load(entry.path, kind)
                 with suppress(OSError):
                     os.utime(entry.path)
-                return found
+                return content
             except FileNotFoundError:
                 continue  # another process made room
             except DAMAGED as error:
@@ -124,12 +124,12 @@ class Cache:
                 log.warning("%s: damaged; made again from %s", entry.path, sources[0])
                 with suppress(OSError):
                     entry.path.unlink()
-        made = make()
+        content = make()
         try:
-            self.store(key, stamp, made)
+            self.store(key, stamp, content)
         except (OSError, UserError) as error:
             log.info("%s: not kept in the cache: %s", sources[0], error)
-        return made
+        return content
 
     def entries(self, key: str = "*") -> list[CacheEntry]:
         """The files of the cache, the last used first."""
@@ -141,7 +141,7 @@ class Cache:
                 status = path.stat()
                 yield CacheEntry(path, status.st_size, status.st_mtime)
 
-    def store(self, key: str, stamp: bytes, made: Cacheable) -> None:
+    def store(self, key: str, stamp: bytes, content: Cacheable) -> None:
         """Write to a temporary file, rename it, then trim the cache. UserError while another process stores
         something."""
         with locked(self.folder, "decoder cache"):
@@ -150,7 +150,10 @@ class Cache:
             try:
                 with open(part, "wb") as stream:
                     np.savez(
-                        stream, allow_pickle=False, **{STAMP: np.frombuffer(stamp, np.uint8)}, **arrays(made)
+                        stream,
+                        allow_pickle=False,
+                        **{STAMP: np.frombuffer(stamp, np.uint8)},
+                        **arrays(content),
                     )
                 if part.stat().st_size > self.limit:
                     raise UserError(
@@ -180,10 +183,10 @@ class Cache:
             return []
         with locked(self.folder, "smt-cache clear"):
             self.sweep()
-            found = self.entries()
-            for entry in found:
+            entries = self.entries()
+            for entry in entries:
                 entry.path.unlink(missing_ok=True)
-        return found
+        return entries
 
 
 def stamp_of(sources: Sequence[str], kind: type[Cacheable]) -> bytes:
@@ -203,10 +206,10 @@ def parts_of(kind: type[Cacheable]) -> list[str]:
     return list(kind.__annotations__)
 
 
-def arrays(made: Cacheable) -> dict[str, "NDArray[np.generic] | int"]:
+def arrays(content: Cacheable) -> dict[str, "NDArray[np.generic] | int"]:
     """Convert all fields to arrays; lists of texts, none of which contains a line end, become the bytes of
     lines."""
-    values = {name: getattr(made, name) for name in parts_of(type(made))}
+    values = {name: getattr(content, name) for name in parts_of(type(content))}
     return {
         name: value if isinstance(value, np.ndarray | int) else lines(value) for name, value in values.items()
     }
@@ -225,9 +228,9 @@ def load(path: Path, kind: type[K]) -> K:
         raise DataError(f"{path}: damaged")
     types = kind.__annotations__
     content: dict[str, object] = {}
-    with np.load(path, allow_pickle=False) as held:
+    with np.load(path, allow_pickle=False) as archive:
         for name in parts_of(kind):
-            value = held[name]
+            value = archive[name]
             if types[name] is int:
                 value = int(value)
             elif types[name] == list[str]:
@@ -235,10 +238,10 @@ def load(path: Path, kind: type[K]) -> K:
             elif types[name] == dict[bytes, int]:
                 value = {key: number for number, key in enumerate(value.tobytes().split(b"\n")[:-1])}
             content[name] = value
-    found = kind(**content)
-    if not found.is_sound():
+    loaded = kind(**content)
+    if not loaded.is_sound():
         raise DataError(f"{path}: damaged")
-    return found
+    return loaded
 
 
 def are_cuts(cut: NDArray[np.integer], total: int) -> bool:

@@ -136,8 +136,8 @@ def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "py
     Without numba, returns the function itself."""
     if not HAVE_NUMBA:
         return function
-    made = numba.njit(nogil=True, cache=keeps, error_model=error_model)(function)
-    return cast(Callable[P, R], CompiledFunction(made))
+    compiled = numba.njit(nogil=True, cache=keeps, error_model=error_model)(function)
+    return cast(Callable[P, R], CompiledFunction(compiled))
 
 
 def njit_ieee(function: Callable[P, R]) -> Callable[P, R]:

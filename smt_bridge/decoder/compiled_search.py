@@ -58,21 +58,21 @@ class CompiledSearch:
             else:
                 self.fill(state, task, stop)
             if not state.counters[FULL]:
-                return found(state, task, listing)
+                return listed_derivations(state, task, listing)
             self.memory.factor *= 2
             state = self.room(task, True)
 
     def room(self, task: SearchTask, new: bool = False) -> SearchState:
         """This thread's arrays, reallocated where they are too small for the sentence."""
-        words, held, factor = task.parameters.words, self.memory.state, self.memory.factor
+        words, state, factor = task.parameters.words, self.memory.state, self.memory.factor
         needed = [(task.parameters.edges, "edge_parent"), (task.parameters.deferred, "c_stack")]
         if (
             new
-            or held is None
-            or len(held.head) <= words
-            or any(wanted and not len(getattr(held, name)) for wanted, name in needed)
+            or state is None
+            or len(state.head) <= words
+            or any(wanted and not len(getattr(state, name)) for wanted, name in needed)
         ):
-            held = self.memory.state = allocate(
+            state = self.memory.state = allocate(
                 StateSizes(
                     hypotheses=30_000 * factor,
                     edges=60_000 * factor if task.parameters.edges else 0,
@@ -84,7 +84,7 @@ class CompiledSearch:
                     features=len(task.scorers),
                 )
             )
-        return held
+        return state
 
     def fill(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
         """Fill all stacks; sets `state.counters[FULL]` when memory is too small."""
@@ -134,12 +134,17 @@ class CompiledSearch:
             weighted, scorer = task.model.stateful[number], task.scorers[number]
             beam = beam_of(weighted.feature)
             if 0 < beam < len(chosen):
-                kept = best(gains + foreseen(state, task, stack, number, chosen, missing), beam)
-                chosen, gains, keys, states = chosen[kept], gains[kept], keys[kept], states[kept]
-            made: Gains = scorer.gains(candidates(state, task, stack, number, chosen))
-            gains += checked(weighted.feature, made.values, len(chosen)) @ weighted.weights
-            keys = (keys ^ (keys >> 31)) * MIX + made.recombined + 1
-            states[:, number] = made.states
+                survivors = best(gains + foreseen(state, task, stack, number, chosen, missing), beam)
+                chosen, gains, keys, states = (
+                    chosen[survivors],
+                    gains[survivors],
+                    keys[survivors],
+                    states[survivors],
+                )
+            scored: Gains = scorer.gains(candidates(state, task, stack, number, chosen))
+            gains += checked(weighted.feature, scored.values, len(chosen)) @ weighted.weights
+            keys = (keys ^ (keys >> 31)) * MIX + scored.recombined + 1
+            states[:, number] = scored.states
             missing -= task.model.stand_in_of(number)
         add_candidates(
             state, self.automata, task.parameters, task.options.forward_id, chosen, gains, keys, states
@@ -154,14 +159,14 @@ def foreseen(
     if not can_preview(scorer):
         return expected(state, task, chosen, missing)
     values, rest = scorer.preview(candidates(state, task, stack, number, chosen))
-    known = task.model.stand_in_of(number) * (1 - rest)
-    return expected(state, task, chosen, missing - known) + values @ weights
+    previewed = task.model.stand_in_of(number) * (1 - rest)
+    return expected(state, task, chosen, missing - previewed) + values @ weights
 
 
 def candidates(state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s) -> Candidates:
     """Candidates in the form that a stateful feature takes."""
-    before = state.memory[state.c_parent[chosen], number]
-    return Candidates(state.c_option[chosen].astype(np.int64), before, stack == task.parameters.words)
+    states = state.memory[state.c_parent[chosen], number]
+    return Candidates(state.c_option[chosen].astype(np.int64), states, stack == task.parameters.words)
 
 
 def best_candidates(state: SearchState, stack: int, beam: int) -> Int64s:
@@ -174,9 +179,9 @@ def best_candidates(state: SearchState, stack: int, beam: int) -> Int64s:
 def expected(state: SearchState, task: SearchTask, chosen: Int64s, missing: float | Floats) -> Floats:
     """Estimate the totals of candidates: the first language model, weighted by `missing` (one weight, or one
     for each candidate (N,)), stands in for stateful features that have not scored yet."""
-    known = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
+    base = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
     whole = task.model.stand_in
-    return known + (missing / whole) * (state.c_total[chosen] - known) if whole else known
+    return base + (missing / whole) * (state.c_total[chosen] - base) if whole else base
 
 
 def best(scores: Floats, count: int) -> Int64s:
@@ -184,7 +189,7 @@ def best(scores: Floats, count: int) -> Int64s:
     return np.sort(np.argpartition(-scores, count)[:count]).astype(np.int64)
 
 
-def found(state: SearchState, task: SearchTask, listing: Listing) -> Paths:
+def listed_derivations(state: SearchState, task: SearchTask, listing: Listing) -> Paths:
     """Derivations of filled stacks: the best one, or an n-best list."""
     parameters, options = task.parameters, task.options
     if not listing.nbest:

@@ -50,7 +50,7 @@ class SearchSettings:
 BY_NAME: dict[str, "Field[object]"] = {item.name: item for item in fields(SearchSettings)}
 
 
-def given(name: str) -> Any:
+def override(name: str) -> Any:
     """A field of SearchSettings as an option that overrides the ini; None keeps the ini's value, or Moses'
     default."""
     item = BY_NAME[name]
@@ -63,17 +63,17 @@ def given(name: str) -> Any:
 class DecoderConfig:
     """The user's options of a decoder."""
 
-    stack: int | None = given("stack")
-    table_limit: int | None = given("table_limit")
-    distortion_limit: int | None = given("distortion_limit")
-    beam_threshold: float | None = given("beam_threshold")
-    max_phrase_length: int | None = given("max_phrase_length")
-    nbest_factor: int | None = given("nbest_factor")
-    early_distortion_cost: bool | None = given("early_distortion_cost")
-    drop_unknown: bool | None = given("drop_unknown")
-    mark_unknown: bool | None = given("mark_unknown")
-    xml_input: str | None = given("xml_input")
-    xml_brackets: tuple[str, str] | None = given("xml_brackets")
+    stack: int | None = override("stack")
+    table_limit: int | None = override("table_limit")
+    distortion_limit: int | None = override("distortion_limit")
+    beam_threshold: float | None = override("beam_threshold")
+    max_phrase_length: int | None = override("max_phrase_length")
+    nbest_factor: int | None = override("nbest_factor")
+    early_distortion_cost: bool | None = override("early_distortion_cost")
+    drop_unknown: bool | None = override("drop_unknown")
+    mark_unknown: bool | None = override("mark_unknown")
+    xml_input: str | None = override("xml_input")
+    xml_brackets: tuple[str, str] | None = override("xml_brackets")
     max_line_words: int = number(
         MAX_LINE_WORDS, least=1, help="longer lines are translated in parts, or refused for an n-best list"
     )
@@ -87,12 +87,12 @@ class DecoderConfig:
 
     def check(self) -> None:
         """ConfigError for a value out of range."""
-        for found in settings.problems(self):
-            name, _, wrong = found.partition(":")
+        for problem in settings.problems(self):
+            name, _, wrong = problem.partition(":")
             raise ConfigError(f"--{name.replace('_', '-')}:{wrong}")
 
 
 def search_settings(config: DecoderConfig, ini: Mapping[str, object]) -> SearchSettings:
     """Merge the settings of the search: the user's options, then the ini's, then Moses' defaults."""
-    asked = {name: getattr(config, name) for name in BY_NAME if getattr(config, name, None) is not None}
-    return replace(SearchSettings(), **{**ini, **asked})
+    options = {name: getattr(config, name) for name in BY_NAME if getattr(config, name, None) is not None}
+    return replace(SearchSettings(), **{**ini, **options})

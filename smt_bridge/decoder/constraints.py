@@ -56,17 +56,17 @@ def covered(gap: int, mask: np.uint64, word: int) -> bool:
 
 
 @njit
-def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, begin: int, last: int, limit: int) -> bool:
+def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, last: int, limit: int) -> bool:
     """Whether walls and zones allow a span to be translated next. `limit`: the distortion limit."""
-    if begin != gap:
+    if start != gap:
         for word in range(gap, last):
             if C.wall[word]:
                 return False  # a gap is left before a wall
     furthest = gap - 1  # translated word
-    for place in range(64):
-        if (mask >> np.uint64(place)) & np.uint64(1):
-            furthest = gap + place
-    if begin == gap and furthest < gap:
+    for offset in range(64):
+        if (mask >> np.uint64(offset)) & np.uint64(1):
+            furthest = gap + offset
+    if start == gap and furthest < gap:
         return True  # in order
     for zone in range(len(C.zones)):
         first, end = C.zones[zone, 0], C.zones[zone, 1]
@@ -78,21 +78,21 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, begin: int, las
                 done += 1
         if done == size:
             continue
-        if last < first or begin > end:
+        if last < first or start > end:
             if done:
                 return False  # outside of a zone that was entered
             continue
-        if begin != gap and limit >= 0 and end - gap >= limit:
+        if start != gap and limit >= 0 and end - gap >= limit:
             return False  # the first gap could not be reached from the zone's end
-        if begin <= first:
+        if start <= first:
             continue
         if last > end:
-            if end - begin + 1 < size - done:
+            if end - start + 1 < size - done:
                 return False  # leaves a gap in the zone
             continue
         gap_before = False
         for word in range(first, min(end, last)):
-            if word < begin and not covered(gap, mask, word):
+            if word < start and not covered(gap, mask, word):
                 gap_before = True
             if gap_before and C.local[word] == zone:
                 return False

@@ -25,18 +25,18 @@ def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: 
     """Return the number of a coverage, entering it with its future cost if it is new; -1 when memory is
     full."""
     size = len(S.coverage_table) - 1
-    place = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size
-    while S.coverage_table[place] != -1:
-        number = S.coverage_table[place]
+    slot = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size
+    while S.coverage_table[slot] != -1:
+        number = S.coverage_table[slot]
         if S.gap[number] == gap and S.mask[number] == mask:
             return int(number)
-        place = (place + 1) & size
+        slot = (slot + 1) & size
     number = S.counters[COVERAGES]
     if number >= len(S.gap):
         S.counters[FULL] = 1
         return -1
     S.counters[COVERAGES] = number + 1
-    S.coverage_table[place] = number
+    S.coverage_table[slot] = number
     S.gap[number], S.mask[number], S.first_move[number] = gap, mask, -1
     S.covered[number], S.future[number] = covered_and_future(gap, mask, future, n)
     return int(number)
@@ -47,20 +47,20 @@ def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tup
     """Count the translated words of a coverage, and sum the best scores of its untranslated stretches."""
     covered, cost = gap, 0.0
     word, rest = gap, mask
-    one = np.uint64(1)
+    bit = np.uint64(1)
     while word < n:  # gaps between translated words, then the rest
         if rest == 0:
             cost += future[word, n - 1]
             break
-        if rest & one:
+        if rest & bit:
             covered += 1
             word += 1
-            rest >>= one
+            rest >>= bit
             continue
         last = word
-        while not rest & one:
+        while not rest & bit:
             last += 1
-            rest >>= one
+            rest >>= bit
         cost += future[word, last - 1]
         word = last
     return covered, cost
@@ -69,14 +69,14 @@ def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tup
 @njit
 def after(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uint64]:
     """Coverage after a span has been translated: first untranslated word and mask."""
-    one = np.uint64(1)
+    bit = np.uint64(1)
     if start != gap:
-        return gap, mask | (((one << np.uint64(last - start + 1)) - one) << np.uint64(start - gap))
+        return gap, mask | (((bit << np.uint64(last - start + 1)) - bit) << np.uint64(start - gap))
     shift = last - gap + 1
     new_gap = last + 1
     new_mask = mask >> np.uint64(shift) if shift < 64 else np.uint64(0)
-    while new_mask & one:
-        new_mask >>= one
+    while new_mask & bit:
+        new_mask >>= bit
         new_gap += 1
     return new_gap, new_mask
 
@@ -88,13 +88,13 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
     gap, mask = S.gap[coverage], S.mask[coverage]
     S.first_move[coverage] = S.counters[MOVES]
     constrained = len(options.constraints.wall) > 0
-    one = np.uint64(1)
+    bit = np.uint64(1)
     far = n if limit < 0 else min(n, gap + limit + 1)
     for start in range(gap, far):
-        if (mask >> np.uint64(start - gap)) & one:
+        if (mask >> np.uint64(start - gap)) & bit:
             continue
         for last in range(start, min(n, start + longest)):
-            if last - gap < 64 and (mask >> np.uint64(last - gap)) & one:
+            if last - gap < 64 and (mask >> np.uint64(last - gap)) & bit:
                 break
             if start != gap and ((limit >= 0 and last + 1 - gap > limit) or last - gap >= 64):
                 break  # the first gap could not be reached from there
@@ -115,7 +115,7 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
 
 
 @njit
-def early_distortion(start: int, last: int, before: int, gap: int) -> int:
+def early_distortion(start: int, last: int, previous_last: int, gap: int) -> int:
     """The early distortion cost of a phrase (Moore and Quirk 2007): continuing at the first gap is free,
     leaving it costs the way there and back.
 
@@ -124,6 +124,6 @@ def early_distortion(start: int, last: int, before: int, gap: int) -> int:
     length = last - start + 1
     if start == gap:
         return 0
-    if last < before:
+    if last < previous_last:
         return 2 * length
-    return 2 * (start - max(before + 1, gap) + length)
+    return 2 * (start - max(previous_last + 1, gap) + length)

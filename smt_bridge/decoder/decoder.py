@@ -70,15 +70,15 @@ class Decoder:
         self.listing = self.listing_of(self.config.nbest, self.config.distinct)
         self.weights = dict(system.weights) if weights is None else system.with_weights(weights)
         self.features = system.load_features(self.config) if features is None else features
-        weighted = [WeightedFeature(one, np.array(self.weights[one.name])) for one in self.features]
+        weighted = [WeightedFeature(item, np.array(self.weights[item.name])) for item in self.features]
         self.model = SearchModel(
             word_lms=system.word_lms,
             lm_weights=np.array([self.weights[name][0] for name in system.lm_names] or [0.0]),
             # Without a weight it decides nothing, so it must not hinder recombination nor prune.
             stateful=[
-                WeightedFeature(one.feature, one.weights)
-                for one in weighted
-                if is_stateful(one.feature) and one.weights.any()
+                WeightedFeature(item.feature, item.weights)
+                for item in weighted
+                if is_stateful(item.feature) and item.weights.any()
             ],
             beam=self.config.neural_beam,
         )
@@ -167,20 +167,20 @@ class Decoder:
 
     # ---- one line ------------------------------------------------------------------------------------------
 
-    def marked(self, line: str, where: str = "input", nbest: int | None = None) -> MarkedLine:
+    def marked(self, line: str, location: str = "input", nbest: int | None = None) -> MarkedLine:
         """Parse the markup of a line. `nbest`: size of the requested list, the configured one by default.
         DataError for a mistake in the markup, and for a line that is too long."""
         nbest = self.config.nbest if nbest is None else nbest
         try:
-            found = self.lines.marked(line, self.markup)
+            parsed = self.lines.marked(line, self.markup)
         except ValueError as error:
-            raise DataError(f"{where}: {error}") from error
-        bound = found.walls or found.zones or not all(one.exclusive for one in found.forced)
-        if len(found.words) > self.config.max_line_words and (nbest or bound):
+            raise DataError(f"{location}: {error}") from error
+        bound = parsed.walls or parsed.zones or not all(option.exclusive for option in parsed.forced)
+        if len(parsed.words) > self.config.max_line_words and (nbest or bound):
             tags = "tags, which may not be parted from the words around them"
             what = "an n-best list" if nbest else tags
-            raise sentences.long_line_error(where, len(found.words), self.config.max_line_words, what)
-        return found
+            raise sentences.long_line_error(location, len(parsed.words), self.config.max_line_words, what)
+        return parsed
 
     def translate_line(
         self, line: str | MarkedLine, stop: threading.Event | None = None
@@ -217,19 +217,19 @@ class Decoder:
         """Derivations with their feature values, best first. Where the search approximated a feature, totals
         are computed from its exact values."""
         columns = feature_values.columns(self.options, task, paths)
-        lossy = any(is_lossy(one.feature) for one in self.model.stateful)
+        lossy = any(is_lossy(item.feature) for item in self.model.stateful)
         if lossy:
             totals = feature_values.totals(self.options, columns).tolist()
         features = feature_values.features(self.options, columns)
-        found = [
+        listed = [
             Derivation(path, translation.output(task.sentence, path, self.settings), row, total)
             for path, row, total in zip(paths, features, totals, strict=True)
         ]
         if lossy:
-            found.sort(key=lambda one: -one.total)
+            listed.sort(key=lambda item: -item.total)
         if self.config.explain:
-            found[0].shares = feature_values.phrase_shares(self.options, task, found[0].options)
-        return found
+            listed[0].shares = feature_values.phrase_shares(self.options, task, listed[0].options)
+        return listed
 
     def task(self, marked: MarkedLine, listing: Listing, stop: threading.Event | None = None) -> SearchTask:
         """Prepare a line with at least one word for the search."""
@@ -239,7 +239,7 @@ class Decoder:
             options=self.options.score(sentence, marked, stop),
             parameters=self.parameters(sentence, listing, self.settings.distortion_limit),
             model=self.model,
-            scorers=[one.feature.start(sentence) for one in self.model.stateful],
+            scorers=[weighted.feature.start(sentence) for weighted in self.model.stateful],
         )
 
     def parameters(self, sentence: Sentence, listing: Listing, distortion: int) -> SearchParameters:
@@ -269,6 +269,6 @@ class Decoder:
             return plain.search(task, listing, stop)
         return self.compiled.search(task, listing, stop)
 
-    def entry(self, number: int, found: PhraseTranslation, derivation: Derivation) -> str:
+    def entry(self, number: int, result: PhraseTranslation, derivation: Derivation) -> str:
         """Format a line of an n-best list, like Moses with segmentation and alignment."""
-        return translation.entry(number, found.sentence, derivation, self.system.sizes)
+        return translation.entry(number, result.sentence, derivation, self.system.sizes)

@@ -46,15 +46,15 @@ def sort_ways(S: SearchState, hypothesis: int, scores: list[float], edges: list[
     while edge >= 0:
         count += 1
         edge = S.edge_next[edge]
-    found, numbers = np.empty(count), np.empty(count, np.int64)
+    totals, numbers = np.empty(count), np.empty(count, np.int64)
     edge = S.edge[hypothesis]
     for i in range(count):
-        found[count - 1 - i] = S.score[S.edge_parent[edge]] + S.edge_score[edge]
+        totals[count - 1 - i] = S.score[S.edge_parent[edge]] + S.edge_score[edge]
         numbers[count - 1 - i] = edge
         edge = S.edge_next[edge]
-    order = np.argsort(-found, kind="mergesort")
+    order = np.argsort(-totals, kind="mergesort")
     for i in range(count):
-        scores.append(found[order[i]])
+        scores.append(totals[order[i]])
         edges.append(numbers[order[i]])
 
 
@@ -77,11 +77,11 @@ def options_from(option: list[int], after: list[int], node: int) -> Int32s:
     while after[walk] >= 0:
         size += 1
         walk = after[walk]
-    found, walk = np.empty(size, np.int32), node
+    options, walk = np.empty(size, np.int32), node
     for i in range(size):
-        found[i] = option[walk]
+        options[i] = option[walk]
         walk = after[walk]
-    return found
+    return options
 
 
 @njit
@@ -123,11 +123,11 @@ start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # 
             first_way[here] = len(ways)
             sort_ways(S, here, ways, way_edge)
             last_way[here] = len(ways)
-        place = first_way[here] + way
-        if place + 1 < last_way[here]:
-            heapq.heappush(heap, (-(ways[place + 1] + tail[node]), age, here, way + 1, node))
+        index = first_way[here] + way
+        if index + 1 < last_way[here]:
+            heapq.heappush(heap, (-(ways[index + 1] + tail[node]), age, here, way + 1, node))
             age += 1
-        edge = way_edge[place]
+        edge = way_edge[index]
         last = S.edge_option[edge]
         words = text[start[last] : start[last] + length[last]]
         option.append(int(np.int64(last)))
@@ -136,6 +136,6 @@ start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # 
         size.append(size[node] + len(words))
         digest.append(digest_before(digest[node], size[node], words))
         parent = int(np.int64(S.edge_parent[edge]))
-        heapq.heappush(heap, (-(ways[place] + tail[node]), age, parent, 0, len(option) - 1))
+        heapq.heappush(heap, (-(ways[index] + tail[node]), age, parent, 0, len(option) - 1))
         age += 1
     return chosen, totals[: len(chosen)]

@@ -93,7 +93,7 @@ def refused(ini: Ini, line: FeatureLine, wrong: str) -> ConfigError:
 
 def check(ini: Ini) -> dict[str, list[FeatureLine]]:
     """Group the features by kind. ConfigError for a feature or an argument that the engine does not have."""
-    found: dict[str, list[FeatureLine]] = {}
+    by_kind: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:
         if line.kind not in known():
@@ -106,19 +106,19 @@ def check(ini: Ini) -> dict[str, list[FeatureLine]]:
         if line.name in names:
             raise refused(ini, line, f"a second feature of name {shown(line.name)}; give another name=")
         names.add(line.name)
-        found.setdefault(line.kind, []).append(line)
+        by_kind.setdefault(line.kind, []).append(line)
         check_arguments(ini, line)
     for kind in (*TABLES, REORDERING, *PENALTIES):
-        if len(found.get(kind, [])) > 1:
-            raise refused(ini, found[kind][1], f"a second {kind}; the embedded engine takes one")
-    if not found.get("PhraseDictionaryMemory"):
+        if len(by_kind.get(kind, [])) > 1:
+            raise refused(ini, by_kind[kind][1], f"a second {kind}; the embedded engine takes one")
+    if not by_kind.get("PhraseDictionaryMemory"):
         raise ConfigError(f"{ini.path}: no feature PhraseDictionaryMemory, nothing to translate with")
-    if not found.get(UNKNOWN):
+    if not by_kind.get(UNKNOWN):
         raise ConfigError(
             f"{ini.path}: no line {UNKNOWN} in [feature]; Moses crashes at the first unknown word. Add the "
             "line"
         )
-    return found
+    return by_kind
 
 
 def check_arguments(ini: Ini, line: FeatureLine) -> None:
@@ -243,8 +243,8 @@ def printed(ini: Ini) -> dict[str, list[int]]:
     """Indices of the printed scores of each feature, in the order of n-best lists: stateful features first,
     otherwise as in the ini."""
     ordered = sorted(ini.features, key=lambda line: not stateful(line.kind))  # stable
-    found = {line.name: tuneable(ini, line) for line in ordered}
-    return {name: scores for name, scores in found.items() if scores}
+    components = {line.name: tuneable(ini, line) for line in ordered}
+    return {name: scores for name, scores in components.items() if scores}
 
 
 def weights(ini: Ini) -> Weights:

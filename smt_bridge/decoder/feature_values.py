@@ -75,10 +75,10 @@ def distortions(phrases: PathPhrases, early: bool) -> Floats:
     values = np.zeros((len(phrases.option), 1))
     covered: set[int] = set()
     gap = 0
-    for place, (begin, last) in enumerate(zip(phrases.begin.tolist(), phrases.last.tolist(), strict=True)):
-        if phrases.first[place]:
+    for index, (begin, last) in enumerate(zip(phrases.begin.tolist(), phrases.last.tolist(), strict=True)):
+        if phrases.first[index]:
             covered, gap = set(), 0
-        values[place] = -early_distortion(begin, last, int(phrases.before_last[place]), gap)
+        values[index] = -early_distortion(begin, last, int(phrases.before_last[index]), gap)
         covered |= set(range(begin, last + 1))
         while gap in covered:
             gap += 1
@@ -99,30 +99,30 @@ def reorderings(phrases: PathPhrases, values: NDArray[np.floating]) -> Floats:
 
 
 def table_scores(
-    builder: OptionBuilder, sentence: Sentence, found: PathPhrases, count: int
+    builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int
 ) -> dict[str, Floats]:
     """Scores of the phrase table and of UnknownWordPenalty: name -> (N, K)"""
     system = builder.system
-    rows = sentence.rows[found.option]
+    rows = sentence.rows[phrases.option]
     scores = np.where((rows >= 0)[:, None], system.table.scores[np.maximum(rows, 0)], 0.0)
     unknown = np.zeros((len(rows), 1))
-    for place in np.flatnonzero(rows < 0).tolist():
-        extra = sentence.extras[-1 - rows[place]]
-        unknown[place] = UNKNOWN_WORD if extra.unknown else 0.0
+    for index in np.flatnonzero(rows < 0).tolist():
+        extra = sentence.extras[-1 - rows[index]]
+        unknown[index] = UNKNOWN_WORD if extra.unknown else 0.0
         if extra.scores is not None:
-            scores[place] = extra.scores
+            scores[index] = extra.scores
     return {
-        system.table_name: sums(scores, found.owner, count),
-        system.name(UNKNOWN): sums(unknown, found.owner, count),
+        system.table_name: sums(scores, phrases.owner, count),
+        system.name(UNKNOWN): sums(unknown, phrases.owner, count),
     }
 
 
-def reordering_scores(builder: OptionBuilder, sentence: Sentence, found: PathPhrases, count: int) -> Floats:
+def reordering_scores(builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int) -> Floats:
     """Scores of LexicalReordering: (N, 6)"""
-    pair = sentence.pairs()[found.option]
+    pair = sentence.pairs()[phrases.option]
     rows = builder.rows
     values = np.where((pair >= 0)[:, None], rows.reordering[np.maximum(pair, 0)], rows.default_reordering)
-    return sums(reorderings(found, values), found.owner, count)
+    return sums(reorderings(phrases, values), phrases.owner, count)
 
 
 def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> list[float]:
@@ -130,7 +130,7 @@ def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32
 
     Like Moses, charges nothing for the end of the sentence after a phrase without words."""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
-    words = [word for place in sentence.places(path) for word in ids[place].tolist()]
+    words = [word for part in sentence.places(path) for word in ids[part].tolist()]
     values = [lm.sentence(words, bool(sentence.length[path[-1]]))]
     if number in builder.rows.oov_weights:
         values.append(sum(not lm.knows(word) for word in sentence.target_of(path)))
@@ -138,16 +138,16 @@ def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32
 
 
 def search_feature_scores(
-    builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s], found: PathPhrases
+    builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s], phrases: PathPhrases
 ) -> dict[str, Floats]:
     """The scores of the features of the registry: name -> (N, K)"""
     columns = {}
-    searching = [one.feature for one in task.model.stateful]
-    scorers = {one.name: scorer for one, scorer in zip(searching, task.scorers, strict=True)}
+    searching = [item.feature for item in task.model.stateful]
+    scorers = {item.name: scorer for item, scorer in zip(searching, task.scorers, strict=True)}
     for weighted in builder.features:
         feature = weighted.feature
         values = checked(feature, feature.of_options(task.sentence), task.sentence.size)
-        columns[feature.name] = sums(values[found.option], found.owner, len(paths))
+        columns[feature.name] = sums(values[phrases.option], phrases.owner, len(paths))
         if is_stateful(feature):
             # One without a weight has no part in the search.
             scorer = scorers.get(feature.name) or feature.start(task.sentence)
@@ -159,17 +159,17 @@ def search_feature_scores(
 def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -> dict[str, Floats]:
     """The scores of all features for derivations: name -> (N, K)"""
     system, sentence, count = builder.system, task.sentence, len(paths)
-    found = path_phrases(sentence, paths)
+    phrases = path_phrases(sentence, paths)
     early = builder.settings.early_distortion_cost
     columns: dict[str, NDArray[np.generic]] = {
-        **table_scores(builder, sentence, found, count),
-        system.name("Distortion"): sums(distortions(found, early), found.owner, count),
-        system.name("WordPenalty"): sums(-sentence.length[found.option][:, None], found.owner, count),
-        system.name("PhrasePenalty"): np.bincount(found.owner, minlength=count)[:, None],
-        **search_feature_scores(builder, task, paths, found),
+        **table_scores(builder, sentence, phrases, count),
+        system.name("Distortion"): sums(distortions(phrases, early), phrases.owner, count),
+        system.name("WordPenalty"): sums(-sentence.length[phrases.option][:, None], phrases.owner, count),
+        system.name("PhrasePenalty"): np.bincount(phrases.owner, minlength=count)[:, None],
+        **search_feature_scores(builder, task, paths, phrases),
     }
     if system.reordering_name:
-        columns[system.reordering_name] = reordering_scores(builder, sentence, found, count)
+        columns[system.reordering_name] = reordering_scores(builder, sentence, phrases, count)
     for number, name in enumerate(system.lm_names):
         columns[name] = np.array([lm_scores(builder, number, task, path) for path in paths])
     return {name: values.astype(np.float64) for name, values in columns.items()}
@@ -197,9 +197,9 @@ def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
 
 def phrase_shares(builder: OptionBuilder, task: SearchTask, path: Int32s) -> Floats:
     """Weighted values of each phrase, score by score in the order of the builder's weights: (P + 1, D)"""
-    found = phrase_values(builder, task, path)
+    columns = phrase_values(builder, task, path)
     count = len(path) + 1
-    rows = [found[name] * np.array(weights) for name, weights in builder.weights.items()]
+    rows = [columns[name] * np.array(weights) for name, weights in builder.weights.items()]
     return np.hstack([np.zeros((count, 0)), *rows])
 
 
@@ -216,10 +216,10 @@ def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dic
     }
     if system.reordering_name:
         of_phrases[system.reordering_name] = reordering_scores(builder, sentence, phrases, count)
-    found = {name: np.vstack([each, np.zeros((1, each.shape[1]))]) for name, each in of_phrases.items()}
+    columns = {name: np.vstack([each, np.zeros((1, each.shape[1]))]) for name, each in of_phrases.items()}
     for number, name in enumerate(system.lm_names):
-        found[name] = phrase_lm_scores(builder, number, task, path)
-    return found | phrase_search_scores(builder, task, path, phrases)
+        columns[name] = phrase_lm_scores(builder, number, task, path)
+    return columns | phrase_search_scores(builder, task, path, phrases)
 
 
 def phrase_lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> Floats:
@@ -227,24 +227,24 @@ def phrase_lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path
     words: (P + 1, 1 or 2)"""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
     words, totals = list[int](), [0.0]
-    for place in sentence.places(path):
-        words += ids[place].tolist()
+    for part in sentence.places(path):
+        words += ids[part].tolist()
         totals.append(lm.sentence(words, complete=False))
     whole = lm_scores(builder, number, task, path)
-    found = np.diff([*totals, whole[0]])[:, None]
+    log_probs = np.diff([*totals, whole[0]])[:, None]
     if len(whole) == 1:
-        return found
+        return log_probs
     unknown = [sum(not lm.knows(word) for word in sentence.target(int(option))) for option in path]
-    return np.hstack([found, np.array([*unknown, 0.0])[:, None]])
+    return np.hstack([log_probs, np.array([*unknown, 0.0])[:, None]])
 
 
 def phrase_search_scores(
     builder: OptionBuilder, task: SearchTask, path: Int32s, phrases: PathPhrases
 ) -> dict[str, Floats]:
     """The scores of the features of the registry: name -> (P + 1, K)"""
-    searching = [one.feature for one in task.model.stateful]
-    scorers = {one.name: scorer for one, scorer in zip(searching, task.scorers, strict=True)}
-    found = {}
+    searching = [item.feature for item in task.model.stateful]
+    scorers = {item.name: scorer for item, scorer in zip(searching, task.scorers, strict=True)}
+    columns = {}
     for weighted in builder.features:
         feature = weighted.feature
         of_options = checked(feature, feature.of_options(task.sentence), task.sentence.size)[phrases.option]
@@ -252,8 +252,8 @@ def phrase_search_scores(
         if is_stateful(feature):
             scorer = scorers.get(feature.name) or feature.start(task.sentence)
             rows += step_scores(feature, scorer, path)
-        found[feature.name] = rows
-    return found
+        columns[feature.name] = rows
+    return columns
 
 
 def step_scores(feature: SearchFeature, scorer: SentenceScorer, path: Int32s) -> Floats:
@@ -284,22 +284,22 @@ def explain_header(weights: Weights) -> Iterator[list[str]]:
     yield ["", "weight", "", "", "", "", *(f"{one:.6g}" for found in weights.values() for one in found)]
 
 
-def explain_rows(number: int, found: PhraseTranslation) -> Iterator[list[str]]:
+def explain_rows(number: int, translation: PhraseTranslation) -> Iterator[list[str]]:
     """The rows of a line, counted from 1: its phrases in target order, the end of the sentence, and the sums,
     which are the total. A long line has an end for each of its parts, an empty line nothing."""
-    before, every = 0, list[Floats]()
-    for sentence, derivation in found.searched:
+    offset, every = 0, list[Floats]()
+    for sentence, derivation in translation.searched:
         assert derivation.shares is not None, "DecoderConfig.explain is not set"
         ends = np.cumsum([0, *(int(sentence.length[option]) for option in derivation.options)])
         for option, words, shares in zip(derivation.options, pairwise(ends), derivation.shares, strict=False):
-            first, last = (before + int(ends[option]) for ends in (sentence.begin, sentence.last))
+            first, last = (offset + int(ends[option]) for ends in (sentence.begin, sentence.last))
             texts = sentence.source(option), derivation.text[words[0] : words[1]]
             yield [str(number), "phrase", span(first, last), *map(" ".join, texts), *explain_cells(shares)]
         yield [str(number), "end", "", "", "", *explain_cells(derivation.shares[-1])]
-        before += len(sentence.words)
+        offset += len(sentence.words)
         every.append(derivation.shares.sum(0))
     if every:
-        whole = map(" ".join, (found.source, found.text))
+        whole = map(" ".join, (translation.source, translation.text))
         yield [str(number), "sum", "", *whole, *explain_cells(np.sum(every, 0))]
 
 

@@ -163,7 +163,7 @@ def holds_forced(target: list[str], begin: int, last: int, option: ForcedTransla
 
 
 def contains_words(words: list[str], part: list[str]) -> bool:
-    return any(words[place : place + len(part)] == part for place in range(len(words) - len(part) + 1))
+    return any(words[start : start + len(part)] == part for start in range(len(words) - len(part) + 1))
 
 
 def forced_extra(option: ForcedTranslation, table: PhraseTable, source: bytes) -> ExtraOption:
@@ -214,9 +214,12 @@ class OptionBuilder:
             max([self.longest, *(option.last - option.begin + 1 for option in line.forced)]), len(line.words)
         )
         owned = {
-            word for one in line.forced if one.exclusive for word in range(one.begin, one.last + 1)
+            word
+            for option in line.forced
+            if option.exclusive
+            for word in range(option.begin, option.last + 1)
         }  # only their own option translates them
-        found = GatheredOptions()
+        gathered = GatheredOptions()
         for begin, last, text in spans(line.words, longest):
             rows, extras = self.rows.of(text), list[ExtraOption]()
             if line.avoided:
@@ -228,8 +231,8 @@ class OptionBuilder:
                 )
             if begin == last and begin not in owned and not len(rows) and not extras:
                 extras = [self.unknown_word(line.words[begin])]
-            found.add(begin, last, rows, extras)
-        return self.sentence(line.words, found, longest)
+            gathered.add(begin, last, rows, extras)
+        return self.sentence(line.words, gathered, longest)
 
     def unknown_word(self, word: str) -> ExtraOption:
         """Copy an unknown word, or translate it to nothing where unknown words are dropped; numbers are
@@ -262,9 +265,11 @@ class OptionBuilder:
 
     def word_numbers(self, extras: Sequence[ExtraOption]) -> tuple[list[str], Int32s]:
         """Words of extra options that the vocabulary lacks, and the ids of all their words in a row."""
-        known, outside = self.numbers, dict[str, int]()
+        vocabulary, outside = self.numbers, dict[str, int]()
         ids = [
-            known[word] if word in known else len(known) + outside.setdefault(word, len(outside))
+            vocabulary[word]
+            if word in vocabulary
+            else len(vocabulary) + outside.setdefault(word, len(outside))
             for extra in extras
             for word in extra.words
         ]
@@ -286,9 +291,9 @@ class OptionBuilder:
         )
         lm_words = self.lm_words(sentence)
         for option in np.flatnonzero(rows < 0):
-            (place,) = sentence.places([int(option)])
+            (part,) = sentence.places([int(option)])
             score[option] = self.extra_score(sentence.extras[-1 - rows[option]])
-            estimate[option] = score[option] + self.lm_estimate(lm_words[:, place])
+            estimate[option] = score[option] + self.lm_estimate(lm_words[:, part])
             bound[option] = 0.0 if (self.model.lm_weights >= 0).all() else math.inf
         for weighted in self.features:
             values = weighted.feature.of_options(sentence)

@@ -44,16 +44,16 @@ class SearchNode:
 
 def future(options: OptionArrays, covered: frozenset[int], n: int) -> float:
     """Sum the best scores of the untranslated stretches of n words."""
-    total, begin = 0.0, 0
-    while begin < n:
-        if begin in covered:
-            begin += 1
+    total, start = 0.0, 0
+    while start < n:
+        if start in covered:
+            start += 1
             continue
-        end = begin
+        end = start
         while end + 1 < n and end + 1 not in covered:
             end += 1
-        total += float(options.future[begin, end])
-        begin = end + 1
+        total += float(options.future[start, end])
+        start = end + 1
     return total
 
 
@@ -61,27 +61,27 @@ def first_gap(node: SearchNode) -> int:
     return next(word for word in itertools.count() if word not in node.covered)
 
 
-def allowed(node: SearchNode, begin: int, last: int, limit: int) -> bool:
+def allowed(node: SearchNode, start: int, last: int, limit: int) -> bool:
     """Whether a span may be translated next: it must be free, near enough, and leave the first gap within
     reach."""
-    if any(word in node.covered for word in range(begin, last + 1)):
+    if any(word in node.covered for word in range(start, last + 1)):
         return False
     gap = first_gap(node)
-    return limit < 0 or (abs(begin - node.end - 1) <= limit and (begin == gap or last + 1 - gap <= limit))
+    return limit < 0 or (abs(start - node.end - 1) <= limit and (start == gap or last + 1 - gap <= limit))
 
 
 def permitted(
-    node: SearchNode, begin: int, last: int, limit: int, constraints: ReorderingConstraints
+    node: SearchNode, start: int, last: int, limit: int, constraints: ReorderingConstraints
 ) -> bool:
     """Whether walls and zones allow a span to be translated next. Follows the wording of the rules, with sets
     of words."""
-    gap = next(word for word in range(begin + 1) if word not in node.covered)
+    gap = next(word for word in range(start + 1) if word not in node.covered)
     beyond = {word for word in node.covered if word > gap}
-    if begin == gap and not beyond:
+    if start == gap and not beyond:
         return True
-    if begin > gap and any(constraints.wall[gap:last]):
+    if start > gap and any(constraints.wall[gap:last]):
         return False
-    span = set(range(begin, last + 1))
+    span = set(range(start, last + 1))
     for number, (first, end) in enumerate(constraints.zones.tolist()):
         zone = set(range(first, end + 1))
         missing = zone - node.covered
@@ -90,14 +90,14 @@ def permitted(
             continue
         if not span & zone:
             return False
-        if begin > gap and 0 <= limit <= end - gap:
+        if start > gap and 0 <= limit <= end - gap:
             return False
-        if begin <= first:
+        if start <= first:
             continue
         if last > end and not missing <= span:
             return False
         if last <= end:
-            left = [word for word in missing if word < begin]
+            left = [word for word in missing if word < start]
             if left and any(constraints.local[word] == number for word in range(min(left), min(end, last))):
                 return False
     return True
@@ -129,10 +129,10 @@ def feature_gains(
     keys."""
     gain, memory, keys = 0.0, [], []
     for weighted, scorer, state in zip(task.model.stateful, task.scorers, node.memory, strict=True):
-        found = scorer.gains(Candidates(np.array([option]), np.array([state]), complete))
-        gain += float(found.values[0] @ weighted.weights)
-        memory.append(int(found.states[0]))
-        keys.append(int(found.recombined[0]))
+        gains = scorer.gains(Candidates(np.array([option]), np.array([state]), complete))
+        gain += float(gains.values[0] @ weighted.weights)
+        memory.append(int(gains.states[0]))
+        keys.append(int(gains.recombined[0]))
     return gain, memory, keys
 
 
@@ -152,7 +152,7 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
     gain, contexts = lm_gains(task, node, option, complete, gain)
     by_features, memory, keys = feature_gains(task, node, option, complete)
     score = node.score + (gain + by_features)
-    made = SearchNode(
+    extended = SearchNode(
         covered=covered,
         begin=begin,
         end=last,
@@ -164,7 +164,7 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
         option=option,
     )
     ordered = (begin, int(options.forward_id[option])) if parameters.reordering else ()
-    return (covered, last, contexts, *keys, *ordered), made
+    return (covered, last, contexts, *keys, *ordered), extended
 
 
 def search(
@@ -172,14 +172,14 @@ def search(
 ) -> tuple[list[Int32s], list[float]]:
     """Option paths and totals, best first: one, or the n best."""
     options, parameters, n = task.options, task.parameters, task.parameters.words
-    number, first, held = options.number, options.first, options.constraints
+    number, first, constraints = options.number, options.first, options.constraints
     empty: frozenset[int] = frozenset()
     contexts = tuple(lm.begin() for lm in task.model.word_lms)
     memory = tuple(scorer.begin for scorer in task.scorers)
     stacks: list[dict[Key, SearchNode]] = [{} for _ in range(n + 1)]
     stacks[0][()] = SearchNode(empty, -2, -1, contexts, memory, 0.0, future(options, empty, n))
     best = [-math.inf] * (n + 1)
-    places = [
+    spans = [
         (a, b, a * parameters.longest + b - a)
         for a in range(n)
         for b in range(a, min(n, a + parameters.longest))
@@ -187,20 +187,20 @@ def search(
     for stack in stacks[:-1]:
         for node in survivors(stack, parameters):
             go_on(stop)
-            for a, b, span in places:
+            for a, b, span in spans:
                 if (
                     not number[span]
                     or not allowed(node, a, b, parameters.distortion)
-                    or (held.active and not permitted(node, a, b, parameters.distortion, held))
+                    or (constraints.active and not permitted(node, a, b, parameters.distortion, constraints))
                 ):
                     continue
                 for option in range(first[span], first[span] + number[span]):
-                    key, made = extend(node, option, task)
-                    size = len(made.covered)
-                    if made.total >= best[size] + parameters.beam:
+                    key, extended = extend(node, option, task)
+                    size = len(extended.covered)
+                    if extended.total >= best[size] + parameters.beam:
                         # as in Moses: what is below does not even recombine
-                        put(stacks[size], key, made)
-                        best[size] = max(best[size], made.total)
+                        put(stacks[size], key, extended)
+                        best[size] = max(best[size], extended.total)
     finals = survivors(stacks[-1], parameters)
     if not finals:
         return [], []
@@ -209,15 +209,20 @@ def search(
     return best_paths(finals, task, listing)
 
 
-def put(stack: dict[Key, SearchNode], key: Key, made: SearchNode) -> None:
+def put(stack: dict[Key, SearchNode], key: Key, node: SearchNode) -> None:
     """Add a hypothesis to a stack, or one more way to the hypothesis it recombines with."""
-    assert made.parent
-    way = (made.score, made.score - made.parent.score, made.parent, made.option)
-    held = stack.setdefault(key, made)
-    held.ways.append(way)
-    if made.score > held.score:
-        held.score, held.total, held.parent, held.option = made.score, made.total, made.parent, made.option
-        held.memory = made.memory
+    assert node.parent
+    way = (node.score, node.score - node.parent.score, node.parent, node.option)
+    recombined = stack.setdefault(key, node)
+    recombined.ways.append(way)
+    if node.score > recombined.score:
+        recombined.score, recombined.total, recombined.parent, recombined.option = (
+            node.score,
+            node.total,
+            node.parent,
+            node.option,
+        )
+        recombined.memory = node.memory
 
 
 def survivors(stack: dict[Key, SearchNode], parameters: SearchParameters) -> list[SearchNode]:

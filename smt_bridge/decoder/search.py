@@ -41,48 +41,58 @@ parent: int, option: int, coverage: int, begin: int, end: int, score: float, tot
 key: int, edge_score: float) -> int:  # fmt: skip
     """Put a hypothesis into its stack, or recombine it with the one that no continuation can tell from it.
     Returns its number; -1 where another way to it is better, or memory is full."""
-    kept = forward_id[option] if parameters.reordering else -1
+    forward = forward_id[option] if parameters.reordering else -1
     mixed = np.int64(coverage) * MIX + np.int64(end) * np.int64(6364136223846793005) + key
     if parameters.reordering:
-        mixed += np.int64(begin) * np.int64(1442695040888963407) + np.int64(kept) * np.int64(
+        mixed += np.int64(begin) * np.int64(1442695040888963407) + np.int64(forward) * np.int64(
             3935559000370003845
         )
     for model in range(len(lms)):
         mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(context[model])
     mixed = (mixed ^ (mixed >> np.int64(29))) * MIX
     size = len(S.table) - 1
-    place = (mixed >> np.int64(20)) & size
-    found = best = -1
-    while found < 0 and S.table[place] != -1:
-        other = S.table[place]
-        same = S.coverage[other] == coverage and S.end[other] == end and S.key[other] == key
+    slot = (mixed >> np.int64(20)) & size
+    hypothesis = best = -1
+    while hypothesis < 0 and S.table[slot] != -1:
+        rival = S.table[slot]
+        same = S.coverage[rival] == coverage and S.end[rival] == end and S.key[rival] == key
         if same and parameters.reordering:
-            same = S.begin[other] == begin and forward_id[S.option[other]] == kept
+            same = S.begin[rival] == begin and forward_id[S.option[rival]] == forward
         for model in range(len(lms)):
-            same = same and S.context[other, model] == context[model]
+            same = same and S.context[rival, model] == context[model]
         if same:
-            found = other
-        place = (place + 1) & size
-    if found < 0:
-        best = found = S.counters[HYPOTHESES]
-        if found >= len(S.coverage):
+            hypothesis = rival
+        slot = (slot + 1) & size
+    if hypothesis < 0:
+        best = hypothesis = S.counters[HYPOTHESES]
+        if hypothesis >= len(S.coverage):
             S.counters[FULL] = 1
             return -1
-        S.counters[HYPOTHESES] = found + 1
-        S.table[place] = found
-        S.coverage[found], S.begin[found], S.end[found] = coverage, begin, end
-        S.option[found], S.parent[found], S.score[found], S.total[found] = option, parent, score, total
-        S.context[found] = context
-        S.key[found], S.edge[found], S.listed[found] = key, -1, 0
-    elif score > S.score[found]:
-        best = found
-        S.score[found], S.total[found], S.parent[found], S.option[found] = score, total, parent, option
+        S.counters[HYPOTHESES] = hypothesis + 1
+        S.table[slot] = hypothesis
+        S.coverage[hypothesis], S.begin[hypothesis], S.end[hypothesis] = coverage, begin, end
+        S.option[hypothesis], S.parent[hypothesis], S.score[hypothesis], S.total[hypothesis] = (
+            option,
+            parent,
+            score,
+            total,
+        )
+        S.context[hypothesis] = context
+        S.key[hypothesis], S.edge[hypothesis], S.listed[hypothesis] = key, -1, 0
+    elif score > S.score[hypothesis]:
+        best = hypothesis
+        S.score[hypothesis], S.total[hypothesis], S.parent[hypothesis], S.option[hypothesis] = (
+            score,
+            total,
+            parent,
+            option,
+        )
     stack = S.covered[coverage]
-    if S.listed[found] == 0 and S.total[found] >= S.worst[stack]:
-        S.listed[found], S.following[found], S.head[stack] = 1, S.head[stack], found
+    if S.listed[hypothesis] == 0 and S.total[hypothesis] >= S.worst[stack]:
+        S.listed[hypothesis], S.following[hypothesis], S.head[stack] = 1, S.head[stack], hypothesis
         S.size[stack] += 1
-    if S.total[found] > S.best[stack]:
-        S.best[stack] = S.total[found]
+    if S.total[hypothesis] > S.best[stack]:
+        S.best[stack] = S.total[hypothesis]
         S.worst[stack] = max(S.worst[stack], S.best[stack] + parameters.beam)
     if parameters.edges:
         edge = S.counters[EDGES]
@@ -91,7 +101,7 @@ key: int, edge_score: float) -> int:  # fmt: skip
             return -1
         S.counters[EDGES] = edge + 1
         S.edge_parent[edge], S.edge_option[edge], S.edge_score[edge] = parent, option, edge_score
-        S.edge_next[edge], S.edge[found] = S.edge[found], edge
+        S.edge_next[edge], S.edge[hypothesis] = S.edge[hypothesis], edge
     if parameters.stack > 0 and S.size[stack] >= 2 * parameters.stack + 50:
         prune_stack(S, parameters, stack)
     return best
@@ -155,14 +165,14 @@ forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s)
         total = score + S.future[coverage]
         if total < S.worst[S.covered[coverage]]:
             continue
-        made = push(
+        hypothesis = push(
             S, lms, parameters, forward_id, parent, S.c_option[candidate], coverage,
             S.c_begin[candidate], S.c_end[candidate], score, total,
             S.c_context[candidate], keys[number], score - S.score[parent],
         )  # fmt: skip
-        if made >= 0:
+        if hypothesis >= 0:
             for feature in range(states.shape[1]):
-                S.memory[made, feature] = states[number, feature]
+                S.memory[hypothesis, feature] = states[number, feature]
         if S.counters[FULL]:
             return
 
@@ -181,15 +191,17 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
         find_moves(S, options, parameters, coverage)
         if S.counters[FULL]:
             return
-    before, after = S.end[hypothesis], S.begin[hypothesis]
+    previous_last, previous_first = S.end[hypothesis], S.begin[hypothesis]
     for move in range(S.first_move[coverage], S.first_move[coverage] + S.moves[coverage]):
         start, last, reached = S.move_start[move], S.move_end[move], S.move_coverage[move]
-        jump = abs(start - before - 1)
+        jump = abs(start - previous_last - 1)
         if parameters.distortion >= 0 and jump > parameters.distortion:
             continue
-        way = MONOTONE if start == before + 1 else SWAP if last + 1 == after else DISCONTINUOUS
+        way = (
+            MONOTONE if start == previous_last + 1 else SWAP if last + 1 == previous_first else DISCONTINUOUS
+        )
         if parameters.early:
-            jump = early_distortion(start, last, before, S.gap[coverage])
+            jump = early_distortion(start, last, previous_last, S.gap[coverage])
         fixed = -jump * parameters.distortion_weight
         if parameters.reordering and hypothesis > 0:
             fixed += options.forward[S.option[hypothesis], way]
@@ -208,8 +220,10 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
             end = stop + 1 if stack == parameters.words and options.length[option] > 0 else stop
             for model in range(len(lms)):
                 lm, state = lms[model], S.context[hypothesis, model]
-                for place in range(options.start[option], end):
-                    more, state = step(lm, state, options.words[model, place] if place < stop else lm.end)
+                for position in range(options.start[option], end):
+                    more, state = step(
+                        lm, state, options.words[model, position] if position < stop else lm.end
+                    )
                     spoken += weights[model] * more
                     if model == 0:
                         alone += more
@@ -263,10 +277,10 @@ parameters: SearchParameters, stack: int, rank: int, room: Int32s, most: int) ->
     with after `most` options, -1 when the stack is done."""
     end = S.counters[WORK] + most
     chosen = select(S, parameters, stack)
-    for place in range(rank, len(chosen)):
+    for index in range(rank, len(chosen)):
         if S.counters[WORK] >= end:
-            return place
-        expand(S, options, lms, weights, parameters, chosen[place], room)
+            return index
+        expand(S, options, lms, weights, parameters, chosen[index], room)
         if S.counters[FULL]:
             break
     return -1

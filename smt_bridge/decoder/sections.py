@@ -138,12 +138,12 @@ SHORT = {
 def read(ini: Ini) -> dict[str, object]:
     """Search settings of an ini, as fields of SearchSettings. DataError, with the line, for anything that the
     engine does not support."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, section in ini.sections.items():
         where = f"{ini.path}:{section.row + 1}"
         if name in HONORED:
             item = next(item for item in fields(SearchSettings) if item.name == HONORED[name])
-            found[item.name] = value_of(ini.path, name, section.row, section.values, item)
+            values[item.name] = value_of(ini.path, name, section.row, section.values, item)
         elif name in ONLY:
             check_only(ini.path, name, section.values)
         elif name in REFUSED:
@@ -159,7 +159,7 @@ def read(ini: Ini) -> dict[str, object]:
             raise DataError(
                 f"{where}: section {shown(name)} is unknown, to Moses too; remove it, or mend its name"
             )
-    return found
+    return values
 
 
 def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[object]") -> object:

@@ -96,13 +96,13 @@ class Sentence:
 
     def ids(self, number: Callable[[str], int]) -> Int32s:
         """Convert `text` to another vocabulary; calls `number` once for each distinct word."""
-        distinct, where = np.unique(self.text, return_inverse=True)
-        return np.array([number(self.word(word)) for word in distinct.tolist()], np.int32)[where]
+        distinct, inverse = np.unique(self.text, return_inverse=True)
+        return np.array([number(self.word(word)) for word in distinct.tolist()], np.int32)[inverse]
 
     def word(self, number: int) -> str:
         """The target word of an id in `text`."""
-        known = len(self.table.vocabulary)
-        return self.table.vocabulary[number] if number < known else self.outside[number - known]
+        size = len(self.table.vocabulary)
+        return self.table.vocabulary[number] if number < size else self.outside[number - size]
 
     def places(self, path: Iterable[int] | Int32s) -> list[slice]:
         """First option and number of options of each span: (n * longest,), (n * longest,). `begin` and `last`
@@ -113,7 +113,7 @@ class Sentence:
 
     def word_ids(self, path: Iterable[int] | Int32s) -> list[int]:
         """Ids of the target words of a derivation, given by its options in target order."""
-        return [word for place in self.places(path) for word in self.text[place].tolist()]
+        return [word for part in self.places(path) for word in self.text[part].tolist()]
 
     def target_of(self, path: Iterable[int] | Int32s) -> list[str]:
         """The target words of a derivation."""
@@ -121,11 +121,11 @@ class Sentence:
 
     def pairs(self) -> Int64s:
         """Row of the table with the same phrases as each option; -1 if there is none: (O,)"""
-        found = self.rows.copy()
-        for place in np.flatnonzero(found < 0):
-            pair = self.extras[-1 - found[place]].pair
-            found[place] = -1 if pair is None else pair
-        return found
+        rows = self.rows.copy()
+        for index in np.flatnonzero(rows < 0):
+            pair = self.extras[-1 - rows[index]].pair
+            rows[index] = -1 if pair is None else pair
+        return rows
 
 
 def future_costs(
@@ -205,6 +205,6 @@ def places(begin: Int32s, last: Int32s, n: int, longest: int) -> tuple[Int32s, I
     """First option and number of options of each span: (n * longest,), (n * longest,). `begin` and `last`
     (O,): the span of each option, those of a span side by side."""
     first, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
-    span, where, sizes = np.unique(begin * longest + last - begin, return_index=True, return_counts=True)
-    first[span], number[span] = where, sizes
+    span, indices, sizes = np.unique(begin * longest + last - begin, return_index=True, return_counts=True)
+    first[span], number[span] = indices, sizes
     return first, number

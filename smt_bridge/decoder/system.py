@@ -66,28 +66,28 @@ class PhraseBasedSystem:
             name: [self.weights[name][score] for score in scores] for name, scores in self.printed.items()
         }
 
-    def with_weights(self, given: Weights) -> Weights:
+    def with_weights(self, weights: Weights) -> Weights:
         """Replace weights of the ini. Each feature's new weights are those of all its scores, or of the
         printed ones.
 
         ConfigError for weights that do not fit, that belong to no feature, or that are missing."""
-        made = dict(self.weights)
-        for name, values in given.items():
-            if name not in made:
+        merged = dict(self.weights)
+        for name, values in weights.items():
+            if name not in merged:
                 raise ConfigError(
-                    f"weights of {shown(name)}, but the model has no such feature; it has {', '.join(made)}"
+                    f"weights of {shown(name)}, but the model has no such feature; it has {', '.join(merged)}"
                 )
-            places = self.printed.get(name, [])
-            if len(values) == len(made[name]):
-                made[name] = list(values)
-            elif len(values) == len(places):
-                replaced = dict(zip(places, values, strict=True))
-                made[name] = [replaced.get(place, value) for place, value in enumerate(made[name])]
+            columns = self.printed.get(name, [])
+            if len(values) == len(merged[name]):
+                merged[name] = list(values)
+            elif len(values) == len(columns):
+                replaced = dict(zip(columns, values, strict=True))
+                merged[name] = [replaced.get(column, value) for column, value in enumerate(merged[name])]
             else:
-                raise ConfigError(f"{name} has {len(made[name])} scores, but {len(values)} weights")
-        if missing := [name for name in self.printed if name not in given]:
-            raise ConfigError(f"no weights for {missing[0]}, which has {len(made[missing[0]])} scores")
-        return made
+                raise ConfigError(f"{name} has {len(merged[name])} scores, but {len(values)} weights")
+        if missing := [name for name in self.printed if name not in weights]:
+            raise ConfigError(f"no weights for {missing[0]}, which has {len(merged[missing[0]])} scores")
+        return merged
 
     def name(self, kind: str) -> str:
         """Name of the first feature of a kind; empty if there is none."""
@@ -131,27 +131,29 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     if "table-limit" in table_line.options:
         search["table_limit"] = feature_lines.number(ini, table_line, "table-limit")
     reordering_line = by_kind[REORDERING][0] if REORDERING in by_kind else None
-    places = {
-        feature.name: place(ini, feature, beside) for feature in ini.features if "path" in feature.options
+    paths = {
+        feature.name: feature_path(ini, feature, beside)
+        for feature in ini.features
+        if "path" in feature.options
     }
     lm_lines = [feature for feature in ini.features if feature.kind in LANGUAGE_MODELS]
     for line in lm_lines:
-        check_order(ini, line, places[line.name])
-    reordering_path = places[reordering_line.name] if reordering_line else None
+        check_order(ini, line, paths[line.name])
+    reordering_path = paths[reordering_line.name] if reordering_line else None
     return PhraseBasedSystem(
         ini=ini,
         printed=printed,
         weights=weights,
         table_name=table_line.name,
-        table=load_table(ini, table_line, places[table_line.name], reordering_path, cache),
+        table=load_table(ini, table_line, paths[table_line.name], reordering_path, cache),
         reordering_name=reordering_line.name if reordering_line else "",
         default_reordering=(
             feature_lines.default_reordering(ini, reordering_line) if reordering_line else [0.0] * 6
         ),
         lm_names=[line.name for line in lm_lines],
-        lms=[load_lm(places[line.name], cache) for line in lm_lines],
+        lms=[load_lm(paths[line.name], cache) for line in lm_lines],
         feature_lines=[
-            (SEARCH_FEATURES[line.kind], search_feature_line(ini, line, places))
+            (SEARCH_FEATURES[line.kind], search_feature_line(ini, line, paths))
             for line in ini.features
             if line.kind in SEARCH_FEATURES
         ],
@@ -159,10 +161,10 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     )
 
 
-def search_feature_line(ini: Ini, line: FeatureLine, places: dict[str, str]) -> SearchFeatureLine:
+def search_feature_line(ini: Ini, line: FeatureLine, paths: dict[str, str]) -> SearchFeatureLine:
     """A line of a registered feature, with the resolved path."""
-    found = {"path": places[line.name]} if line.name in places else {}
-    return SearchFeatureLine(line.name, {**line.options, **found}, f"{ini.path}:{line.row + 1}")
+    resolved = {"path": paths[line.name]} if line.name in paths else {}
+    return SearchFeatureLine(line.name, {**line.options, **resolved}, f"{ini.path}:{line.row + 1}")
 
 
 def load_table(
@@ -183,24 +185,24 @@ def load_table(
     return loaded
 
 
-def place(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
+def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
     """Path of a feature's file. DataError if it does not exist."""
-    given = feature.options["path"]
+    name = feature.options["path"]
     for root in roots(ini, beside):
-        found = find_table(given, root)
-        if found:
-            return str(found)
-    raise DataError(f"{ini.path}:{feature.row + 1}: {given} is there neither from here nor beside the ini")
+        path = find_table(name, root)
+        if path:
+            return str(path)
+    raise DataError(f"{ini.path}:{feature.row + 1}: {name} is there neither from here nor beside the ini")
 
 
 def files_of(ini: Ini, beside: bool = False) -> list[Path]:
     """All files of a system: its ini, tables and models, and the files in the manifests of run directories.
     DataError for a missing one."""
-    found = [Path(ini.path)]
+    paths = [Path(ini.path)]
     for feature in ini.features:
         if "path" in feature.options:
-            found += model_files(Path(place(ini, feature, beside)))
-    return found
+            paths += model_files(Path(feature_path(ini, feature, beside)))
+    return paths
 
 
 def roots(ini: Ini, beside: bool = False) -> list[str]:

@@ -94,15 +94,15 @@ def sound_scores(texts: Sequence[bytes]) -> bool:
 def sound_alignments(alignments: Iterable[bytes]) -> Ints | None:
     """Source and target words that the points of each distinct alignment require, (A, 2); None if one is not
     of the form 0-0 1-1."""
-    asked = []
+    needed = []
     for alignment in alignments:
         if not phrase_table.ALIGNMENT.fullmatch(alignment):
             return None
         numbers = alignment.replace(b"-", b" ").split()
-        asked.append(
+        needed.append(
             (1 + max(map(int, numbers[::2])), 1 + max(map(int, numbers[1::2]))) if numbers else (0, 0)
         )
-    return np.array(asked, np.int64).reshape(-1, 2)
+    return np.array(needed, np.int64).reshape(-1, 2)
 
 
 # ---- table -------------------------------------------------------------------------------------------------
@@ -207,10 +207,10 @@ class RowCollector:
     def sound(self) -> bool:
         """Whether no line can contain anything that Moses refuses or misreads."""
         sources, targets = sound_phrases(self.sources), sound_phrases(self.targets)
-        asked = sound_alignments(self.alignments)
-        if sources is None or targets is None or asked is None or not sound_scores(self.scores):
+        needed = sound_alignments(self.alignments)
+        if sources is None or targets is None or needed is None or not sound_scores(self.scores):
             return False
-        wanted = asked[rows_of(self.alignment_of)]
+        wanted = needed[rows_of(self.alignment_of)]
         return bool(
             (wanted[:, 0] <= sources[rows_of(self.source_of)]).all()
             and (wanted[:, 1] <= targets[rows_of(self.target_of)]).all()
@@ -241,24 +241,24 @@ def rows_of(numbers: "array[int]") -> NDArray[np.int32]:
 def read(path: str, columns: int, reordering: str | None) -> PhraseTable:
     """Read the tables from text. DataError, with the line, for anything that Moses would refuse or misread,
     and for the wrong number of scores."""
-    found, extra = with_reordering(path, reordering) if reordering else (alone(path), np.zeros((0, 0)))
-    if not found.sound():
+    collector, extra = with_reordering(path, reordering) if reordering else (alone(path), np.zeros((0, 0)))
+    if not collector.sound():
         check_lines(path, columns)
-        found.tidy()
+        collector.tidy()
     try:
-        scores = numbers(found.scores, columns)
+        scores = numbers(collector.scores, columns)
     except ValueError:
         check_lines(path, columns)
         raise DataError(f"{path}: cannot be read as a phrase table") from None
-    return arrange(found, logs(scores), logs(extra))
+    return arrange(collector, logs(scores), logs(extra))
 
 
 def alone(path: str) -> RowCollector:
     """Read a phrase table without a reordering table."""
-    found = RowCollector(path)
+    collector = RowCollector(path)
     for line in files.read_byte_lines(path):
-        found.add(line)
-    return found
+        collector.add(line)
+    return collector
 
 
 def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
@@ -280,20 +280,20 @@ def logs(values: NDArray[np.float64]) -> NDArray[np.float32]:
 def with_reordering(path: str, reordering: str) -> tuple[RowCollector, NDArray[np.float64]]:
     """Read both tables side by side: rows, and their reordering scores (R, 6). Falls back to looking up
     reordering rows where the tables differ."""
-    found = RowCollector(path)
+    collector = RowCollector(path)
     texts: list[bytes] = []
-    for line, other in zip_longest(files.read_byte_lines(path), files.read_byte_lines(reordering)):
+    for line, reordering_line in zip_longest(files.read_byte_lines(path), files.read_byte_lines(reordering)):
         if line is not None:
-            found.add(line)
-        if line is None or other is None or not same_pair(line, other):
+            collector.add(line)
+        if line is None or reordering_line is None or not same_pair(line, reordering_line):
             return looked_up(path, reordering)
-        texts.append(other.split(b"|||", 3)[2])
-    return found, reordering_numbers(texts, reordering)
+        texts.append(reordering_line.split(b"|||", 3)[2])
+    return collector, reordering_numbers(texts, reordering)
 
 
-def same_pair(line: bytes, other: bytes) -> bool:
-    end = other.find(b"|||", other.find(b"|||") + 3)
-    return end > 0 and line.startswith(other[:end])
+def same_pair(line: bytes, reordering_line: bytes) -> bool:
+    end = reordering_line.find(b"|||", reordering_line.find(b"|||") + 3)
+    return end > 0 and line.startswith(reordering_line[:end])
 
 
 def looked_up(path: str, reordering: str) -> tuple[RowCollector, NDArray[np.float64]]:
@@ -309,9 +309,9 @@ def looked_up(path: str, reordering: str) -> tuple[RowCollector, NDArray[np.floa
         keys[parts[0].strip(b" \t"), parts[1].strip(b" \t")] = len(texts)
         texts.append(parts[2])
     values = np.vstack([reordering_numbers(texts, reordering), np.full(6, np.nan)])
-    found, rows = RowCollector(path), []
+    collector, rows = RowCollector(path), []
     for line in files.read_byte_lines(path):
-        found.add(line)
+        collector.add(line)
         parts = line.split(b"|||", 2)
         rows.append(keys.get((parts[0].strip(b" \t"), parts[1].strip(b" \t")), -1))
     if missing := rows.count(-1):
@@ -324,7 +324,7 @@ def looked_up(path: str, reordering: str) -> tuple[RowCollector, NDArray[np.floa
             f"{missing:,}",
             path,
         )
-    return found, np.asarray(values[rows])
+    return collector, np.asarray(values[rows])
 
 
 def reordering_numbers(texts: list[bytes], path: str) -> NDArray[np.float64]:
@@ -348,20 +348,22 @@ def equal_rows(values: NDArray[np.float32]) -> Ints:
     sorting rows."""
     numbers = np.zeros(len(values), np.int64)
     for column in values.T:
-        distinct, place = np.unique(column, return_inverse=True)
-        numbers = np.unique(numbers * len(distinct) + place, return_inverse=True)[1]
+        distinct, inverse = np.unique(column, return_inverse=True)
+        numbers = np.unique(numbers * len(distinct) + inverse, return_inverse=True)[1]
     return numbers
 
 
-def arrange(found: RowCollector, scores: NDArray[np.float32], extra: NDArray[np.float32]) -> PhraseTable:
+def arrange(collector: RowCollector, scores: NDArray[np.float32], extra: NDArray[np.float32]) -> PhraseTable:
     """Group rows by source, in the order of the file."""
-    source_of, target_of, alignment_of = map(rows_of, (found.source_of, found.target_of, found.alignment_of))
+    source_of, target_of, alignment_of = map(
+        rows_of, (collector.source_of, collector.target_of, collector.alignment_of)
+    )
     order: slice | Ints = slice(None)
-    distinct = [alignment.strip(b" \t\r") for alignment in found.alignments]
+    distinct = [alignment.strip(b" \t\r") for alignment in collector.alignments]
     if (np.diff(source_of) < 0).any():
         order = np.argsort(source_of, kind="stable")
     alignments = [distinct[number] for number in alignment_of[order].tolist()]
-    words = b" ".join(found.targets).split(b" ")
+    words = b" ".join(collector.targets).split(b" ")
     vocabulary = {word: number for number, word in enumerate(dict.fromkeys(words))}
     if not extra.size:
         extra = np.zeros((len(scores), 0), np.float32)
@@ -371,14 +373,14 @@ def arrange(found: RowCollector, scores: NDArray[np.float32], extra: NDArray[np.
         extra[missing] = 0.0
         forward = np.where(missing[order], -1, equal_rows(extra[order][:, 3:]))
     return PhraseTable(
-        sources=found.sources,
-        starts=np.searchsorted(source_of[order], np.arange(len(found.sources) + 1)),
+        sources=collector.sources,
+        starts=np.searchsorted(source_of[order], np.arange(len(collector.sources) + 1)),
         target=target_of[order].copy(),
         scores=scores[order],
         reordering=extra[order],
         forward=forward.astype(np.int32),
         vocabulary=[word.decode("utf-8") for word in vocabulary],
-        cut=np.cumsum([0, *(target.count(b" ") + 1 for target in found.targets)]),
+        cut=np.cumsum([0, *(target.count(b" ") + 1 for target in collector.targets)]),
         words=np.fromiter(map(vocabulary.__getitem__, words), np.int32, len(words)),
         alignment=np.frombuffer(b"".join(alignments), np.uint8),
         alignment_cut=np.cumsum([0, *map(len, alignments)]),

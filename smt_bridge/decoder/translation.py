@@ -70,8 +70,8 @@ def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
     whole = Derivation(
         options=np.zeros(0, np.int32),
         text=[word for derivation in best for word in derivation.text],
-        features=np.sum([one.features for one in best], 0),
-        total=sum(one.total for one in best),
+        features=np.sum([derivation.features for derivation in best], 0),
+        total=sum(derivation.total for derivation in best),
     )
     return PhraseTranslation(None, [whole], list(parts))
 
@@ -112,10 +112,10 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
     )
 
 
-def alignment(found: PhraseTranslation) -> list[tuple[int, int]]:
+def alignment(translation: PhraseTranslation) -> list[tuple[int, int]]:
     """Alignment points of the best derivation, sorted: (source word, target word)."""
     points, sources, targets = list[tuple[int, int]](), 0, 0
-    for sentence, derivation in found.searched:
+    for sentence, derivation in translation.searched:
         for option in derivation.options:
             begin = sources + int(sentence.begin[option])
             points += [(begin + source, targets + target) for source, target in sentence.points(option)]
@@ -140,7 +140,7 @@ class Lines(Protocol):
         """Split a line into words and parse its markup. ValueError for a mistake in the markup."""
         ...
 
-    def text(self, found: PhraseTranslation) -> str:
+    def text(self, translation: PhraseTranslation) -> str:
         """Format a translation as a line of text."""
         ...
 
@@ -155,8 +155,8 @@ class TokenizedLines:
     def marked(self, line: str, markup: Markup) -> MarkedLine:
         return xml_input.parse(line, markup)
 
-    def text(self, found: PhraseTranslation) -> str:
-        return " ".join(found.text)
+    def text(self, translation: PhraseTranslation) -> str:
+        return " ".join(translation.text)
 
     def sentences(self, lines: Iterable[str]) -> SplitText:
         raise ConfigError("split_sentences goes with raw text: load the folder of a hybrid system")
@@ -165,22 +165,22 @@ class TokenizedLines:
 def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:
     """Cut a line into parts of at most `limit` words, at punctuation where possible. An exclusive translation
     is kept whole, or dropped if it is longer than the limit."""
-    whole = {one.begin: one.last + 1 for one in line.forced if one.last - one.begin < limit}
+    whole = {option.begin: option.last + 1 for option in line.forced if option.last - option.begin < limit}
     units, at = list[str](), 0
     while at < len(line.words):
         end = whole.get(at, at + 1)
         units.append(" ".join(line.words[at:end]))
         at = end
-    found, at = list[MarkedLine](), 0
+    parts, at = list[MarkedLine](), 0
     for part in sentences.line_parts(units, limit, lambda unit: unit.count(" ") + 1):
         words = [word for unit in part for word in unit.split(" ")]
-        inside = [one for one in line.forced if at <= one.begin and one.last < at + len(words)]
-        found.append(
+        inside = [option for option in line.forced if at <= option.begin and option.last < at + len(words)]
+        parts.append(
             MarkedLine(
                 words,
-                [replace(one, begin=one.begin - at, last=one.last - at) for one in inside],
+                [replace(option, begin=option.begin - at, last=option.last - at) for option in inside],
                 avoided=line.avoided,
             )
         )
         at += len(words)
-    return found
+    return parts

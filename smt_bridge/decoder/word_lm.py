@@ -95,8 +95,8 @@ class AutomatonLM:
         """Look up the word in a dictionary; same result as `automaton.step`."""
         lm, total = self.automaton, 0.0
         if self.nodes is None:
-            there = lm.keys >= 0
-            self.nodes = dict(zip(lm.keys[there].tolist(), lm.values[there].tolist(), strict=True))
+            occupied = lm.keys >= 0
+            self.nodes = dict(zip(lm.keys[occupied].tolist(), lm.values[occupied].tolist(), strict=True))
         node = None
         while node is None and state != lm.root:
             node = self.nodes.get(state * lm.words + word)
@@ -156,8 +156,8 @@ class KenLMWords:
         return float(LN10 * self.model.BaseScore(state, "</s>", self.kenlm.State())), state
 
     def phrases(self, ids: Int32s, starts: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        found = np.array([phrase_score(self, ids[a:b].tolist()) for a, b in pairwise(starts)])
-        return found, np.zeros(len(found))
+        scores = np.array([phrase_score(self, ids[a:b].tolist()) for a, b in pairwise(starts)])
+        return scores, np.zeros(len(scores))
 
     def sentence(self, words: Sequence[int], complete: bool = True) -> float:
         total, state = walk(self, self.begin(), words)

@@ -67,10 +67,10 @@ class Markup(NamedTuple):
 
 def brackets(text: str) -> tuple[str, str]:
     """Split a setting such as `< >` into both brackets."""
-    found = text.split()
-    if len(found) != 2:
+    pair = text.split()
+    if len(pair) != 2:
         raise ValueError(f"{shown(text)}: expected two strings with a blank between them, such as < >")
-    return found[0], found[1]
+    return pair[0], pair[1]
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ def parse(line: str, markup: Markup) -> MarkedLine:
     opening, closing = markup.brackets
     if markup.policy == "pass-through" or opening not in line:
         return MarkedLine(surface(line))
-    found, open_tags = MarkedLine([]), list[Tag]()
+    marked, open_tags = MarkedLine([]), list[Tag]()
     for token in tokens(line.strip(BLANKS), opening, closing):
         if not is_tag(token, opening):
-            found.words += surface(token)
+            marked.words += surface(token)
             continue
         inside = token[len(opening) : -len(closing)].strip(BLANKS)
         closed, unary = inside.startswith("/"), inside.endswith("/")
@@ -138,7 +138,7 @@ def parse(line: str, markup: Markup) -> MarkedLine:
             raise ValueError(f"tag {shown(token)} both closes and is closed; write <x>, </x> or <x/>")
         name, _, content = inside.removeprefix("/").removesuffix("/").partition(" ")
         if not closed:
-            open_tags.append(Tag(name, len(found.words), content))
+            open_tags.append(Tag(name, len(marked.words), content))
         if closed or unary:
             if not open_tags:
                 raise ValueError(f"tag {shown(name)} is closed, but was not opened")
@@ -147,20 +147,20 @@ def parse(line: str, markup: Markup) -> MarkedLine:
                 raise ValueError(
                     f"tag {shown(tag.name)} is closed by {shown(name)}; close the inner tag first"
                 )
-            apply(found, tag, markup)
+            apply(marked, tag, markup)
     if open_tags:
         raise ValueError(f"tag {shown(open_tags[-1].name)} is never closed")
-    check_spans(found)
-    return found
+    check_spans(marked)
+    return marked
 
 
 def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
     """Split a line into tags and the text between them."""
-    place = 0
-    while place < len(line):
-        left = line.find(opening, place)
+    position = 0
+    while position < len(line):
+        left = line.find(opening, position)
         if left < 0:
-            yield line[place:]
+            yield line[position:]
             return
         right = line.find(closing, left + len(opening) - 1)
         if right < 0:
@@ -168,10 +168,10 @@ def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
                 f"{shown(line[left:])}: a tag without {closing!r}; write &lt; for a literal one. Moses drops "
                 "the rest of the line"
             )
-        if left > place:
-            yield line[place:left]
-        place = right + len(closing)
-        token = line[left:place]
+        if left > position:
+            yield line[position:left]
+        position = right + len(closing)
+        token = line[left:position]
         if not is_tag(token, opening) and any(
             is_tag(opening + part, opening) for part in token.split(opening)[2:]
         ):
@@ -187,17 +187,17 @@ def is_tag(token: str, opening: str) -> bool:
     return token.startswith(opening) and re.match(r"[/a-zA-Z]", token[len(opening) :]) is not None
 
 
-def apply(found: MarkedLine, tag: Tag, markup: Markup) -> None:
+def apply(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
     """Apply a closed tag to its span."""
-    begin, end = span_of(tag, len(found.words))
+    start, end = span_of(tag, len(marked.words))
     if tag.name == "wall":
-        found.walls += range(max(0, begin - 1), end)
+        marked.walls += range(max(0, start - 1), end)
     elif tag.name == "zone":
-        if begin >= end:
+        if start >= end:
             raise ValueError("a zone without words")
-        found.zones.append((begin, end - 1))
+        marked.zones.append((start, end - 1))
     elif tag.name == "ne":
-        if end - begin != 1:
+        if end - start != 1:
             raise ValueError("tag 'ne' has to enclose one word")
     elif tag.name in MODEL_TAGS:
         raise ValueError(
@@ -206,16 +206,16 @@ def apply(found: MarkedLine, tag: Tag, markup: Markup) -> None:
         )
     else:
         translations = translations_of(tag)
-        if begin > end or (begin == end and translations):
+        if start > end or (start == end and translations):
             raise ValueError(f"tag {shown(tag.name)} has a translation, but encloses no word")
-        if translations and end - begin > markup.longest:
+        if translations and end - start > markup.longest:
             raise ValueError(
-                f"tag {shown(tag.name)} has a translation of {end - begin} words, but options have at most "
+                f"tag {shown(tag.name)} has a translation of {end - start} words, but options have at most "
                 f"{markup.longest} (max-phrase-length)"
             )
         if markup.policy != "ignore":
-            found.forced += [
-                ForcedTranslation(begin, end - 1, surface(text), log_prob) for text, log_prob in translations
+            marked.forced += [
+                ForcedTranslation(start, end - 1, surface(text), log_prob) for text, log_prob in translations
             ]
 
 
@@ -266,17 +266,17 @@ def log_of(text: str) -> float:
 
 def attribute(tag: Tag, name: str) -> str:
     """Value of an attribute; empty if absent. A quote after a backslash belongs to the value."""
-    begin = tag.content.find(f'{name}="')
-    if begin < 0:
+    start = tag.content.find(f'{name}="')
+    if start < 0:
         if re.search(rf"(?:^| ){name}\s*=", tag.content):
             raise ValueError(
                 f'{name} of tag {shown(tag.name)} is passed over by Moses; write {name}="..." without blanks '
                 "and with double quotes"
             )
         return ""
-    begin += len(name) + 2
-    end = tag.content.find('"', begin)
-    if end == begin:
+    start += len(name) + 2
+    end = tag.content.find('"', start)
+    if end == start:
         if '"' in tag.content[end + 1 :]:
             raise ValueError(
                 f'{name}="" of tag {shown(tag.name)} is empty, and Moses takes what follows for its value; '
@@ -287,13 +287,13 @@ def attribute(tag: Tag, name: str) -> str:
         end = tag.content.find('"', end + 1)
     if end < 0:
         raise ValueError(f"{name} of tag {shown(tag.name)} has no closing quote")
-    return tag.content[begin:end]
+    return tag.content[start:end]
 
 
-def check_spans(found: MarkedLine) -> None:
+def check_spans(marked: MarkedLine) -> None:
     """ValueError for a span given by numbers that ends outside the line. Drops walls after its end."""
-    words = len(found.words)
-    for last in [*(option.last for option in found.forced), *(last for _, last in found.zones)]:
+    words = len(marked.words)
+    for last in [*(option.last for option in marked.forced), *(last for _, last in marked.zones)]:
         if last >= words:
             raise ValueError(f"a span ends at word {last}, but the line has {words} words, counted from 0")
-    found.walls = sorted({word for word in found.walls if word < words})
+    marked.walls = sorted({word for word in marked.walls if word < words})

@@ -33,10 +33,10 @@ class WordPairs:
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "WordPairs":
         """Select some of the pairs; sources that none of them uses are dropped."""
-        kept: dict[int, int] = {}
-        source_of = [kept.setdefault(self.source_of[row], len(kept)) for row in rows]
+        numbers: dict[int, int] = {}
+        source_of = [numbers.setdefault(self.source_of[row], len(numbers)) for row in rows]
         return WordPairs(
-            sources=[self.sources[source] for source in kept],
+            sources=[self.sources[source] for source in numbers],
             targets=[self.targets[row] for row in rows],
             source_of=source_of,
             whole=self.whole,
@@ -133,11 +133,11 @@ class InverseAligned(Protocol):
 
 def digest(kind: str, paths: Iterable[Path], settings: bytes = b"") -> str:
     """Hash of a feature's kind, its files and the settings that change its scores."""
-    found = hashlib.sha256(kind.encode())
+    hasher = hashlib.sha256(kind.encode())
     for path in paths:
-        found.update(path.name.encode() + hash_of(path))
-    found.update(settings)
-    return found.hexdigest()[:32]
+        hasher.update(path.name.encode() + hash_of(path))
+    hasher.update(settings)
+    return hasher.hexdigest()[:32]
 
 
 def hash_of(path: Path) -> bytes:

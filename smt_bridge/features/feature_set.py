@@ -100,8 +100,8 @@ def begin(
     the job began with."""
     torch.set_num_threads(settings.threads)
     device.use_back_end(settings.back_end)
-    found = FeatureSet(specs, settings)
-    for spec, one, expected in zip(specs, found.identities(), identities, strict=True):
-        if one != expected:
+    features = FeatureSet(specs, settings)
+    for spec, identity, expected in zip(specs, features.identities(), identities, strict=True):
+        if identity != expected:
             raise DataError(f"{spec.path}: is another model here than where the job was started")
-    return found.compute
+    return features.compute

@@ -72,9 +72,9 @@ class MixtureLM:
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target."""
         lines = [" ".join(map(unescape, words)) for words in pairs.targets]
-        found = self.model.score(lines, tokenized=True)
+        scores = self.model.score(lines, tokenized=True)
         ends = None if pairs.whole else -1
-        return np.array([sum(line.log_probs[:ends]) for line in found], np.float64)
+        return np.array([sum(line.log_probs[:ends]) for line in scores], np.float64)
 
 
 # ---- neural lm ---------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The kinds of features: what `--feature KIND[:NAME]=PATH` may name.
 
-A kind is one file with a class, and its line in FEATURES. The toolkit's own kinds are instances of `LazyKind`:
-the name of a class, so that --help need not import torch.
+A kind is one file with a class, and its line in FEATURES. The toolkit's own kinds are each a `LazyKind`, the
+name of a class, so that --help need not import torch.
 """
 
 import importlib

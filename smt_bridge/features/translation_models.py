@@ -147,13 +147,13 @@ class Joint:
             )
         aligned_pairs = self.aligned_pairs(pairs, pairs.affiliations)
         shape = self.scores.shape
-        windows, places = windows_of(aligned_pairs, shape.window)
+        windows, positions = windows_of(aligned_pairs, shape.window)
         distinct_windows, index = distinct(windows)
         contexts = np.concatenate([target_contexts(pair.target, shape.order) for pair in aligned_pairs])
         words = np.array([word for pair in aligned_pairs for word in (*pair.target, EOS)], np.int64)
         parts = self.scores.source_part(distinct_windows)
-        found = self.scores.score(parts, index[places], contexts, words)
-        return np.add.reduceat(found, np.cumsum([0, *(len(pair.target) + 1 for pair in aligned_pairs[:-1])]))
+        scores = self.scores.score(parts, index[positions], contexts, words)
+        return np.add.reduceat(scores, np.cumsum([0, *(len(pair.target) + 1 for pair in aligned_pairs[:-1])]))
 
     def aligned_pairs(self, pairs: WordPairs, affiliations: Sequence[Sequence[int]]) -> list[AlignedPair]:
         """Convert pairs to ids in the model's direction."""
@@ -165,10 +165,10 @@ class Joint:
         targets = [ids_of(words, *of_targets) for words in pairs.targets]
         rows = zip(pairs.source_of, targets, affiliations, strict=True)
         if self.inverse_aligned:
-            found = [AlignedPair(target, sources[row], places) for row, target, places in rows]
+            aligned = [AlignedPair(target, sources[row], places) for row, target, places in rows]
         else:
-            found = [AlignedPair(sources[row], target, places) for row, target, places in rows]
-        return list(map(mirror_pair, found)) if self.scores.shape.backward else found
+            aligned = [AlignedPair(sources[row], target, places) for row, target, places in rows]
+        return list(map(mirror_pair, aligned)) if self.scores.shape.backward else aligned
 
 
 def ids_of(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list[int]:
@@ -181,12 +181,12 @@ def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
     the other side, end symbols included, (N,)"""
     starts: dict[tuple[int, ...], int] = {}
     windows: list[Ints] = []
-    places: list[int] = []
+    positions: list[int] = []
     count = 0
     for source, _, affiliation in pairs:
         start = starts.setdefault(tuple(source), count)
         if start == count:
             windows.append(source_windows(source, window))
             count += len(source) + 1
-        places += [start + place for place in (*affiliation, len(source))]
-    return np.concatenate(windows), np.array(places, np.int64)
+        positions += [start + position for position in (*affiliation, len(source))]
+    return np.concatenate(windows), np.array(positions, np.int64)

@@ -43,15 +43,15 @@ class UnknownWords:
 
 def vocab_path(path: str, side: str) -> Path:
     """The vocabulary of a run directory, or a file of nmt-vocab."""
-    place = Path(path)
-    if place.is_dir():
-        if subwords.stored(place, side):
+    vocab_file = Path(path)
+    if vocab_file.is_dir():
+        if subwords.stored(vocab_file, side):
             raise DataError(
                 f"{path}: this run cuts words into subwords, so that no word is unknown to it; "
                 "unknown-words needs a run of whole words"
             )
-        run_directory.verify(place)
-        place = place / f"{side}.vocab"
-    if not place.exists():
+        run_directory.verify(vocab_file)
+        vocab_file = vocab_file / f"{side}.vocab"
+    if not vocab_file.exists():
         raise CheckpointError(f"{path}: no run directory and no vocabulary file")
-    return place
+    return vocab_file

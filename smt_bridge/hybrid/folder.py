@@ -129,44 +129,44 @@ def write(folder: Path, config: HybridConfig) -> None:
 def check(config: HybridConfig) -> None:
     """ConfigError for settings out of range."""
     for name in SIDES:
-        one: SideConfig = getattr(config, name)
-        settings.check(one, f"{name}.")
-        pipeline.check_language(one, f"{name}.language")
-        if one.escaped:
+        side_config: SideConfig = getattr(config, name)
+        settings.check(side_config, f"{name}.")
+        pipeline.check_language(side_config, f"{name}.language")
+        if side_config.escaped:
             raise ConfigError(f"{name}.escaped: a hybrid system reads raw text, which has no escapes")
     unknown = config.search.keys() & NOT_SEARCH
     try:
-        made = settings.changed(DecoderConfig(), config.search)
+        search_config = settings.changed(DecoderConfig(), config.search)
     except TypeError as error:
         raise ConfigError(f"search: {error}") from error
     if unknown:
         raise ConfigError(f"search: {min(unknown)} is no setting of a system; leave it out")
-    settings.check(made, "search.")
+    settings.check(search_config, "search.")
 
 
 def part_names(folder: Path, config: HybridConfig) -> list[str]:
     """Sorted names of the files that translation needs. DataError for a missing one."""
     inside(config.ini, f"{folder / FILE}: ini")
     ini = moses_ini.read(str(folder / config.ini))
-    found = {config.ini}
+    names = {config.ini}
     for feature in ini.features:
-        found |= {name for key in PATH_KEYS for name in named_by(folder, feature, key, ini.path)}
-    found |= {truecase_file(name) for name in SIDES if getattr(config, name).case == "truecase"}
+        names |= {name for key in PATH_KEYS for name in named_by(folder, feature, key, ini.path)}
+    names |= {truecase_file(name) for name in SIDES if getattr(config, name).case == "truecase"}
     if config.glossary:
-        found.add(inside(config.glossary, f"{folder / FILE}: glossary"))
-    files.existing([folder / name for name in sorted(found)])
-    return sorted(found)
+        names.add(inside(config.glossary, f"{folder / FILE}: glossary"))
+    files.existing([folder / name for name in sorted(names)])
+    return sorted(names)
 
 
 def named_by(folder: Path, feature: FeatureLine, key: str, ini: str) -> list[str]:
     """Files named by an option of a feature; those in the manifest of a run directory."""
-    if not (given := feature.options.get(key, "")):
+    if not (name := feature.options.get(key, "")):
         return []
     where = f"{ini}:{feature.row + 1}"
-    place = find_table(inside(given, f"{where}: {key}"), str(folder))
-    if place is None:
-        raise DataError(f"{where}: {given} is not in {folder}; put it there first")
-    return [path.relative_to(folder).as_posix() for path in model_files(place)]
+    part = find_table(inside(name, f"{where}: {key}"), str(folder))
+    if part is None:
+        raise DataError(f"{where}: {name} is not in {folder}; put it there first")
+    return [path.relative_to(folder).as_posix() for path in model_files(part)]
 
 
 def inside(path: str, where: str) -> str:
@@ -188,19 +188,19 @@ def read(folder: Path) -> Hybrid:
 
     DataError, in one line, for a part that is missing or different, and for a system.json that is damaged or
     of a later version; ConfigError for settings out of range."""
-    place = folder / FILE
-    config, parts = parse(place)
+    system_file = folder / FILE
+    config, parts = parse(system_file)
     for name, entry in parts.items():
         check_part(folder, name, entry)
-    one, other = (load_side(place, name, getattr(config, name), parts) for name in SIDES)
-    return Hybrid(folder, config, one, other, parts)
+    source, target = (load_side(system_file, name, getattr(config, name), parts) for name in SIDES)
+    return Hybrid(folder, config, source, target, parts)
 
 
-def load_side(place: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]) -> TextSide:
+def load_side(system_file: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]) -> TextSide:
     """Load the text processing of a side. DataError if its truecase model is not listed."""
     if config.case == "truecase" and truecase_file(name) not in parts:
-        raise damaged(place, f"{truecase_file(name)} is not in its list of files")
-    return side.load(config, str(place.parent / truecase_file(name)))
+        raise damaged(system_file, f"{truecase_file(name)} is not in its list of files")
+    return side.load(config, str(system_file.parent / truecase_file(name)))
 
 
 def verify(hybrid: Hybrid) -> None:
@@ -210,65 +210,67 @@ def verify(hybrid: Hybrid) -> None:
             raise changed(hybrid.folder / name)
 
 
-def parse(place: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
+def parse(system_file: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
     """Parse a system.json: settings and parts. Raises the errors of `read`."""
     try:
-        found = json.loads(files.read_small(place).decode("utf-8"))
+        content = json.loads(files.read_small(system_file).decode("utf-8"))
     except OSError as error:
-        raise DataError(f"{place}: cannot read: {error.strerror}; is this a folder of smt-build?") from error
-    except (ValueError, RecursionError) as error:
-        raise damaged(place, "it is no JSON") from error
-    if not isinstance(found, dict) or "format" not in found:
-        raise damaged(place, "it has no format")
-    if found["format"] != FORMAT:
         raise DataError(
-            f"{place}: format {shown(str(found['format']))}, this version reads {FORMAT!r}: train again, "
-            "or use the version that wrote it"
+            f"{system_file}: cannot read: {error.strerror}; is this a folder of smt-build?"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise damaged(system_file, "it is no JSON") from error
+    if not isinstance(content, dict) or "format" not in content:
+        raise damaged(system_file, "it has no format")
+    if content["format"] != FORMAT:
+        raise DataError(
+            f"{system_file}: format {shown(str(content['format']))}, this version reads {FORMAT!r}: train "
+            "again, or use the version that wrote it"
         )
     try:
         config = HybridConfig(
-            **{name: side_of(found[name]) for name in SIDES},
-            ini=text(found["ini"]),
-            glossary=text(found["glossary"]),
-            search=dict(found["search"]),
+            **{name: side_of(content[name]) for name in SIDES},
+            ini=text(content["ini"]),
+            glossary=text(content["glossary"]),
+            search=dict(content["search"]),
         )
         parts = {
-            inside(text(name), f"{place}: files"): ManifestEntry(int(one["size"]), text(one["sha256"]))
-            for name, one in found["files"].items()
+            inside(text(name), f"{system_file}: files"): ManifestEntry(int(entry["size"]), text(entry["sha256"]))
+            for name, entry in content["files"].items()
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise damaged(place, f"{type(error).__name__} {error}") from error
+        raise damaged(system_file, f"{type(error).__name__} {error}") from error
     try:
         check(config)
     except ConfigError as error:
-        raise ConfigError(f"{place}: {error}") from error
+        raise ConfigError(f"{system_file}: {error}") from error
     for name in (config.ini, config.glossary):
         if name and name not in parts:
-            raise damaged(place, f"{name} is not in its list of files")
+            raise damaged(system_file, f"{name} is not in its list of files")
     return config, parts
 
 
-def side_of(found: Mapping[str, object]) -> SideConfig:
+def side_of(content: Mapping[str, object]) -> SideConfig:
     """Parse the text settings of a side. KeyError or TypeError for a mistake."""
-    if missing := set(TEXT) ^ set(found):
+    if missing := set(TEXT) ^ set(content):
         raise KeyError(min(missing))
-    made = settings.changed(SideConfig(), found)
+    config = settings.changed(SideConfig(), content)
     for key in TEXT:
-        if type(getattr(made, key)) is not type(getattr(SideConfig(), key)):
+        if type(getattr(config, key)) is not type(getattr(SideConfig(), key)):
             raise TypeError(key)
-    return made
+    return config
 
 
-def text(found: object) -> str:
+def text(value: object) -> str:
     """Return the value if it is a string, else raise TypeError."""
-    if not isinstance(found, str):
-        raise TypeError(f"{found!r} is no text")
-    return found
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
-def damaged(place: Path, why: str) -> DataError:
+def damaged(system_file: Path, why: str) -> DataError:
     """Error for a system.json that cannot be read."""
-    return DataError(f"{place}: damaged ({why}); copy the folder again")
+    return DataError(f"{system_file}: damaged ({why}); copy the folder again")
 
 
 def changed(path: Path) -> DataError:

@@ -24,9 +24,9 @@ class GlossaryLines(TokenizedLines):
         self.terms = terms
 
     def marked(self, line: str, markup: Markup) -> MarkedLine:
-        found = super().marked(line, markup)
-        add(found, self.terms.find(found.words, glossary.starts_of(found.words)))
-        return found
+        parsed = super().marked(line, markup)
+        add(parsed, self.terms.find(parsed.words, glossary.starts_of(parsed.words)))
+        return parsed
 
 
 class RawLines:
@@ -65,28 +65,28 @@ class RawLines:
         in the markup, where tags are not words."""
         if markup.policy == "pass-through":
             words = self.source.split(line)
-            found = MarkedLine(escaped(self.source.cased(words)))
+            parsed = MarkedLine(escaped(self.source.cased(words)))
             if len(words) <= self.longest:
-                enclose(found, side.tag_pairs(words))
+                enclose(parsed, side.tag_pairs(words))
         else:
-            words, found = self.without_tags(line, markup)
-        add(found, self.terms.find(words, side.sentence_starts(words)))
-        add(found, [copy(place, word) for place, word in enumerate(words) if side.is_copied(word)])
-        found.avoided = self.avoided
-        return found
+            words, parsed = self.without_tags(line, markup)
+        add(parsed, self.terms.find(words, side.sentence_starts(words)))
+        add(parsed, [copy(position, word) for position, word in enumerate(words) if side.is_copied(word)])
+        parsed.avoided = self.avoided
+        return parsed
 
     def without_tags(self, line: str, markup: Markup) -> tuple[list[str], MarkedLine]:
         """The words between the tags of a line in their own case, and the line as the decoder reads it."""
-        places, text = Placeholders(line), list[str]()
+        placeholders, text = Placeholders(line), list[str]()
         for token in xml_input.tokens(line.strip(xml_input.BLANKS), *markup.brackets):
             if xml_input.is_tag(token, markup.brackets[0]):
-                text += [" ", places.add(self.tag(token, markup.brackets)), " "]
+                text += [" ", placeholders.add(self.tag(token, markup.brackets)), " "]
             else:
                 text.append(unescape(token))
-        mixed = places.split(self.source.split("".join(text)))
-        words = [word for word in mixed if not places.is_one(word)]
-        made = iter(escaped(self.source.cased(words)))
-        tokens = [places.original(word) if places.is_one(word) else next(made) for word in mixed]
+        mixed = placeholders.split(self.source.split("".join(text)))
+        words = [word for word in mixed if not placeholders.is_one(word)]
+        cased = iter(escaped(self.source.cased(words)))
+        tokens = [placeholders.original(word) if placeholders.is_one(word) else next(cased) for word in mixed]
         return words, xml_input.parse(" ".join(tokens), markup)
 
     def tag(self, token: str, brackets: tuple[str, str]) -> str:
@@ -96,45 +96,47 @@ class RawLines:
         for key in TEXTS:
             value = xml_input.attribute(Tag(name, 0, content), key)
             if value:
-                made = SEPARATOR.join(
+                converted = SEPARATOR.join(
                     " ".join(self.target_words(unescape(part.replace('\\"', '"'))))
                     for part in value.split(SEPARATOR)
                 )
-                token = token.replace(f'{key}="{value}"', f'{key}="{made}"')
+                token = token.replace(f'{key}="{value}"', f'{key}="{converted}"')
         return token
 
     def target_words(self, text: str) -> list[str]:
         """Convert part of a sentence to words of the target side."""
         return escaped(self.target.phrase(text))
 
-    def text(self, found: PhraseTranslation) -> str:
+    def text(self, translation: PhraseTranslation) -> str:
         """Convert a translation to raw text."""
         exact, at = dict[Span, str](), 0
-        for sentence, derivation in found.searched:
+        for sentence, derivation in translation.searched:
             for option in derivation.options:
                 size, extra = int(sentence.length[option]), sentence.extra(option)
                 if extra is not None and extra.raw is not None:
                     exact[at, at + size] = extra.raw
                 at += size
-        return self.target.text(found.text, exact)
+        return self.target.text(translation.text, exact)
 
 
-def copy(place: int, word: str) -> Match:
+def copy(position: int, word: str) -> Match:
     """Match that translates a word by itself."""
-    return Match(place, place + 1, glossary.Term(escaped([word]), word.replace(BLANK, " ")))
+    return Match(position, position + 1, glossary.Term(escaped([word]), word.replace(BLANK, " ")))
 
 
 def add(line: MarkedLine, matches: Sequence[Match]) -> None:
     """Force the translations of terms, except where the line, or a term added before, already forces one of
     their words."""
-    taken = {word for one in line.forced for word in range(one.begin, one.last + 1)}
+    taken = {word for option in line.forced for word in range(option.begin, option.last + 1)}
     line.forced += [forced(match) for match in matches if taken.isdisjoint(range(match.begin, match.end))]
 
 
 def forced(match: Match) -> ForcedTranslation:
     """Exclusive translation of a term, with every source word aligned to every target word."""
     term, source = match.term, range(match.end - match.begin)
-    points = tuple((one, other) for one in source for other in range(len(term.words)))
+    points = tuple(
+        (source_word, target_word) for source_word in source for target_word in range(len(term.words))
+    )
     return ForcedTranslation(match.begin, match.end - 1, term.words, 0.0, True, points, term.raw)
 
 

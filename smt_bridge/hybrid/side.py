@@ -65,10 +65,10 @@ class Placeholders:
 
     def number(self, word: str) -> int:
         """Index of a placeholder, the inverse of `word`."""
-        found = 0
+        value = 0
         for letter in word[len(self.stem) :]:
-            found = found * len(ascii_uppercase) + ascii_uppercase.index(letter)
-        return found
+            value = value * len(ascii_uppercase) + ascii_uppercase.index(letter)
+        return value
 
     def split(self, words: Sequence[str]) -> list[str]:
         """Words in which every placeholder is a word of its own."""
@@ -85,29 +85,29 @@ class Placeholders:
 def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
     """Replace protected text in a raw line by placeholders. `blank`: inserted around each of them; empty
     where blanks are words."""
-    places = Placeholders(line)
+    placeholders = Placeholders(line)
     parts, end = list[str](), 0
-    for found in PROTECTED.finditer(line):
-        before = line[end : found.start()]
-        parts += [before, "" if ELISION.search(before) else blank, places.add(found[0]), blank]
-        end = found.end()
-    return "".join(parts) + line[end:], places
+    for match in PROTECTED.finditer(line):
+        before = line[end : match.start()]
+        parts += [before, "" if ELISION.search(before) else blank, placeholders.add(match[0]), blank]
+        end = match.end()
+    return "".join(parts) + line[end:], placeholders
 
 
 def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
     """Positions of opening tags and of the tags that close them, innermost first. Tags without a partner are
     left out."""
-    found, waiting = list[tuple[int, int]](), list[tuple[str, int]]()
-    for place, word in enumerate(words):
+    pairs, waiting = list[tuple[int, int]](), list[tuple[str, int]]()
+    for position, word in enumerate(words):
         if not is_tag(word) or word.endswith("/>"):
             continue
         name = re.split(r"[\s\u00a0>]", word.removeprefix("<").removeprefix("/"), maxsplit=1)[0].lower()
         if not word.startswith("</"):
-            waiting.append((name, place))
+            waiting.append((name, position))
         elif (depth := last_of(name, waiting)) >= 0:
-            found.append((waiting[depth][1], place))
+            pairs.append((waiting[depth][1], position))
             del waiting[depth:]
-    return found
+    return pairs
 
 
 def sentence_starts(words: Sequence[str]) -> list[bool]:
@@ -118,7 +118,7 @@ def sentence_starts(words: Sequence[str]) -> list[bool]:
 
 def last_of(name: str, waiting: Sequence[tuple[str, int]]) -> int:
     """Index of the innermost open tag of a name; -1 if none is open."""
-    return max((number for number, (other, _) in enumerate(waiting) if other == name), default=-1)
+    return max((number for number, (open_name, _) in enumerate(waiting) if open_name == name), default=-1)
 
 
 # ---- side --------------------------------------------------------------------------------------------------
@@ -151,14 +151,14 @@ class TextSide:
 
     def split(self, line: str) -> list[str]:
         """The words of a raw line in its own case, without escapes. Protected ones are whole."""
-        hidden, places = hide_protected(line, self.blank)
-        words = places.split(self.rules.words(hidden))
-        return [places.original(word).replace(" ", BLANK).replace("\t", BLANK) for word in words]
+        hidden, placeholders = hide_protected(line, self.blank)
+        words = placeholders.split(self.rules.words(hidden))
+        return [placeholders.original(word).replace(" ", BLANK).replace("\t", BLANK) for word in words]
 
     def cased(self, words: Sequence[str]) -> list[str]:
         """Convert words of `split` to the case that the system reads. Copied words keep theirs."""
-        made = iter(self.in_text_case([word for word in words if not is_tag(word)]))
-        cased = [word if is_tag(word) else next(made) for word in words]
+        text_words = iter(self.in_text_case([word for word in words if not is_tag(word)]))
+        cased = [word if is_tag(word) else next(text_words) for word in words]
         return [old if is_copied(old) else new for old, new in zip(words, cased, strict=True)]
 
     def in_text_case(self, words: list[str]) -> list[str]:
@@ -180,26 +180,28 @@ class TextSide:
     def text(self, words: Sequence[str], exact: Mapping[Span, str] | None = None) -> str:
         """Format words as raw text. `exact`: text that replaces the words of a span unchanged; spans do not
         overlap."""
-        spans = {begin: (end, kept) for (begin, end), kept in (exact or {}).items()}
-        places = Placeholders(" ".join([*words, *(kept for _, kept in spans.values())]))
+        spans = {begin: (end, replacement) for (begin, end), replacement in (exact or {}).items()}
+        placeholders = Placeholders(" ".join([*words, *(replacement for _, replacement in spans.values())]))
         shown, at = list[str](), 0
         while at < len(words):
             word = unescape(words[at])
             if at in spans:
-                at, kept = spans[at]
-                shown.append(places.add(kept))
+                at, replacement = spans[at]
+                shown.append(placeholders.add(replacement))
             else:
-                shown.append(places.add(word.replace(BLANK, " ")) if is_copied(word) else word)
+                shown.append(placeholders.add(word.replace(BLANK, " ")) if is_copied(word) else word)
                 at += 1
-        return restored(self.rules.text(self.in_sentence_case(shown, places)), places)
+        return restored(self.rules.text(self.in_sentence_case(shown, placeholders)), placeholders)
 
-    def in_sentence_case(self, words: list[str], places: Placeholders) -> list[str]:
+    def in_sentence_case(self, words: list[str], placeholders: Placeholders) -> list[str]:
         """Capitalize the starts of sentences, where the system is truecased. Tags do not count as words."""
         if self.case != "truecase" or not self.truecaser:
             return words
-        tags = [bool(is_tag(places.original(word))) for word in words]
-        made = iter(self.truecaser.undo([word for word, tag in zip(words, tags, strict=True) if not tag]))
-        return [word if tag else next(made) for word, tag in zip(words, tags, strict=True)]
+        tags = [bool(is_tag(placeholders.original(word))) for word in words]
+        text_words = iter(
+            self.truecaser.undo([word for word, tag in zip(words, tags, strict=True) if not tag])
+        )
+        return [word if tag else next(text_words) for word, tag in zip(words, tags, strict=True)]
 
 
 def escaped(words: Sequence[str]) -> list[str]:
@@ -207,10 +209,10 @@ def escaped(words: Sequence[str]) -> list[str]:
     return [escape_raw(word) for word in words]
 
 
-def restored(text: str, places: Placeholders) -> str:
+def restored(text: str, placeholders: Placeholders) -> str:
     """Replace placeholders in a detokenized line. Removes the blanks just inside a pair of tags."""
-    parts = places.pattern.split(text)  # text, placeholder, text ...
-    whole = [places.original(part) for part in parts]
+    parts = placeholders.pattern.split(text)  # text, placeholder, text ...
+    whole = [placeholders.original(part) for part in parts]
     for first, last in tag_pairs(whole):
         whole[first + 1] = whole[first + 1].removeprefix(" ")
         whole[last - 1] = whole[last - 1].removesuffix(" ")

@@ -36,12 +36,12 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
     for feature in ini.features:
         if (path := feature.options.get("path")) is not None:
             yield from path_problems(ini, feature, path, roots, tables)
-    for feature, place in [entry for entries in tables.values() for entry in entries]:
-        found = columns(place)
-        if found != feature.scores:
+    for feature, table in [entry for entries in tables.values() for entry in entries]:
+        scores = columns(table)
+        if scores != feature.scores:
             yield (
                 f"{ini.path}:{feature.row + 1}: {feature.name} has num-features={feature.scores}, but "
-                f"{place} has {found} scores per line; Moses stops at it"
+                f"{table} has {scores} scores per line; Moses stops at it"
             )
     if thorough:
         yield from row_problems(tables, components(ini))
@@ -52,24 +52,24 @@ def path_problems(
 ) -> Iterator[str]:
     """Report a file that does not exist or is of the wrong kind; adds text tables to `tables`."""
     where = f"{ini.path}:{feature.row + 1}"
-    places = (
+    candidates = (
         find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
     )
-    place = next(filter(None, places), None)
-    if place is None:
+    file = next(filter(None, candidates), None)
+    if file is None:
         beside = Path(ini.path).parent
         hint = f"; it exists relative to {beside}: start Moses in that folder, or write an absolute path"
-        known = find_table(path, str(beside))
-        yield f"{where}: path={path} of {feature.name} does not exist{hint if known else ''}"
+        exists = find_table(path, str(beside))
+        yield f"{where}: path={path} of {feature.name} does not exist{hint if exists else ''}"
     elif (
-        place.is_file()
-        and place.suffix not in ENDINGS.values()
+        file.is_file()
+        and file.suffix not in ENDINGS.values()
         and feature.kind in ("PhraseDictionaryMemory", "LexicalReordering")
     ):
-        tables.setdefault(feature.kind, []).append((feature, place))
-    elif feature.kind == "ProbingPT" and not place.is_dir():
+        tables.setdefault(feature.kind, []).append((feature, file))
+    elif feature.kind == "ProbingPT" and not file.is_dir():
         yield (
-            f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {place} is a "
+            f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {file} is a "
             "file; give a text table as PhraseDictionaryMemory"
         )
 
@@ -177,11 +177,11 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
         others = [] if table.name in combined else tables.get("LexicalReordering", [])
         try:
             for feature, path in others:
-                found = first_difference(phrases, path)
-                if found:
+                number = first_difference(phrases, path)
+                if number:
                     hint = "filter or sort both alike (smt-filter-table)"
                     yield (
-                        f"{path}:{found}: a different phrase pair than in line {found} of {phrases}, for "
+                        f"{path}:{number}: a different phrase pair than in line {number} of {phrases}, for "
                         f"{feature.name}; {hint}"
                     )
             if not others:
@@ -193,9 +193,9 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
 
 def first_difference(phrases: Path, reordering: Path) -> int:
     """The number of the first line in which two tables have different pairs; 0 if there is none."""
-    for number, (one, other) in enumerate(
+    for number, (pair, reordering_row) in enumerate(
         zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1
     ):
-        if one is None or other is None or differ(one, other):
+        if pair is None or reordering_row is None or differ(pair, reordering_row):
             return number
     return 0

@@ -118,7 +118,7 @@ def parse(path: str, lines: list[str]) -> Ini:
 def split(path: str, lines: list[str]) -> dict[str, Section]:
     """Split an ini into sections like Moses: # begins a comment anywhere, and a repeated section continues
     the first."""
-    found: dict[str, Section] = {}
+    sections: dict[str, Section] = {}
     here: Section | None = None
     for row, line in enumerate(lines):
         text = line.partition("#")[0].strip()
@@ -134,7 +134,7 @@ def split(path: str, lines: list[str]) -> dict[str, Section]:
                     f"{path}:{row + 1}: section [{name}] belongs to the old moses.ini format; "
                     f"{ADVICE.get(name, CONVERT)}"
                 )
-            here = found.setdefault(name, Section(row))
+            here = sections.setdefault(name, Section(row))
         elif text and here is None:
             raise DataError(
                 f"{path}:{row + 1}: {numbers.shown(text)} comes before the first section, expected a "
@@ -142,7 +142,7 @@ def split(path: str, lines: list[str]) -> dict[str, Section]:
             )
         elif text and here is not None:
             here.values.append((row, text))
-    return found
+    return sections
 
 
 def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> FeatureLine:
@@ -171,13 +171,13 @@ def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None =
     """Add scores to a feature: `num-features` and the weights grow together. `path`: the table that has the
     new columns."""
     feature = ini.feature(name)
-    before = weights_of(ini, feature)
+    weights = weights_of(ini, feature)
     changed = {"num-features": str(feature.scores + len(values))}
     if path:
         changed["path"] = path
     lines = list(ini.lines)
     lines[feature.row] = with_options(lines[feature.row], changed)
-    set_line(lines, ini, name, [*before, *values])
+    set_line(lines, ini, name, [*weights, *values])
     return parse(ini.path, lines)
 
 
@@ -297,10 +297,10 @@ def with_options(line: str, changed: dict[str, str]) -> str:
                 f"{key}={value}: is not UTF-8, as a moses.ini must be; rename the file or its folder"
             )
         pattern = re.compile(rf"(?<=\s){re.escape(key)}=\S*")
-        found = pattern.search(line)
+        match = pattern.search(line)
         line = (
-            f"{line[: found.start()]}{key}={value}{line[found.end() :]}"
-            if found
+            f"{line[: match.start()]}{key}={value}{line[match.end() :]}"
+            if match
             else f"{line.rstrip()} {key}={value}{' ' * bool(mark)}"
         )
     return line + mark + comment
@@ -309,9 +309,9 @@ def with_options(line: str, changed: dict[str, str]) -> str:
 def find_table(path: str, root: str) -> Path | None:
     """Find a table like Moses: by its name, or its name with .gz; None if neither exists."""
     for name in (path, f"{path}.gz"):
-        place = Path(root) / name
-        if place.exists():
-            return place
+        candidate = Path(root) / name
+        if candidate.exists():
+            return candidate
     return None
 
 
@@ -353,11 +353,11 @@ def folder_beside(ini: Ini) -> str:
     )
 
 
-def replace_paths(ini: Ini, place: Callable[[str], str]) -> Ini:
+def replace_paths(ini: Ini, resolve: Callable[[str], str]) -> Ini:
     """Replace all paths of an ini. ConfigError for a path with a blank."""
     lines = list(ini.lines)
     for feature in ini.features:
-        paths = {key: place(feature.options[key]) for key in PATH_KEYS if feature.options.get(key)}
+        paths = {key: resolve(feature.options[key]) for key in PATH_KEYS if feature.options.get(key)}
         for path in paths.values():
             if len(path.split()) > 1:
                 raise ConfigError(
@@ -375,7 +375,12 @@ def absolute_path(path: str, roots: Sequence[str | Path]) -> str:
 
 def search_roots(path: str, roots: Sequence[str | Path]) -> str:
     """A path below the first of `roots` that has it; empty where none has."""
-    places = [os.path.abspath(os.path.join(root, path)) for root in roots]
+    candidates = [os.path.abspath(os.path.join(root, path)) for root in roots]
     return next(
-        (place for place in places if any(os.path.exists(place + ending) for ending in PATH_ENDINGS)), ""
+        (
+            candidate
+            for candidate in candidates
+            if any(os.path.exists(candidate + ending) for ending in PATH_ENDINGS)
+        ),
+        "",
     )

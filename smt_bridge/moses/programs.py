@@ -78,9 +78,9 @@ def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: st
 def whole_ini(ini: str, folder: Path) -> Path:
     """Write a copy of an ini with absolute paths for Moses' scripts, which change folders. Like in Moses,
     relative paths start at the working directory."""
-    made = folder / "smt-moses.ini"
-    moses_ini.write(made, ini_paths.with_absolute_paths(moses_ini.read(ini), ["."]))
-    return made
+    copy = folder / "smt-moses.ini"
+    moses_ini.write(copy, ini_paths.with_absolute_paths(moses_ini.read(ini), ["."]))
+    return copy
 
 
 def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
@@ -90,19 +90,19 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
         raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
     with TemporaryDirectory(prefix="smt-moses.") as temporary:
         run(["perl", moses.program(FILTER), folder, whole_ini(ini, Path(temporary)), Path(text).absolute()])
-    made = folder / "moses.ini"
-    if not made.is_file():
-        raise UserError(f"{made}: Moses' filter script ended without it; its own messages are above")
-    return made
+    filtered = folder / "moses.ini"
+    if not filtered.is_file():
+        raise UserError(f"{filtered}: Moses' filter script ended without it; its own messages are above")
+    return filtered
 
 
 def compact(moses: Installation, table: str, output: str, scores: int, threads: int) -> None:
     """Make OUTPUT.minphr from a text table. Without `-nscores` Moses assumes 4, and aborts on a fifth
     column."""
     program = moses.program("bin/processPhraseTableMin")
-    given = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
+    arguments = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
     with files.parent_folders(output):
-        run([program, *given])
+        run([program, *arguments])
 
 
 @dataclass
@@ -129,22 +129,22 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
                 stack.enter_context(files.parent_folders(file))
             for part in filter(None, (beside, listed)):
                 stack.callback(Path(part).unlink, missing_ok=True)
-            given = stack.enter_context(TemporaryFile())
-            asked = 0
+            input_file = stack.enter_context(TemporaryFile())
+            sent = 0
             for line in files.read_byte_lines(text):
-                given.write(line + b"\n")  # Moses skips a last line without a line end
-                asked += 1
-            given.seek(0)
-            run(command, cast(BinaryIO, given), beside)
+                input_file.write(line + b"\n")  # Moses skips a last line without a line end
+                sent += 1
+            input_file.seek(0)
+            run(command, cast(BinaryIO, input_file), beside)
             answered = files.count_lines(str(beside))
-            if asked != answered:
+            if sent != answered:
                 raise DataError(
-                    f"{output}: {answered} lines, but {text} has {asked}; the decoder did not answer every "
+                    f"{output}: {answered} lines, but {text} has {sent}; the decoder did not answer every "
                     "line"
                 )
-            for made, name in ((listed, options.n_best_list), (beside, output)):
-                if made and name:
-                    os.replace(made, name)
+            for written, name in ((listed, options.n_best_list), (beside, output)):
+                if written and name:
+                    os.replace(written, name)
     except OSError as error:
         raise files.cannot_write(error.filename or output, error) from error
 
@@ -182,17 +182,18 @@ def tune(
         command += [f"--decoder-flags=-threads {options.threads} -v 0"]
         command += ["--maximum-iterations", str(options.iterations), *METHODS[options.method]]
         command += [] if options.filter else ["--no-filter-phrase-table"]
-        begin = time.time()
+        started = time.time()
         try:
             run(command)
         except UserError as error:
-            raise UserError(f"{error}{last_words(work, begin)}") from error
-        made = work / "moses.ini"
-        if not made.is_file():
+            raise UserError(f"{error}{last_words(work, started)}") from error
+        tuned = work / "moses.ini"
+        if not tuned.is_file():
             raise UserError(
-                f"{made}: Moses' tuner ended without it; its own messages are above{last_words(work, begin)}"
+                f"{tuned}: Moses' tuner ended without it; its own messages are above"
+                f"{last_words(work, started)}"
             )
-    return made
+    return tuned
 
 
 def check_megam(moses: Installation) -> None:
@@ -206,14 +207,14 @@ def check_megam(moses: Installation) -> None:
         )
 
 
-def last_words(folder: Path, begin: float) -> str:
+def last_words(folder: Path, started: float) -> str:
     """Log the end of the log that Moses' script wrote last, where the programs that it starts report their
     errors. Returns an ending for the caller's message."""
     logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]
     written = [
         (path.stat().st_mtime, path)
         for path in logs
-        if path.stat().st_size and path.stat().st_mtime >= begin - 1
+        if path.stat().st_size and path.stat().st_mtime >= started - 1
     ]
     if not written:
         return ""

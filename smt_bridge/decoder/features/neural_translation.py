@@ -84,24 +84,24 @@ class NeuralTranslation:
     def units_of(self, word: str) -> list[int]:
         """The ids of a target word's units."""
         with self.lock:
-            found = self.units.get(word)
-            if found is None:
-                found = self.units[word] = self.network.target([word])
-        return found
+            ids = self.units.get(word)
+            if ids is None:
+                ids = self.units[word] = self.network.target([word])
+        return ids
 
     def check_coverage(self, table: PhraseTable) -> None:
         """Warn if the run does not know many of the table's target words: another language, case or
         tokenization."""
         counts = np.bincount(table.words, minlength=len(table.vocabulary))
         missing = np.array([UNK in self.network.target([word]) for word in table.vocabulary], bool)
-        known = 1 - float(counts[missing].sum()) / max(1, int(counts.sum()))
-        if known < COVERED:
+        share = 1 - float(counts[missing].sum()) / max(1, int(counts.sum()))
+        if share < COVERED:
             log.warning(
                 "%s: %s knows %.0f%% of the target words of the phrase table, all others are UNK to it; were "
                 "both made of text with the same tokenization and case?",
                 self.name,
                 self.path,
-                100 * known,
+                100 * share,
             )
 
 
@@ -113,16 +113,16 @@ class NeuralTranslationScorer:
     def __init__(self, feature: NeuralTranslation, sentence: Sentence) -> None:
         self.feature = feature
         self.source = feature.network.source(sentence.words)
-        distinct, where = np.unique(sentence.text, return_inverse=True)
+        distinct, inverse = np.unique(sentence.text, return_inverse=True)
         of_word = [feature.units_of(sentence.word(word)) for word in distinct.tolist()]
         self.token_ids = sorted({EOS}.union(*of_word))
         column_of = {token: column for column, token in enumerate(self.token_ids)}
         columns = [[column_of[unit] for unit in units] for units in of_word]
-        text = where.tolist()
+        text = inverse.tolist()
         self.units = grid(
             [
-                [column for word in text[place] for column in columns[word]]
-                for place in sentence.places(range(sentence.size))
+                [column for word in text[part] for column in columns[word]]
+                for part in sentence.places(range(sentence.size))
             ]
         )
         self.prefixes = feature.network.prefixes(self.source, self.token_ids, feature.restricted)
@@ -155,6 +155,6 @@ class NeuralTranslationScorer:
 def grid(texts: Sequence[Sequence[int]]) -> Int64s:
     """Stack texts as rows, padded with -1: (texts, units of the longest)"""
     lengths = np.array([len(text) for text in texts])
-    made = np.full((len(texts), int(lengths.max(initial=0))), -1, np.int64)
-    made[np.arange(made.shape[1]) < lengths[:, None]] = [unit for text in texts for unit in text]
-    return made
+    rows = np.full((len(texts), int(lengths.max(initial=0))), -1, np.int64)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = [unit for text in texts for unit in text]
+    return rows

@@ -42,15 +42,15 @@ class WordNumbers:
     def __call__(self, word: str) -> int:
         """ConfigError for a network of subwords."""
         with self.lock:
-            found = self.ids.get(word)
-            if found is None:
+            word_id = self.ids.get(word)
+            if word_id is None:
                 of_word = units([word], self.text)
                 if len(of_word) != 1:
                     raise ConfigError(
                         f"{self.path}: splits words into subwords; searching needs a model of whole words"
                     )
-                found = self.ids[word] = int(self.vocab.encode(of_word)[0])
-        return found
+                word_id = self.ids[word] = int(self.vocab.encode(of_word)[0])
+        return word_id
 
 
 class NGrams(NamedTuple):
@@ -59,7 +59,7 @@ class NGrams(NamedTuple):
     contexts: Int64s  # (G, n - 1)
     words: Int64s  # (G,)
     owner: Int64s  # (G,) candidate or derivation
-    place: Int64s  # (G,) of the word in Sentence.text; SENTENCE_END for the end symbol
+    position: Int64s  # (G,) of the word in Sentence.text; SENTENCE_END for the end symbol
 
     def sums(self, scores: Floats, count: int) -> Floats:
         """Scores of the n-grams summed for each of their owners: (G,) -> (count, 1)"""
@@ -82,35 +82,35 @@ class WordHistories:
         count, size = len(option), self.rows.shape[1]
         while self.used + count > len(self.rows):
             self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
-        ngrams = int(sentence.length[option].sum()) + (count if candidates.complete else 0)
-        found = NGrams(np.empty((ngrams, size), np.int64), *np.empty((3, ngrams), np.int64))
+        total = int(sentence.length[option].sum()) + (count if candidates.complete else 0)
+        ngrams = NGrams(np.empty((total, size), np.int64), *np.empty((3, total), np.int64))
         states, keys = np.arange(self.used, self.used + count), np.empty(count, np.int64)
         gather(self.rows, candidates.state, states, option, sentence.start, sentence.length, self.ids,
-            EOS if candidates.complete else -1, found.contexts, found.words, found.owner, found.place,
+            EOS if candidates.complete else -1, ngrams.contexts, ngrams.words, ngrams.owner, ngrams.position,
             keys)  # fmt: skip
         self.used += count
-        return found, states, keys
+        return ngrams, states, keys
 
     def of_derivations(self, paths: Sequence[Int32s]) -> NGrams:
         """All n-grams of derivations, given by their options in target order."""
-        size, before = self.rows.shape[1], self.rows[0]
-        places = [
-            np.concatenate([np.arange(one.start, one.stop) for one in self.sentence.places(path)])
+        size, beginning = self.rows.shape[1], self.rows[0]
+        positions = [
+            np.concatenate([np.arange(words.start, words.stop) for words in self.sentence.places(path)])
             for path in paths
         ]
-        lines = [np.concatenate([before, self.ids[place], [EOS]]) for place in places]
+        lines = [np.concatenate([beginning, self.ids[row], [EOS]]) for row in positions]
         windows = [np.lib.stride_tricks.sliding_window_view(line[:-1], size) for line in lines]
         return NGrams(
             np.concatenate(windows),
             np.concatenate([line[size:] for line in lines]),
             np.repeat(np.arange(len(lines)), [len(line) - size for line in lines]),
-            np.concatenate([part for place in places for part in (place, [SENTENCE_END])]).astype(np.int64),
+            np.concatenate([part for row in positions for part in (row, [SENTENCE_END])]).astype(np.int64),
         )
 
 
 @njit
-def gather(histories: Int64s, before: Int64s, after: Int64s, option: Int64s, start: Int32s, length: Int32s,
-ids: Int32s, last: int, contexts: Int64s, words: Int64s, owner: Int64s, place: Int64s,
+def gather(histories: Int64s, states: Int64s, after: Int64s, option: Int64s, start: Int32s, length: Int32s,
+ids: Int32s, last: int, contexts: Int64s, words: Int64s, owner: Int64s, position: Int64s,
 keys: Int64s) -> None:  # fmt: skip
     """The n-grams of candidates: contexts (G, n - 1), words, candidates and places (G,). The words remembered
     after candidate i go to histories[after[i]], their hash to keys[i]. `last`: the end symbol, -1 for
@@ -122,7 +122,7 @@ keys: Int64s) -> None:  # fmt: skip
         first, many = start[option[number]], length[option[number]]
         if size + many + 1 > len(line):
             line = np.empty(size + 2 * many + 64, np.int64)
-        line[:size] = histories[before[number]]
+        line[:size] = histories[states[number]]
         for word in range(many):
             line[size + word] = ids[first + word]
         line[size + many] = last
@@ -130,7 +130,7 @@ keys: Int64s) -> None:  # fmt: skip
             contexts[count] = line[word : word + size]
             words[count] = line[word + size]
             owner[count] = number
-            place[count] = first + word if word < many else np.int64(-1)
+            position[count] = first + word if word < many else np.int64(-1)
             count += 1
         histories[after[number]] = line[many : many + size]
         key = np.int64(0)
@@ -182,8 +182,8 @@ class CSLMFeature:
     def score(self, contexts: Int64s, words: Int64s) -> Floats:
         """log p(word | context), a buffer at a time: (G, n - 1), (G,) -> (G,)"""
         parts = (slice(at, at + self.buffer) for at in range(0, len(words), self.buffer))
-        found = [self.network.score(contexts[part], words[part]) for part in parts]
-        return np.concatenate([np.zeros(0), *found])
+        scores = [self.network.score(contexts[part], words[part]) for part in parts]
+        return np.concatenate([np.zeros(0), *scores])
 
     def of_options(self, sentence: Sentence) -> Floats:
         return np.zeros((sentence.size, 1))
@@ -202,14 +202,14 @@ class CSLMScorer:
         self.histories = WordHistories(sentence, sentence.ids(feature.number), feature.order)
 
     def gains(self, candidates: Candidates) -> Gains:
-        found, states, keys = self.histories.extended(candidates)
-        scores = self.feature.score(found.contexts, found.words)
-        return Gains(found.sums(scores, len(candidates.option)), states, keys)
+        ngrams, states, keys = self.histories.extended(candidates)
+        scores = self.feature.score(ngrams.contexts, ngrams.words)
+        return Gains(ngrams.sums(scores, len(candidates.option)), states, keys)
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
         """Score the n-grams of all derivations together, so that shared ones are computed once."""
-        found = self.histories.of_derivations(paths)
-        return found.sums(self.feature.network.score(found.contexts, found.words), len(paths))
+        ngrams = self.histories.of_derivations(paths)
+        return ngrams.sums(self.feature.network.score(ngrams.contexts, ngrams.words), len(paths))
 
 
 # ---- nnjm --------------------------------------------------------------------------------------------------
@@ -271,29 +271,29 @@ class NNJMScorer:
         self.affiliation = np.append(affiliated(sentence), len(source))  # at END the source's end symbol
         assert SENTENCE_END == -1
 
-    def scores(self, found: NGrams) -> Floats:
+    def scores(self, ngrams: NGrams) -> Floats:
         """log p of words, a buffer at a time: (G,)"""
-        buffer, places = self.feature.buffer, self.affiliation[found.place]
-        parts = (slice(at, at + buffer) for at in range(0, len(places), buffer))
+        buffer, positions = self.feature.buffer, self.affiliation[ngrams.position]
+        parts = (slice(at, at + buffer) for at in range(0, len(positions), buffer))
         scores = [
-            self.feature.network.score(self.parts, places[part], found.contexts[part], found.words[part])
+            self.feature.network.score(self.parts, positions[part], ngrams.contexts[part], ngrams.words[part])
             for part in parts
         ]
         return np.concatenate([np.zeros(0), *scores])
 
     def gains(self, candidates: Candidates) -> Gains:
-        found, states, keys = self.histories.extended(candidates)
-        return Gains(found.sums(self.scores(found), len(candidates.option)), states, keys)
+        ngrams, states, keys = self.histories.extended(candidates)
+        return Gains(ngrams.sums(self.scores(ngrams), len(candidates.option)), states, keys)
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
         """Score the words of all derivations together, so that shared ones are computed once."""
-        found = self.histories.of_derivations(paths)
-        return found.sums(self.scores(found), len(paths))
+        ngrams = self.histories.of_derivations(paths)
+        return ngrams.sums(self.scores(ngrams), len(paths))
 
 
 def affiliated(sentence: Sentence) -> Int64s:
     """Position of the source word that each word of Sentence.text is affiliated with: (W,)"""
-    found = np.zeros(len(sentence.text), np.int64)
+    positions = np.zeros(len(sentence.text), np.int64)
     for option in range(sentence.size):
         begin, start, length = (
             int(values[option]) for values in (sentence.begin, sentence.start, sentence.length)
@@ -303,9 +303,9 @@ def affiliated(sentence: Sentence) -> Int64s:
             own = row_affiliations(sentence.table.points_text(int(sentence.rows[option])), source, length)
         else:
             own = tuple(affiliations(extra.points, source, length))
-        found[start : start + length] = own
-        found[start : start + length] += begin
-    return found
+        positions[start : start + length] = own
+        positions[start : start + length] += begin
+    return positions
 
 
 @lru_cache(1 << 16)

@@ -158,12 +158,12 @@ def of_derivations(scorer: SentenceScorer, paths: Sequence[Int32s], scores: int)
     states = np.full(len(paths), scorer.begin, np.int64)
     for step in range(int(lengths.max())):
         for complete in (False, True):
-            there = np.flatnonzero((lengths == step + 1) if complete else (lengths > step + 1))
-            if len(there):
-                options = np.array([paths[number][step] for number in there.tolist()], np.int64)
-                found = scorer.gains(Candidates(options, states[there], complete))
-                total[there] += found.values
-                states[there] = found.states
+            rows = np.flatnonzero((lengths == step + 1) if complete else (lengths > step + 1))
+            if len(rows):
+                options = np.array([paths[number][step] for number in rows.tolist()], np.int64)
+                gains = scorer.gains(Candidates(options, states[rows], complete))
+                total[rows] += gains.values
+                states[rows] = gains.states
     return total
 
 

@@ -37,13 +37,13 @@ def test_files_from_here_then_beside_the_ini(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(here)
     ini = moses_ini.read(str(folder / "moses.ini"))
     line = ini.feature("TranslationModel0")
-    assert system.place(ini, line) == str(folder / "table")
+    assert system.feature_path(ini, line) == str(folder / "table")
     (here / "table.gz").write_bytes(b"")
-    assert Path(system.place(ini, line)).resolve() == here / "table.gz"
+    assert Path(system.feature_path(ini, line)).resolve() == here / "table.gz"
     (here / "table.gz").unlink()
     (folder / "table").unlink()
     with pytest.raises(DataError, match=rf"moses.ini:{line.row + 1}: table is there neither from here"):
-        system.place(ini, line)
+        system.feature_path(ini, line)
 
 
 def test_files_of_a_system(tmp_path: Path) -> None:

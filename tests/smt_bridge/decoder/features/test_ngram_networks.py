@@ -58,10 +58,10 @@ def test_extended_is_of_derivations(order: int, tmp_path: Path) -> None:
             found, (state,), _ = histories.extended(Candidates(np.array([option]), np.array([state]), last))
             assert (found.owner == 0).all()
             rows += list(
-                zip(found.contexts.tolist(), found.words.tolist(), found.place.tolist(), strict=True)
+                zip(found.contexts.tolist(), found.words.tolist(), found.position.tolist(), strict=True)
             )
         own = whole.owner == number
-        parts = (whole.contexts[own].tolist(), whole.words[own].tolist(), whole.place[own].tolist())
+        parts = (whole.contexts[own].tolist(), whole.words[own].tolist(), whole.position[own].tolist())
         assert rows == list(zip(*parts, strict=True))
         text = [BOS] * (order - 1) + [int(ids[place]) for _, _, place in rows[:-1]]
         assert [context for context, _, _ in rows] == [text[at : at + order - 1] for at in range(len(rows))]
