@@ -29,7 +29,9 @@ MODULES = [
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module(name: str, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     english, french = (SideConfig(language=language) for language in ("en", "fr"))
-    folder.write(shutil.copytree(examples / "model", examples / "system"), HybridConfig(english, french))
+    folder.write_system(
+        shutil.copytree(examples / "model", examples / "system"), HybridConfig(english, french)
+    )
     monkeypatch.chdir(examples)
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert found.attempted and not found.failed

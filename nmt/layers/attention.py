@@ -193,7 +193,7 @@ class AttentionMemory:
 
     @staticmethod
     def join(parts: "Sequence[AttentionMemory]") -> "AttentionMemory":
-        """Concatenate all sentences, padded to the longest of them; padding of longer ones that have left goes."""
+        """Concatenate all sentences, padded to the longest that is left."""
         parts = [part.trimmed() for part in parts]
         L = max(part.keys.shape[1] for part in parts)
         mask = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]

@@ -41,7 +41,9 @@ def package(build: Build) -> None:
     write_ini(build, chosen)
     report.write(folder / REPORT, report.gather_facts(build))
     glossary = GLOSSARY if build.config.glossary else ""
-    hybrid.write(folder, HybridConfig(source, target, INI, glossary, search=tuning.search(build.plan.tuning)))
+    hybrid.write_system(
+        folder, HybridConfig(source, target, INI, glossary, search=tuning.search(build.plan.tuning))
+    )
 
 
 def write_ini(build: Build, chosen: str) -> None:

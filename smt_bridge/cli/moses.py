@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-moses", args)
-    args.run(args, moses.find(args.moses))
+    args.run(args, moses.find_installation(args.moses))
 
 
 def parser() -> options.Parser:

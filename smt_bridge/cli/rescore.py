@@ -16,7 +16,7 @@ from nmt.text.sentences import MAX_LINE_WORDS
 from nmt.work import folder
 from nmt.work.config import ExecutorConfig
 from smt_bridge.cli import shared_options
-from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse
+from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse_features
 from smt_bridge.nbest.union import NbestLists
 
 OUTPUTS = {"output": "--output", "best": "--best", "mbr_scale_output": "--mbr-scale-output"}
@@ -40,7 +40,7 @@ def command(argv: Sequence[str] | None) -> None:
         fill_missing=args.fill_missing or bool(texts_only),
         escape=args.escape,
     )
-    specs = parse(args.feature, lists.survey())
+    specs = parse_features(args.feature, lists.survey())
     outputs = [(name, getattr(args, dest)) for dest, name in OUTPUTS.items()]
     shared_options.check_models_separate(args, specs, [], outputs)
     target = args.output or args.best

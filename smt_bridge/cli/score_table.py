@@ -12,7 +12,7 @@ from nmt.io import files, numbers
 from nmt.io.progress import duration, rate_of
 from smt_bridge.cli import shared_options
 from smt_bridge.cli.shared_options import add_table, add_unsorted
-from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse
+from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse_features
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-score-table", args)
-    specs = parse(args.feature)
+    specs = parse_features(args.feature)
     check_files(args, specs)
     settings, line = shared_options.set_up_features(args, specs, args.output)
     if args.estimate:

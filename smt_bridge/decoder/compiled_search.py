@@ -28,7 +28,7 @@ from smt_bridge.decoder.compiled import go_on
 from smt_bridge.decoder.derivations import Listing, best_option_path, derivations
 from smt_bridge.decoder.features.protocol import Candidates, Gains, beam_of, can_preview, checked
 from smt_bridge.decoder.model import SearchTask
-from smt_bridge.decoder.search import add_candidates, begin, expand_from, search, select
+from smt_bridge.decoder.search import add_candidates, expand_from, search, select, start_search
 
 Paths = tuple[list[Int32s], list[float]]  # options of derivations in target order, and totals; best first
 
@@ -104,7 +104,7 @@ class CompiledSearch:
 
     def fill_deferred(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
         """Fill all stacks, rescoring each with the stateful features before it is extended."""
-        begin(state, task.options, self.automata, task.parameters)
+        start_search(state, task.options, self.automata, task.parameters)
         state.memory[0] = [scorer.begin for scorer in task.scorers]
         room = np.zeros(len(self.automata), np.int32)
         for stack in range(task.parameters.words + 1):

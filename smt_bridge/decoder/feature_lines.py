@@ -70,7 +70,7 @@ ONLY = {"per-dictionary": FALSE, "require-sorting-after-source-context": FALSE}
 NEEDED, FREE = {"msd", "bidirectional", "fe"}, {"wbe", "phrase", "allff"}
 
 
-def known() -> tuple[str, ...]:
+def feature_kinds() -> tuple[str, ...]:
     """Features that the engine has, those of plugins included."""
     return (*TABLES, *LANGUAGE_MODELS, *SEARCH_FEATURES, REORDERING, *PENALTIES)
 
@@ -91,17 +91,18 @@ def refused(ini: Ini, line: FeatureLine, wrong: str) -> ConfigError:
     return ConfigError(f"{ini.path}:{line.row + 1}: {wrong}")
 
 
-def check(ini: Ini) -> dict[str, list[FeatureLine]]:
+def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
     """Group the features by kind. ConfigError for a feature or an argument that the engine does not have."""
     by_kind: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:
-        if line.kind not in known():
+        if line.kind not in feature_kinds():
             advice = ADVICE.get(line.kind, "remove the line, or decode with Moses")
             raise refused(
                 ini,
                 line,
-                f"the embedded engine has no feature {line.kind}; it has {', '.join(known())}; {advice}",
+                f"the embedded engine has no feature {line.kind}; it has {', '.join(feature_kinds())}; "
+                f"{advice}",
             )
         if line.name in names:
             raise refused(ini, line, f"a second feature of name {shown(line.name)}; give another name=")

@@ -52,8 +52,8 @@ key: int, edge_score: float) -> int:  # fmt: skip
     mixed = (mixed ^ (mixed >> np.int64(29))) * MIX
     size = len(S.table) - 1
     slot = (mixed >> np.int64(20)) & size
-    hypothesis = best = -1
-    while hypothesis < 0 and S.table[slot] != -1:
+    node = best = -1
+    while node < 0 and S.table[slot] != -1:
         rival = S.table[slot]
         same = S.coverage[rival] == coverage and S.end[rival] == end and S.key[rival] == key
         if same and parameters.reordering:
@@ -61,38 +61,28 @@ key: int, edge_score: float) -> int:  # fmt: skip
         for model in range(len(lms)):
             same = same and S.context[rival, model] == context[model]
         if same:
-            hypothesis = rival
+            node = rival
         slot = (slot + 1) & size
-    if hypothesis < 0:
-        best = hypothesis = S.counters[HYPOTHESES]
-        if hypothesis >= len(S.coverage):
+    if node < 0:
+        best = node = S.counters[HYPOTHESES]
+        if node >= len(S.coverage):
             S.counters[FULL] = 1
             return -1
-        S.counters[HYPOTHESES] = hypothesis + 1
-        S.table[slot] = hypothesis
-        S.coverage[hypothesis], S.begin[hypothesis], S.end[hypothesis] = coverage, begin, end
-        S.option[hypothesis], S.parent[hypothesis], S.score[hypothesis], S.total[hypothesis] = (
-            option,
-            parent,
-            score,
-            total,
-        )
-        S.context[hypothesis] = context
-        S.key[hypothesis], S.edge[hypothesis], S.listed[hypothesis] = key, -1, 0
-    elif score > S.score[hypothesis]:
-        best = hypothesis
-        S.score[hypothesis], S.total[hypothesis], S.parent[hypothesis], S.option[hypothesis] = (
-            score,
-            total,
-            parent,
-            option,
-        )
+        S.counters[HYPOTHESES] = node + 1
+        S.table[slot] = node
+        S.coverage[node], S.begin[node], S.end[node] = coverage, begin, end
+        S.option[node], S.parent[node], S.score[node], S.total[node] = option, parent, score, total
+        S.context[node] = context
+        S.key[node], S.edge[node], S.listed[node] = key, -1, 0
+    elif score > S.score[node]:
+        best = node
+        S.score[node], S.total[node], S.parent[node], S.option[node] = score, total, parent, option
     stack = S.covered[coverage]
-    if S.listed[hypothesis] == 0 and S.total[hypothesis] >= S.worst[stack]:
-        S.listed[hypothesis], S.following[hypothesis], S.head[stack] = 1, S.head[stack], hypothesis
+    if S.listed[node] == 0 and S.total[node] >= S.worst[stack]:
+        S.listed[node], S.following[node], S.head[stack] = 1, S.head[stack], node
         S.size[stack] += 1
-    if S.total[hypothesis] > S.best[stack]:
-        S.best[stack] = S.total[hypothesis]
+    if S.total[node] > S.best[stack]:
+        S.best[stack] = S.total[node]
         S.worst[stack] = max(S.worst[stack], S.best[stack] + parameters.beam)
     if parameters.edges:
         edge = S.counters[EDGES]
@@ -101,7 +91,7 @@ key: int, edge_score: float) -> int:  # fmt: skip
             return -1
         S.counters[EDGES] = edge + 1
         S.edge_parent[edge], S.edge_option[edge], S.edge_score[edge] = parent, option, edge_score
-        S.edge_next[edge], S.edge[hypothesis] = S.edge[hypothesis], edge
+        S.edge_next[edge], S.edge[node] = S.edge[node], edge
     if parameters.stack > 0 and S.size[stack] >= 2 * parameters.stack + 50:
         prune_stack(S, parameters, stack)
     return best
@@ -184,24 +174,21 @@ forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s)
 def expand(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
 parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: skip
     """Extend a hypothesis by every option that its coverage and the distortion limit allow. `room` (L,):
-    scratch memory for states. Not split into functions: passing all the arrays would take longer than the
-    work."""
+    scratch memory for states. In one piece: passing all the arrays would take longer than the work."""
     coverage = S.coverage[hypothesis]
     if S.first_move[coverage] < 0:
         find_moves(S, options, parameters, coverage)
         if S.counters[FULL]:
             return
-    previous_last, previous_first = S.end[hypothesis], S.begin[hypothesis]
+    prev_last, prev_first = S.end[hypothesis], S.begin[hypothesis]
     for move in range(S.first_move[coverage], S.first_move[coverage] + S.moves[coverage]):
         start, last, reached = S.move_start[move], S.move_end[move], S.move_coverage[move]
-        jump = abs(start - previous_last - 1)
+        jump = abs(start - prev_last - 1)
         if parameters.distortion >= 0 and jump > parameters.distortion:
             continue
-        way = (
-            MONOTONE if start == previous_last + 1 else SWAP if last + 1 == previous_first else DISCONTINUOUS
-        )
+        way = MONOTONE if start == prev_last + 1 else SWAP if last + 1 == prev_first else DISCONTINUOUS
         if parameters.early:
-            jump = early_distortion(start, last, previous_last, S.gap[coverage])
+            jump = early_distortion(start, last, prev_last, S.gap[coverage])
         fixed = -jump * parameters.distortion_weight
         if parameters.reordering and hypothesis > 0:
             fixed += options.forward[S.option[hypothesis], way]
@@ -220,10 +207,8 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
             end = stop + 1 if stack == parameters.words and options.length[option] > 0 else stop
             for model in range(len(lms)):
                 lm, state = lms[model], S.context[hypothesis, model]
-                for position in range(options.start[option], end):
-                    more, state = step(
-                        lm, state, options.words[model, position] if position < stop else lm.end
-                    )
+                for index in range(options.start[option], end):
+                    more, state = step(lm, state, options.words[model, index] if index < stop else lm.end)
                     spoken += weights[model] * more
                     if model == 0:
                         alone += more
@@ -248,7 +233,7 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
 
 
 @njit
-def begin(
+def start_search(
     S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], parameters: SearchParameters
 ) -> None:
     """Empty all stacks and put the hypothesis that has translated nothing into the first."""
@@ -292,7 +277,7 @@ parameters: SearchParameters, stack: int, rank: int, most: int) -> tuple[int, in
     """From a place in a stack, (0, 0) at first, to the last stack, or for `most` options. Returns where to
     continue, (words, 0) when all is done."""
     if stack == 0 and rank == 0:
-        begin(S, options, lms, parameters)
+        start_search(S, options, lms, parameters)
     room = np.zeros(max(1, len(lms)), np.int32)
     end = S.counters[WORK] + most
     while stack < parameters.words and not S.counters[FULL] and S.counters[WORK] < end:

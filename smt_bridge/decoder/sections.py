@@ -135,7 +135,7 @@ SHORT = {
 }  # fmt: skip
 
 
-def read(ini: Ini) -> dict[str, object]:
+def read_search_settings(ini: Ini) -> dict[str, object]:
     """Search settings of an ini, as fields of SearchSettings. DataError, with the line, for anything that the
     engine does not support."""
     values: dict[str, object] = {}
@@ -176,7 +176,7 @@ def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item
         )
     row, text = values[0]
     try:
-        value = brackets(text) if name == "xml-brackets" else parse(text, item.default)
+        value = brackets(text) if name == "xml-brackets" else parse_value(text, item.default)
         wrong = settings.problem(item, value)
     except ValueError as error:
         raise DataError(f"{path}:{row + 1}: [{name}]: {error}") from error
@@ -185,7 +185,7 @@ def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item
     return value
 
 
-def parse(text: str, default: object) -> object:
+def parse_value(text: str, default: object) -> object:
     """Parse a value of the same type as `default`. ValueError for any other text."""
     if isinstance(default, bool):
         return truth(text)

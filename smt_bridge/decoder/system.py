@@ -20,8 +20,7 @@ from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING, SEARCH_FEATURES
 from smt_bridge.decoder.features.protocol import SearchFeature, SearchFeatureLine
-from smt_bridge.decoder.table import PhraseTable
-from smt_bridge.decoder.table import read as read_table
+from smt_bridge.decoder.table import PhraseTable, read_table
 from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini, find_table
@@ -124,8 +123,8 @@ def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
 def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> PhraseBasedSystem:
     """Load a system from a parsed ini. `beside`: resolve relative paths from the ini's folder alone."""
     cache = Cache() if use_cache is True else use_cache or None
-    search = sections.read(ini)
-    by_kind = feature_lines.check(ini)
+    search = sections.read_search_settings(ini)
+    by_kind = feature_lines.features_by_kind(ini)
     printed, weights = feature_lines.printed(ini), feature_lines.weights(ini)
     table_line = by_kind["PhraseDictionaryMemory"][0]
     if "table-limit" in table_line.options:

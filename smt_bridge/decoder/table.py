@@ -238,7 +238,7 @@ def rows_of(numbers: "array[int]") -> NDArray[np.int32]:
     return np.frombuffer(numbers, np.int32)
 
 
-def read(path: str, columns: int, reordering: str | None) -> PhraseTable:
+def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
     """Read the tables from text. DataError, with the line, for anything that Moses would refuse or misread,
     and for the wrong number of scores."""
     collector, extra = with_reordering(path, reordering) if reordering else (alone(path), np.zeros((0, 0)))

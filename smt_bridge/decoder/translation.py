@@ -153,7 +153,7 @@ class TokenizedLines:
     """Words between blanks, as Moses reads and writes them."""
 
     def marked(self, line: str, markup: Markup) -> MarkedLine:
-        return xml_input.parse(line, markup)
+        return xml_input.parse_markup(line, markup)
 
     def text(self, translation: PhraseTranslation) -> str:
         return " ".join(translation.text)

@@ -121,7 +121,7 @@ def surface(text: str) -> list[str]:
     return [word.partition("|")[0] for word in words]
 
 
-def parse(line: str, markup: Markup) -> MarkedLine:
+def parse_markup(line: str, markup: Markup) -> MarkedLine:
     """Parse the markup of a line. `ignore` drops translations and keeps zones and walls; `pass-through` takes
     tags for words."""
     opening, closing = markup.brackets

@@ -49,13 +49,13 @@ def of_phrases(pairs: Sequence[PhrasePair]) -> WordPairs:
     sources: dict[bytes, int] = {}
     source_of = [sources.setdefault(pair.source, len(sources)) for pair in pairs]
     return WordPairs(
-        sources=[split(source) for source in sources],
-        targets=[split(pair.target) for pair in pairs],
+        sources=[phrase_words(source) for source in sources],
+        targets=[phrase_words(pair.target) for pair in pairs],
         source_of=source_of,
     )
 
 
-def split(phrase: bytes) -> list[str]:
+def phrase_words(phrase: bytes) -> list[str]:
     """Decode a phrase and split it into words."""
     return files.split_words(phrase.decode("utf-8"))
 

@@ -48,7 +48,7 @@ class FeatureSet:
         """Create the executor of chunks. Workers load the same models; DataError where theirs differ."""
         specs = [replace(spec, path=absolute(spec.path)) for spec in self.specs]
         settings = replace(self.settings, backoff=absolute(self.settings.backoff))
-        elsewhere = partial(begin, specs, settings, self.identities())
+        elsewhere = partial(load_worker, specs, settings, self.identities())
         return executors.make(self.compute, elsewhere, config)
 
     def precision_error(self, pairs: WordPairs) -> str:
@@ -83,7 +83,7 @@ def checked(values: object, count: int, spec: FeatureSpec) -> Values:
     return numbers
 
 
-def here() -> FeatureSettings:
+def process_settings() -> FeatureSettings:
     """Settings of this process: its threads, and its back end of matrix products."""
     return FeatureSettings(threads=torch.get_num_threads(), back_end=device.back_end_in_use())
 
@@ -93,7 +93,7 @@ def absolute(path: str) -> str:
     return path and os.path.abspath(path)
 
 
-def begin(
+def load_worker(
     specs: Sequence[FeatureSpec], settings: FeatureSettings, identities: Sequence[str]
 ) -> Callable[[Task], list[Values]]:
     """Load the same features in a worker, with the same arithmetic. DataError for a model other than the one

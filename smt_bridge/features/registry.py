@@ -154,7 +154,7 @@ FEATURES: Registry[FeatureKind] = Registry(
 )
 
 
-def parse(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
+def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
     """Parse options TYPE[:NAME]=PATH. ConfigError for an unknown type, a name that Moses would misread, or a
     name in `taken`."""
     specs: list[FeatureSpec] = []

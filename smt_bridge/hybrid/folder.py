@@ -107,12 +107,12 @@ def truecase_file(name: str) -> str:
 # ---- writing -----------------------------------------------------------------------------------------------
 
 
-def write(folder: Path, config: HybridConfig) -> None:
+def write_system(folder: Path, config: HybridConfig) -> None:
     """Write system.json, whole or not at all, which makes a folder with all its parts a hybrid system.
 
     ConfigError for settings out of range and for a path that leads out of the folder, DataError for a missing
     part."""
-    check(config)
+    check_config(config)
     names = part_names(folder, config)
     entries = {name: asdict(manifest.entry(folder / name)) for name in names}
     content = {
@@ -126,7 +126,7 @@ def write(folder: Path, config: HybridConfig) -> None:
     files.write_text(folder / FILE, [json.dumps(content, indent=1, ensure_ascii=False)])
 
 
-def check(config: HybridConfig) -> None:
+def check_config(config: HybridConfig) -> None:
     """ConfigError for settings out of range."""
     for name in SIDES:
         side_config: SideConfig = getattr(config, name)
@@ -189,14 +189,16 @@ def read(folder: Path) -> Hybrid:
     DataError, in one line, for a part that is missing or different, and for a system.json that is damaged or
     of a later version; ConfigError for settings out of range."""
     system_file = folder / FILE
-    config, parts = parse(system_file)
+    config, parts = parse_system_file(system_file)
     for name, entry in parts.items():
         check_part(folder, name, entry)
     source, target = (load_side(system_file, name, getattr(config, name), parts) for name in SIDES)
     return Hybrid(folder, config, source, target, parts)
 
 
-def load_side(system_file: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]) -> TextSide:
+def load_side(
+    system_file: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]
+) -> TextSide:
     """Load the text processing of a side. DataError if its truecase model is not listed."""
     if config.case == "truecase" and truecase_file(name) not in parts:
         raise damaged(system_file, f"{truecase_file(name)} is not in its list of files")
@@ -210,7 +212,7 @@ def verify(hybrid: Hybrid) -> None:
             raise changed(hybrid.folder / name)
 
 
-def parse(system_file: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
+def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
     """Parse a system.json: settings and parts. Raises the errors of `read`."""
     try:
         content = json.loads(files.read_small(system_file).decode("utf-8"))
@@ -235,13 +237,15 @@ def parse(system_file: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
             search=dict(content["search"]),
         )
         parts = {
-            inside(text(name), f"{system_file}: files"): ManifestEntry(int(entry["size"]), text(entry["sha256"]))
+            inside(text(name), f"{system_file}: files"): ManifestEntry(
+                int(entry["size"]), text(entry["sha256"])
+            )
             for name, entry in content["files"].items()
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise damaged(system_file, f"{type(error).__name__} {error}") from error
     try:
-        check(config)
+        check_config(config)
     except ConfigError as error:
         raise ConfigError(f"{system_file}: {error}") from error
     for name in (config.ini, config.glossary):

@@ -87,7 +87,7 @@ class RawLines:
         words = [word for word in mixed if not placeholders.is_one(word)]
         cased = iter(escaped(self.source.cased(words)))
         tokens = [placeholders.original(word) if placeholders.is_one(word) else next(cased) for word in mixed]
-        return words, xml_input.parse(" ".join(tokens), markup)
+        return words, xml_input.parse_markup(" ".join(tokens), markup)
 
     def tag(self, token: str, brackets: tuple[str, str]) -> str:
         """Convert the translations in a tag to words of the target side."""

@@ -95,7 +95,7 @@ def read(path: str) -> Ini:
 
 def parse(path: str, lines: list[str]) -> Ini:
     """Parse the lines of a moses.ini; `path` is for messages. Raises the errors of `read`."""
-    sections = split(path, lines)
+    sections = split_sections(path, lines)
     empty = Section(-1)
     counts: Counter[str] = Counter()
     features = [parse_feature(path, row, text, counts) for row, text in sections.get("feature", empty).values]
@@ -115,7 +115,7 @@ def parse(path: str, lines: list[str]) -> Ini:
     )
 
 
-def split(path: str, lines: list[str]) -> dict[str, Section]:
+def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
     """Split an ini into sections like Moses: # begins a comment anywhere, and a repeated section continues
     the first."""
     sections: dict[str, Section] = {}

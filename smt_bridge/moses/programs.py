@@ -44,7 +44,7 @@ class Installation:
         return path
 
 
-def find(given: str | None) -> Installation:
+def find_installation(given: str | None) -> Installation:
     """The installation in the given folder, or in $MOSES_HOME. ConfigError if there is none."""
     root = given or os.environ.get("MOSES_HOME", "")
     if not root:
@@ -57,7 +57,9 @@ def find(given: str | None) -> Installation:
     return installation
 
 
-def run(command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None) -> None:
+def run_program(
+    command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None
+) -> None:
     """Run a program; its messages go to stderr. UserError with its exit status if it fails."""
     line = shlex.join(map(str, command))
     try:
@@ -89,7 +91,9 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
     if folder.exists():
         raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
     with TemporaryDirectory(prefix="smt-moses.") as temporary:
-        run(["perl", moses.program(FILTER), folder, whole_ini(ini, Path(temporary)), Path(text).absolute()])
+        run_program(
+            ["perl", moses.program(FILTER), folder, whole_ini(ini, Path(temporary)), Path(text).absolute()]
+        )
     filtered = folder / "moses.ini"
     if not filtered.is_file():
         raise UserError(f"{filtered}: Moses' filter script ended without it; its own messages are above")
@@ -102,7 +106,7 @@ def compact(moses: Installation, table: str, output: str, scores: int, threads: 
     program = moses.program("bin/processPhraseTableMin")
     arguments = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
     with files.parent_folders(output):
-        run([program, *arguments])
+        run_program([program, *arguments])
 
 
 @dataclass
@@ -135,7 +139,7 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
                 input_file.write(line + b"\n")  # Moses skips a last line without a line end
                 sent += 1
             input_file.seek(0)
-            run(command, cast(BinaryIO, input_file), beside)
+            run_program(command, cast(BinaryIO, input_file), beside)
             answered = files.count_lines(str(beside))
             if sent != answered:
                 raise DataError(
@@ -184,7 +188,7 @@ def tune(
         command += [] if options.filter else ["--no-filter-phrase-table"]
         started = time.time()
         try:
-            run(command)
+            run_program(command)
         except UserError as error:
             raise UserError(f"{error}{last_words(work, started)}") from error
         tuned = work / "moses.ini"

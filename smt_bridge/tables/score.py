@@ -23,8 +23,8 @@ from nmt.work.config import ExecutorConfig
 from nmt.work.executors import KILLED, LostLines
 from nmt.work.folder import lock_job
 from smt_bridge.features.base import WordAligned, of_phrases
-from smt_bridge.features.feature_set import FeatureSet, here
-from smt_bridge.features.registry import FeatureSettings, parse
+from smt_bridge.features.feature_set import FeatureSet, process_settings
+from smt_bridge.features.registry import FeatureSettings, parse_features
 from smt_bridge.jobs import ScoringJob, is_lost, lost_chunks_remedy, open_job
 from smt_bridge.tables.chunks import (
     CHUNK,
@@ -83,7 +83,7 @@ def score_table(
     how = ExecutorConfig(executor, workers, cluster, mixed_workers)
     check(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
     with lock_job(output, "smt-score-table") if has_job(table, output) else nullcontext():
-        loaded = FeatureSet(parse(features), settings or here())
+        loaded = FeatureSet(parse_features(features), settings or process_settings())
         refuse_aligned(loaded)
         old = old_table(reuse, loaded)
         summary = TableReport(report, loaded.names, loaded.features) if report else None

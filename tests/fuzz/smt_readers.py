@@ -72,7 +72,7 @@ def cached(folder: Path) -> None:
 
 def keep(folder: Path) -> None:
     table = str(folder / "model" / "table")
-    Cache(folder / "cache").keep([table], lambda: tables.read(table, 4, None), tables.PhraseTable)
+    Cache(folder / "cache").keep([table], lambda: tables.read_table(table, 4, None), tables.PhraseTable)
 
 
 def read_cached(path: Path) -> None:
@@ -84,7 +84,7 @@ def read_cached(path: Path) -> None:
 def read_markup(path: Path) -> None:
     for number, line in enumerate(files.read_lines(path), 1):
         try:
-            xml_input.parse(line, xml_input.Markup("exclusive"))
+            xml_input.parse_markup(line, xml_input.Markup("exclusive"))
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from error  # as the decoder does
 

@@ -225,7 +225,7 @@ def test_options_of_the_system_are_defaults(
     system = shutil.copytree(hybrid_system, tmp_path / "system")
     config = folder.read(system).config
     config.search = {"stack": 7, "neural_beam": 9, "max_line_words": 11}
-    folder.write(system, config)
+    folder.write_system(system, config)
     seen: list[DecoderConfig] = []
     monkeypatch.setattr(decode, "translate", lambda decoder, args, sentences: seen.append(decoder.config))
     (tmp_path / "raw").write_text("")

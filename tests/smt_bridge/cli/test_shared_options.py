@@ -11,7 +11,7 @@ from nmt.errors import ConfigError
 from nmt.work import folder
 from smt_bridge.cli import shared_options
 from smt_bridge.cli.shared_options import add_memory, parse_gigabytes
-from smt_bridge.features.registry import FEATURES, FeatureSettings, parse
+from smt_bridge.features.registry import FEATURES, FeatureSettings, parse_features
 from tests.nmt.compute.restored import torch_as_before
 
 # ---- test tables -------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_every_kind_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_models_are_not_written_over(tmp_path: Path) -> None:
     lm = tmp_path / "lm"
     lm.write_text("x")
-    specs, args = parse([f"lm={lm}"]), parsed_features("--backoff", str(tmp_path / "b"))
+    specs, args = parse_features([f"lm={lm}"]), parsed_features("--backoff", str(tmp_path / "b"))
     shared_options.check_models_separate(
         args, specs, [], [("--output", str(tmp_path / "out")), ("--best", None)]
     )

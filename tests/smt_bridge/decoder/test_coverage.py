@@ -64,7 +64,7 @@ def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
     task = made.task(MarkedLine("a zz b c a d".split()), made.listing)
     n, options = 6, task.options
     state = allocate(StateSizes(10, 0, 200, 2000, 0, n, 1, 0))
-    search.begin(state, options, made.model.automata or (), task.parameters)
+    search.start_search(state, options, made.model.automata or (), task.parameters)
     number = 0
     while number < state.counters[COVERAGES]:
         find_moves(state, options, task.parameters, number)
@@ -96,7 +96,7 @@ def test_no_room_is_told(tmp_path: Path) -> None:
     task = made.task(MarkedLine("a b c".split()), made.listing)
     for coverages, moves in ((2, 100), (100, 2)):
         state = allocate(StateSizes(10, 0, coverages, moves, 0, 3, 1, 0))
-        search.begin(state, task.options, made.model.automata or (), task.parameters)
+        search.start_search(state, task.options, made.model.automata or (), task.parameters)
         assert not state.counters[FULL]
         find_moves(state, task.options, task.parameters, 0)
         assert state.counters[FULL]

@@ -459,7 +459,7 @@ def test_real_moses(nmt_data: Path) -> None:
     folder = nmt_data / "moses-settings"
     loaded = system.load(str(folder / "baseline.ini"), use_cache=False)
     for name in ("exclusive", "inclusive", "constraint", "ignore", "pass-through", "walls"):
-        ini = sections.read(moses_ini.read(str(folder / f"xml-{name}.ini")))
+        ini = sections.read_search_settings(moses_ini.read(str(folder / f"xml-{name}.ini")))
         made = Decoder(replace(loaded, search=ini), DecoderConfig(nbest=5))
         theirs: dict[int, list[nbest.Hypothesis]] = {}
         for hypothesis in nbest.read(folder / f"xml-{name}.nbest"):

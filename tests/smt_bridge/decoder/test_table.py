@@ -73,7 +73,7 @@ def test_bad_lines_are_named(case: str, reordered: bool, tmp_path: Path) -> None
     row, message = BAD[case]
     path, reordering = write(tmp_path, [*ROWS[:2], row, *ROWS[2:]])
     with pytest.raises(DataError) as caught:
-        table.read(path, 2, reordering if reordered else None)
+        table.read_table(path, 2, reordering if reordered else None)
     assert str(caught.value).startswith(f"{path}:3: ") and message in str(caught.value)
 
 
@@ -98,7 +98,7 @@ def test_what_the_check_refuses_is_refused(tmp_path: Path) -> None:
         except DataError as error:
             expected = str(error)
         try:
-            table.read(path, 2, None)
+            table.read_table(path, 2, None)
         except DataError as error:
             found = str(error)
         assert bool(expected) == bool(found), repr(bytes(changed)[:60])
@@ -134,7 +134,7 @@ def test_blanks_between_words(tmp_path: Path) -> None:
     path, _ = write(
         tmp_path, [*ROWS, b"b \t c ||| s  t ||| 1 1 ||| 0-0 1-1", b"b c ||| u ||| 1 1 ||| 0-0 1-0"]
     )
-    read = table.read(path, 2, None)
+    read = table.read_table(path, 2, None)
     assert [read.text(row) for row in read.of(b"b c")] == [["s", "t"], ["u"]]
     assert read.points(read.of(b"b c")[0]) == [(0, 0), (1, 1)]
 
@@ -143,7 +143,7 @@ def test_short_reordering_line(tmp_path: Path) -> None:
     path, reordering = write(tmp_path, ROWS)
     (tmp_path / "reordering").write_text("a ||| p q\n")
     with pytest.raises(DataError, match=f"^{reordering}:1: 2 fields"):
-        table.read(path, 2, reordering)
+        table.read_table(path, 2, reordering)
 
 
 def test_equal_rows() -> None:
@@ -192,7 +192,7 @@ def test_rows_one_by_one(shuffled: bool, tmp_path: Path) -> None:
         if shuffled:
             rng.shuffle(lines)
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    found = table.read(str(tmp_path / "table"), 4, str(tmp_path / "reordering"))
+    found = table.read_table(str(tmp_path / "table"), 4, str(tmp_path / "reordering"))
     rows = naive(tmp_path / "table")
     assert found.is_sound() and found.rows == len(rows)
     numbers: dict[int, list[str]] = {}
@@ -212,5 +212,5 @@ def test_rows_one_by_one(shuffled: bool, tmp_path: Path) -> None:
 def test_a_probability_of_0(tmp_path: Path) -> None:
     """As in Moses its logarithm is -100, and nothing is below."""
     path, _ = write(tmp_path, [b"a ||| p ||| 0 1e-45 ||| 0-0", b"b ||| q ||| 1 0.5 ||| 0-0"])
-    scores = table.read(path, 2, None).scores
+    scores = table.read_table(path, 2, None).scores
     assert scores[0].tolist() == [-100.0, -100.0] and scores[1, 0] == 0.0

@@ -18,7 +18,7 @@ from smt_bridge.decoder.xml_input import (
 
 
 def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = ("<", ">")) -> MarkedLine:
-    return xml_input.parse(line, Markup(policy, brackets))
+    return xml_input.parse_markup(line, Markup(policy, brackets))
 
 
 def test_translations() -> None:

@@ -11,7 +11,7 @@ from nmt.work.config import ExecutorConfig
 from nmt.work.executors import require_results
 from smt_bridge.features.base import WordPairs, digest, of_phrases
 from smt_bridge.features.feature_set import FeatureSet
-from smt_bridge.features.registry import FeatureSettings, parse
+from smt_bridge.features.registry import FeatureSettings, parse_features
 
 # ---- test feature set --------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_each_feature_is_asked_for_its_own_pairs(folder: Path) -> None:
-    features = FeatureSet(parse(["translation=runs/en-fr", "lm:L=lm.arpa"]), FeatureSettings())
+    features = FeatureSet(parse_features(["translation=runs/en-fr", "lm:L=lm.arpa"]), FeatureSettings())
     assert len(features) == 2 and features.names == ["RNN0", "L"]
     both = features.compute([PAIRS, PAIRS])
     some = features.compute([PAIRS.take([2]), PAIRS.take([])])
@@ -40,7 +40,7 @@ def test_each_feature_is_asked_for_its_own_pairs(folder: Path) -> None:
 
 @pytest.mark.ci
 def test_executors_compute_the_same(folder: Path) -> None:
-    features = FeatureSet(parse(["lm=lm.arpa"]), FeatureSettings())
+    features = FeatureSet(parse_features(["lm=lm.arpa"]), FeatureSettings())
     found = []
     for name in ("local", "processes"):
         tasks = [[PAIRS], [PAIRS.take([1])]]
@@ -51,15 +51,17 @@ def test_executors_compute_the_same(folder: Path) -> None:
 
 def test_precision_is_measured_where_a_feature_heeds_it(folder: Path) -> None:
     settings = FeatureSettings(precision="int8")
-    line = FeatureSet(parse(["translation=runs/en-fr", "lm=lm.arpa"]), settings).precision_error(PAIRS)
+    line = FeatureSet(parse_features(["translation=runs/en-fr", "lm=lm.arpa"]), settings).precision_error(
+        PAIRS
+    )
     assert line.startswith("int8 against fp32 on 3 pairs: RNN0: error in log p ") and "KenLM" not in line
-    assert FeatureSet(parse(["lm=lm.arpa"]), settings).precision_error(PAIRS) == ""
+    assert FeatureSet(parse_features(["lm=lm.arpa"]), settings).precision_error(PAIRS) == ""
 
 
 def test_inverse_is_the_other_direction(folder: Path) -> None:
     """log p(source | target) of the pairs is log p(target | source) of the swapped pairs."""
     direct, inverse = FeatureSet(
-        parse(["translation=runs/en-fr", "inverse=runs/en-fr"]), FeatureSettings()
+        parse_features(["translation=runs/en-fr", "inverse=runs/en-fr"]), FeatureSettings()
     ).features
     swapped = WordPairs(
         sources=PAIRS.targets, targets=[PAIRS.sources[row] for row in PAIRS.source_of], source_of=[0, 1, 2]
@@ -82,7 +84,7 @@ def test_inverse_is_the_other_direction(folder: Path) -> None:
 )
 def test_what_is_no_number_for_each_pair(values: object, wrong: str, folder: Path) -> None:
     """Of a plugin, say: the message names the feature."""
-    features = FeatureSet(parse(["lm=lm.arpa", "lm:Own=lm.arpa"]), FeatureSettings())
+    features = FeatureSet(parse_features(["lm=lm.arpa", "lm:Own=lm.arpa"]), FeatureSettings())
     features.features[1].score = lambda pairs: values  # type: ignore[method-assign, assignment, return-value]
     with pytest.raises(DataError, match=rf"--feature lm:Own=lm\.arpa: .*{wrong}"):
         features.compute([PAIRS, PAIRS])

@@ -7,19 +7,19 @@ import pytest
 
 from nmt.errors import ConfigError
 from smt_bridge.cli.shared_options import add_features
-from smt_bridge.features.registry import FEATURES, FeatureSettings, parse
+from smt_bridge.features.registry import FEATURES, FeatureSettings, parse_features
 
 # ---- test registry -----------------------------------------------------------------------------------------
 
 
 def names(*texts: str, taken: tuple[str, ...] = ()) -> list[str]:
-    return [spec.name for spec in parse(texts, taken)]
+    return [spec.name for spec in parse_features(texts, taken)]
 
 
 def test_names() -> None:
     assert names("lm=a", "lm:Own=b", "translation=c", "lm=d=e") == ["KenLM0", "Own", "RNN0", "KenLM1"]
     assert names("lm=a", "lm=b", taken=("KenLM0", "KenLM2")) == ["KenLM1", "KenLM3"]
-    assert parse(["lm=d=e"])[0].path == "d=e"
+    assert parse_features(["lm=d=e"])[0].path == "d=e"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_names() -> None:
 )
 def test_refusals(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        parse([text], ["Taken"])
+        parse_features([text], ["Taken"])
 
 
 class Own:
@@ -54,7 +54,7 @@ def test_a_kind_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "own: 100% of what I need" in " ".join(parser.format_help().split())
     assert names("own=a") == ["Own0"]
     with pytest.raises(ConfigError, match=r"unknown-words, own$"):
-        parse(["other=a"])
+        parse_features(["other=a"])
 
 
 # ---- test spec ---------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def letters(folder: Path, seed: int = 1, case: str = "keep") -> Path:
     """A system whose words are letters."""
     write_model(folder, seed)
     one, other = (SideConfig(language=name, case=case) for name in ("en", "fr"))
-    folders.write(folder, HybridConfig(one, other))
+    folders.write_system(folder, HybridConfig(one, other))
     return folder
 
 
@@ -56,5 +56,5 @@ def train(folder: Path, case: str = "truecase") -> Path:
     )
     for name in ("moses.ini", train_system.TABLE, train_system.REORDERING, train_system.LM):
         shutil.copy(build / "model" / name, folder / name)
-    folders.write(folder, HybridConfig(texts["source"], texts["target"]))
+    folders.write_system(folder, HybridConfig(texts["source"], texts["target"]))
     return folder

@@ -125,7 +125,7 @@ def test_the_systems_own_terms(hybrid_system: Path, tmp_path: Path) -> None:
     (system / "terms.tsv").write_text("Paris\tPANAME\n")
     config = folder.read(system).config
     config.glossary, config.search = "terms.tsv", {"stack": 7}
-    folder.write(system, config)
+    folder.write_system(system, config)
     made = smt_bridge.load(str(system))
     assert made.settings.stack == 7 and made.translate(["Paris is big."]) == ["PANAME est grande."]
     (tmp_path / "others").write_text("Paris\tLutèce\n")

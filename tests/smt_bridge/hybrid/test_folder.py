@@ -36,7 +36,7 @@ def test_what_is_written_is_read_wherever_the_folder_is(tmp_path: Path) -> None:
     truecase.save(truecase.learn([["a", "Paris"]]), system / "truecase.target")
     target = SideConfig(language="fr", case="truecase", normalize=False)
     given = config(target=target, glossary="terms", search={"stack": 7, "beam_threshold": 0.5})
-    folders.write(system, given)
+    folders.write_system(system, given)
     moved = tmp_path / "elsewhere and moved"
     system.rename(moved)
     found = folders.read(moved)
@@ -72,11 +72,11 @@ def test_the_files_of_a_run_are_those_of_its_manifest(tmp_path: Path) -> None:
     for name in ("version", "step-1.pt", "matmul.tsv"):
         (run / name).write_text(name)
     edit(system, ("Distortion\n", "Distortion\nNNJM name=NNJM0 path=networks/joint\n"))
-    folders.write(system, config())
+    folders.write_system(system, config())
     names = {"networks/joint/version", "networks/joint/step-1.pt"}
     assert {name for name in folders.read(system).parts if "/" in name} == names
     manifest.write(run, ["version"])
-    folders.write(system, config())
+    folders.write_system(system, config())
     names = {"networks/joint/version", "networks/joint/manifest.json"}
     assert {name for name in folders.read(system).parts if "/" in name} == names
 
@@ -165,7 +165,7 @@ def test_nothing_is_written_of_a_system_that_is_not_whole(
 ) -> None:
     system = write_model(tmp_path / "system", 1)
     with pytest.raises(UserError, match=message):
-        folders.write(system, config(**changes))
+        folders.write_system(system, config(**changes))
     assert not (system / folders.FILE).exists()
 
 
@@ -173,7 +173,7 @@ def test_an_absolute_path_in_the_ini_is_refused(tmp_path: Path) -> None:
     system = write_model(tmp_path / "system", 1)
     edit(system, ("path=lm0", f"path={system}/lm0"))
     with pytest.raises(ConfigError, match=r"moses.ini:\d+: path=.*leads out"):
-        folders.write(system, config())
+        folders.write_system(system, config())
 
 
 @pytest.mark.parametrize("name", ["system.json", "moses.ini", "table"])

@@ -59,7 +59,7 @@ def system(hybrid_system: Path, tmp_path_factory: pytest.TempPathFactory, comman
         assert done.returncode == 0, done.stderr
         feature, score = f"Distortion\n{line} path=networks/{name}\n", line.split("name=")[1].split()[0]
         edit(made, ("Distortion\n", feature), ("[weight]\n", f"[weight]\n{score}= {weight}\n"))
-    folder.write(made, folder.read(hybrid_system).config)
+    folder.write_system(made, folder.read(hybrid_system).config)
     return made
 
 

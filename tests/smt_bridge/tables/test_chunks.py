@@ -16,7 +16,7 @@ from nmt.work.config import ExecutorConfig
 from nmt.work.executors import Executor
 from smt_bridge.features.base import Values
 from smt_bridge.features.feature_set import FeatureSet, Task
-from smt_bridge.features.registry import FeatureSettings, parse
+from smt_bridge.features.registry import FeatureSettings, parse_features
 from smt_bridge.jobs import ScoringJob
 from smt_bridge.tables import chunks
 from smt_bridge.tables.chunks import OldTable, moses_score, read_columns, write_columns
@@ -125,7 +125,7 @@ def test_pairs_over_time(
     write_table(tmp_path / "t")
     (tmp_path / "lm").write_text(ARPA)
     found = chunks.survey(str(tmp_path / "t"))
-    features = FeatureSet(parse([f"lm={tmp_path / 'lm'}"]), FeatureSettings())
+    features = FeatureSet(parse_features([f"lm={tmp_path / 'lm'}"]), FeatureSettings())
     asked = list[int]()
     whole = features.compute
 

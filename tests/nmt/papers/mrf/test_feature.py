@@ -9,7 +9,7 @@ from nmt.papers.mrf.config import MRFConfig
 from nmt.papers.mrf.model import ChainMRF
 from nmt.text.vocab import UNK, Vocab
 from smt_bridge.features.base import WordPairs
-from smt_bridge.features.registry import FEATURES, FeatureSettings, parse
+from smt_bridge.features.registry import FEATURES, FeatureSettings, parse_features
 
 TARGETS = [["l&apos;", "eau"], ["eau", "nouveau", "l&apos;"], []]
 
@@ -19,7 +19,7 @@ def test_scores_are_those_of_the_model(tmp_path: Path, whole: bool) -> None:
     vocab = Vocab({"l'": 2, "eau": 1}, 2)
     model = ChainMRF(MRFConfig(order=2, dimension=3), len(vocab))
     file.save(tmp_path / "m", model, vocab)
-    (spec,) = parse([f"mrf={tmp_path / 'm'}"])
+    (spec,) = parse_features([f"mrf={tmp_path / 'm'}"])
     assert spec.name == "MRF0"
     feature = FEATURES["mrf"].load(spec, FeatureSettings())
     pairs = WordPairs(sources=[["x"]], targets=TARGETS, source_of=[0, 0, 0], whole=whole)
