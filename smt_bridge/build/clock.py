@@ -1,4 +1,4 @@
-"""The clock of a build: how long its steps have taken, and how long the rest will take at the recent pace."""
+"""Time the steps of a build, and estimate the time left from the recent pace."""
 
 import json
 import time
@@ -12,16 +12,16 @@ from nmt.errors import DataError
 from nmt.io import files
 from smt_bridge.decoder.compiled import notice
 
-FILE = "times.json"  # seconds of each step, over all starts
-EVERY = 10.0  # seconds between two notes of the time that a step has taken so far
-WINDOW = 180.0  # seconds: the recent past, in which a step's own progress is measured
-LEAST = 0.005  # share of a step: less progress than this says nothing
-RECENT = 0.1  # share of the planned time whose pace counts for what is to come
-PRIOR = 10.0  # seconds as planned that every pace starts from: short steps say little
+FILE = "times.json"  # seconds of each step, summed over restarts
+EVERY = 10.0  # seconds between saves of the time that the current step has taken
+WINDOW = 180.0  # seconds over which the current step's progress is measured
+LEAST = 0.005  # share of a step: less progress is too little to extrapolate
+RECENT = 0.1  # share of the planned time from whose pace the rest is extrapolated
+PRIOR = 10.0  # seconds added to planned and actual time: short steps are poor evidence
 
 
-def read(folder: Path) -> dict[str, float]:
-    """Seconds of the steps that were begun. DataError for a damaged file."""
+def read_times(folder: Path) -> dict[str, float]:
+    """Seconds of each step that has begun. DataError for a damaged file."""
     path = folder / FILE
     if not path.exists():
         return {}
@@ -35,8 +35,11 @@ def read(folder: Path) -> dict[str, float]:
 
 
 class BuildClock:
-    """How long the steps of a build take, beside what was planned. `once`: seconds so far of what a machine
-    does once only, such as compiling; they count for the budget, not for the pace."""
+    """Actual against planned time of the steps.
+
+    `once`: seconds so far of work that a machine does only once, such as compiling. They count against the
+    budget but not for the pace.
+    """
 
     def __init__(
         self,
@@ -45,13 +48,13 @@ class BuildClock:
         once: Callable[[], float] = lambda: notice.seconds,
     ) -> None:
         self.folder, self.now, self.once = folder, now, once
-        self.took = read(folder)
+        self.took = read_times(folder)
         self.finished: list[tuple[float, float]] = []  # planned and taken seconds, in this start
         self.name, self.planned, self.later, self.total = "", 0.0, 0.0, 0.0
         self.samples: deque[tuple[float, float]] = deque()
 
     def start(self, name: str, planned: Mapping[str, float]) -> None:
-        """A step begins, or goes on. `planned`: seconds of all steps, in their order."""
+        """Start or resume a step. `planned`: seconds of all steps, in order."""
         names = list(planned)
         self.name, self.planned, self.total = name, planned[name], sum(planned.values())
         self.later = sum(planned[later] for later in names[names.index(name) + 1 :])
@@ -61,7 +64,8 @@ class BuildClock:
         self.samples = deque()
 
     def tick(self, share: float) -> None:
-        """So much of the step is done, as far as it can tell. Notes the time now and then."""
+        """Record the share of the step that is done, as far as it is known; saves the time every few
+        seconds."""
         now = self.now()
         if not self.samples or share > self.samples[-1][1]:
             self.samples.append((now, share))
@@ -71,39 +75,39 @@ class BuildClock:
             self.note()
 
     def note(self) -> None:
-        """Keep how long the step has taken so far, in all starts."""
+        """Save how long the step has taken so far, over all restarts."""
         self.noted = self.now()
         self.took[self.name] = round(self.earlier + self.elapsed(), 1)
         files.write_text(self.folder / FILE, [json.dumps(self.took)])
 
     def stop(self) -> None:
-        """Note the time of the step, which is done."""
+        """End the step and save its time."""
         self.note()
         if not self.earlier:  # else a part of it was done at another pace
             self.finished.append((self.planned, self.worked()))
         self.name = ""
 
     def elapsed(self) -> float:
-        """Seconds of the step in this start."""
+        """Seconds of the step since this process started it."""
         return self.now() - self.begun
 
     def worked(self) -> float:
-        """Seconds of the step in this start, without what is done only once."""
+        """Like `elapsed`, without work that is done only once."""
         return max(0.0, self.elapsed() - (self.once() - self.once_before))
 
     def spent(self) -> float:
-        """Seconds of all steps so far, in all starts."""
+        """Seconds of all steps so far, over all restarts."""
         return sum(self.took.values())
 
     def speed(self) -> float:
-        """The share of the step that is done in a second, recently; 0: unknown."""
+        """Share of the step completed per second, recently; 0 if unknown."""
         if len(self.samples) < 2:
             return 0.0
         (first, start), (_, share) = self.samples[0], self.samples[-1]
         return (share - start) / max(1.0, self.now() - first) if share - start >= LEAST else 0.0
 
     def pace(self) -> float:
-        """Seconds that a planned second takes, recently."""
+        """Actual seconds per planned second, recently."""
         planned = took = 0.0
         recent = self.finished.copy()
         if self.name and (speed := self.speed()):
@@ -123,13 +127,13 @@ class BuildClock:
             return 0.0
         pace = self.pace()
         if speed := self.speed():
-            here = (1 - self.samples[-1][1]) / speed
-        else:  # a step that takes longer than planned may take a tenth more than now
-            here = max(pace * self.planned - self.elapsed(), 0.1 * self.elapsed())
-        return here + pace * self.later
+            current = (1 - self.samples[-1][1]) / speed
+        else:  # an overdue step is expected to take another tenth of its time so far
+            current = max(pace * self.planned - self.elapsed(), 0.1 * self.elapsed())
+        return current + pace * self.later
 
     def done(self) -> float:
-        """Planned seconds of the step that are done."""
+        """Planned seconds of the step that are completed."""
         share = self.samples[-1][1] if self.samples else 0.0
         guess = min(0.99, self.elapsed() / max(1.0, self.pace() * self.planned))
         return self.planned * min(1.0, share or guess)

@@ -1,5 +1,4 @@
-"""The settings of a build, the folder that it works in, and the checksums of what its steps have
-made there."""
+"""Settings of a build, its working folder, and checksums of the files that its steps have written."""
 
 import shlex
 from collections.abc import Iterable
@@ -22,7 +21,7 @@ WORK = "build"  # below the system's folder: all that decoding does not need
 
 @dataclass
 class BuildConfig:
-    """What smt-build is asked for."""
+    """Options of smt-build."""
 
     source: str
     target: str
@@ -45,12 +44,12 @@ class BuildConfig:
     )
 
     def texts(self) -> list[str]:
-        """All files that are read."""
-        given = [self.source, self.target, self.dev_source, self.dev_target]
-        return given + [path for path in (self.monolingual, self.glossary, self.plan) if path]
+        """Paths of all input files."""
+        paths = [self.source, self.target, self.dev_source, self.dev_target]
+        return paths + [path for path in (self.monolingual, self.glossary, self.plan) if path]
 
     def command(self) -> str:
-        """The command that asks for this."""
+        """The command line with these options."""
         words = ["smt-build"]
         for item in fields(self):
             value = getattr(self, item.name)
@@ -64,51 +63,53 @@ class BuildConfig:
 
 @dataclass
 class Build:
-    """A build in progress: where it works, and by which plan."""
+    """A build in progress: its settings, plan and folders."""
 
     config: BuildConfig
     plan: Plan
-    share: float = 0.0  # of the step at hand, as far as it says how much of it is done
+    share: float = 0.0  # completed share of the current step, as far as the step reports it
 
     @cached_property
     def folder(self) -> Path:
-        """The hybrid folder."""
+        """Folder of the hybrid system."""
         return Path(self.config.output)
 
     @cached_property
     def work(self) -> Path:
-        """The folder of all that decoding does not need."""
+        """Folder of everything that decoding does not need."""
         return self.folder / WORK
 
 
 # ---- checksums ---------------------------------------------------------------------------------------------
-# `manifest.json` of a build: sizes and checksums of what its finished steps have made, and of its plan, so
+# `manifest.json` has sizes and checksums of the plan and of the files that finished steps have written, so
 # that a resumed build uses nothing that was changed or damaged since.
 
 
 def matching_files(work: Path, patterns: Iterable[str]) -> list[str]:
-    """The files below a folder that fit the patterns, sorted; unfinished files and locks are none."""
+    """Sorted paths of finished files below a folder that match the patterns; no locks or `.part` files."""
     paths = {path for pattern in patterns for path in work.glob(pattern) if path.is_file()}
     names = (path.relative_to(work).as_posix() for path in paths if ".part" not in path.name)
     return sorted(name for name in names if not name.endswith("/.lock"))
 
 
 def record_files(work: Path, names: Iterable[str]) -> None:
-    """Note the content of files."""
+    """Add checksums of files to the manifest."""
     entries: Entries = manifest.read(work) or {}
     manifest.save(work, entries | {name: [manifest.entry(work / name)] for name in names})
 
 
 def recorded_files(work: Path, patterns: Iterable[str]) -> set[str]:
-    """The files with checksums that fit the patterns."""
+    """Files in the manifest that match the patterns."""
     names = manifest.read(work) or {}
     return {name for name in names for pattern in patterns if fnmatch(name, pattern.replace("**/", ""))}
 
 
 def check_files(work: Path, fixed: Iterable[str]) -> list[str]:
-    """Compare all files with what was noted; returns those that are no longer there. DataError for one with
-    another content, and for one of `fixed`, which no step makes, that is gone."""
-    entries, gone = manifest.read(work) or {}, []
+    """Compare all files with the manifest; returns the names of missing ones.
+
+    DataError for a file with other content, and for a missing file of `fixed`, which no step can write again.
+    """
+    entries, missing = manifest.read(work) or {}, []
     for name, contents in entries.items():
         path = work / name
         remedy = f"remove {work.parent} to start anew" if name in fixed else "remove it, and it is made again"
@@ -117,12 +118,12 @@ def check_files(work: Path, fixed: Iterable[str]) -> list[str]:
         if not path.exists():
             if name in fixed:
                 raise DataError(f"{path}: not there any more; restore it, or {remedy}")
-            gone.append(name)
-    return gone
+            missing.append(name)
+    return missing
 
 
 def forget_files(work: Path, names: Iterable[str]) -> None:
-    """Remove files, and what was noted of them."""
+    """Delete files and their entries in the manifest."""
     removed = set(names)
     for name in removed:
         (work / name).unlink(missing_ok=True)

@@ -1,10 +1,10 @@
-"""The texts of a build: what is read, how large it is, and its words as tables and networks read them.
+"""Read, measure and tokenize the texts of a build.
 
 corpus/train.source train.target dev.source dev.target    tokenized, cased, escaped, line by line
 corpus/lm.target                                          with --monolingual: both texts of the target side
-corpus/raw.source raw.target                              the development set as it was
-corpus/truecase.source truecase.target                    where the script has case
-corpus/corpus.json                                        how many lines there are; written last
+corpus/raw.source raw.target                              the development set before tokenization
+corpus/truecase.source truecase.target                    for languages with case
+corpus/corpus.json                                        numbers of lines; written last
 """
 
 import json
@@ -21,7 +21,7 @@ from nmt.text.pipeline import SideConfig
 from nmt.text.scripts import is_spaceless
 from nmt.work.executors import convert_lines
 from smt_bridge.build.config import Build, BuildConfig
-from smt_bridge.build.plan import Sizes
+from smt_bridge.build.plan import CorpusSizes
 from smt_bridge.hybrid.folder import SIDES, truecase_file
 from smt_bridge.hybrid.lines import of_folder
 from smt_bridge.hybrid.side import TextSide, escaped
@@ -37,22 +37,21 @@ SEVERAL = 20_000  # pairs from which several processes tokenize faster than one
 Pairs = list[tuple[str, ...]]
 
 
-# ---- what is there -----------------------------------------------------------------------------------------
+# ---- raw texts ---------------------------------------------------------------------------------------------
 
 
 def sides(config: BuildConfig) -> tuple[SideConfig, SideConfig]:
-    """The text settings of both languages. ConfigError for a language that is unknown, or that nothing
-    says."""
+    """Text settings of both languages. ConfigError for a language that is unknown or not given."""
     return side(config, "source"), side(config, "target")
 
 
 def side(config: BuildConfig, name: str) -> SideConfig:
-    """The text settings of one language: scripts without case are not truecased."""
-    given, paths = (
+    """Text settings of one language. Languages without case are not truecased."""
+    code, paths = (
         getattr(config, f"{name}_language"),
         (getattr(config, name), getattr(config, f"dev_{name}")),
     )
-    language = given or next(filter(None, map(scripts.language_of_file, paths)), "")
+    language = code or next(filter(None, map(scripts.language_of_file, paths)), "")
     if not language:
         raise ConfigError(
             f"--{name}-language: missing, and {Path(paths[0]).name} does not end in the code of a language, "
@@ -63,103 +62,116 @@ def side(config: BuildConfig, name: str) -> SideConfig:
 
 
 def check_glossary(config: BuildConfig) -> None:
-    """DataError with the line for a glossary that decoding would refuse."""
+    """DataError with the line number for a glossary that decoding would refuse."""
     if config.glossary:
         of_folder(config.glossary, *map(TextSide, sides(config)))
 
 
-def survey(config: BuildConfig) -> Sizes:
-    """What the texts hold after cleaning. DataError for unequal texts, bad bytes, or none left."""
+def survey(config: BuildConfig) -> CorpusSizes:
+    """Sizes of the texts after cleaning. DataError for unequal texts, bad bytes, or no pair left."""
     source, target = sides(config)
-    dev = kept(config.dev_source, config.dev_target, DEV)
-    pairs = words = other = 0
-    for one, two in kept(config.source, config.target, RAW):
-        pairs, words, other = pairs + 1, words + tokens(one, source), other + tokens(two, target)
-    lines = list(map(partial(tokens, config=target), monolingual(config)))
-    return Sizes(
-        pairs, words, other, len(dev), sum(tokens(one, source) for one, _ in dev), len(lines), sum(lines)
+    dev = clean_pairs(config.dev_source, config.dev_target, DEV)
+    pairs = source_words = target_words = 0
+    for source_line, target_line in clean_pairs(config.source, config.target, RAW):
+        pairs, source_words, target_words = (
+            pairs + 1,
+            source_words + estimate_words(source_line, source),
+            target_words + estimate_words(target_line, target),
+        )
+    lines = list(map(partial(estimate_words, config=target), monolingual_lines(config)))
+    return CorpusSizes(
+        pairs,
+        source_words,
+        target_words,
+        len(dev),
+        sum(estimate_words(source_line, source) for source_line, _ in dev),
+        len(lines),
+        sum(lines),
     )
 
 
-def kept(source: str, target: str, config: CleanConfig, report: CleanReport | None = None) -> Pairs:
-    """The pairs of two texts that are worth having. DataError where there are none."""
-    found = list(clean(files.parallel(source, target), config, report or CleanReport()))
-    if not found:
+def clean_pairs(source: str, target: str, config: CleanConfig, report: CleanReport | None = None) -> Pairs:
+    """Pairs of two texts that pass cleaning. DataError if there are none."""
+    pairs = list(clean(files.parallel(source, target), config, report or CleanReport()))
+    if not pairs:
         raise DataError(
             f"{source}: no pair is left after cleaning (see nmt-clean); expected lines with words, at most "
             f"{config.max_length} of them"
         )
-    return found
+    return pairs
 
 
-def monolingual(config: BuildConfig) -> Iterator[str]:
-    """The lines of the monolingual text that are worth having."""
+def monolingual_lines(config: BuildConfig) -> Iterator[str]:
+    """Lines of the monolingual text that pass cleaning."""
     if config.monolingual:
         length = LENGTHS[RAW.unit]
         lines = files.read_lines(config.monolingual)
         yield from (line for line in lines if RAW.min_length <= length(line) <= RAW.max_length)
 
 
-def tokens(line: str, config: SideConfig) -> int:
-    """About how many words tokenization will make of a line."""
+def estimate_words(line: str, config: SideConfig) -> int:
+    """Estimate the words of a line after tokenization."""
     if is_spaceless(config.language):
         return LENGTHS["character"](line)
     return round(TOKENS * LENGTHS["word"](line))
 
 
-# ---- its words ---------------------------------------------------------------------------------------------
+# ---- tokenized texts ---------------------------------------------------------------------------------------
 
 
 @dataclass
-class Texts:
-    """The paths of the texts, below the folder of the build."""
+class BuildTexts:
+    """Paths of the texts, below the folder of the build."""
 
     folder: Path
 
     def path(self, name: str) -> Path:
-        """The path of one of the files above."""
+        """Path of a file listed at the top of this module."""
         return self.folder / FOLDER / name
 
     def lm(self) -> str:
-        """The text of the count model, relative to the folder of the build."""
-        both = f"{FOLDER}/lm.target"
-        return both if (self.folder / both).exists() else f"{FOLDER}/train.target"
+        """Text of the count model, relative to the folder of the build."""
+        combined = f"{FOLDER}/lm.target"
+        return combined if (self.folder / combined).exists() else f"{FOLDER}/train.target"
 
     def lines(self, name: str) -> list[str]:
-        """The lines of one of the files above."""
+        """Lines of a file listed at the top of this module."""
         return list(files.read_lines(self.path(name)))
 
     def sides(self, config: BuildConfig) -> tuple[TextSide, TextSide]:
-        """Raw lines to words and back, with the truecase models that were learned."""
-        made = []
+        """Convert between raw lines and words, with the truecase models of the build."""
+        converters = []
         for name, one in zip(SIDES, sides(config), strict=True):
-            place = self.path(truecase_file(name))
-            made.append(TextSide(one, truecase.load(place) if one.case == "truecase" else None))
-        return made[0], made[1]
+            path = self.path(truecase_file(name))
+            converters.append(TextSide(one, truecase.load(path) if one.case == "truecase" else None))
+        return converters[0], converters[1]
 
 
 def prepare(build: Build) -> None:
     """Clean, tokenize, truecase and escape all texts."""
-    config, texts, raw, split_report = build.config, Texts(build.work), CleanReport(), CleanReport()
+    config, texts, raw, split_report = build.config, BuildTexts(build.work), CleanReport(), CleanReport()
     workers = config.workers if build.plan.sizes.pairs >= SEVERAL else 1
     settings = sides(config)
-    train = kept(config.source, config.target, RAW, raw)
+    train = clean_pairs(config.source, config.target, RAW, raw)
     split = [
-        list(converted(one, [pair[number] for pair in train], workers)) for number, one in enumerate(settings)
+        list(tokenize_lines(one, [pair[number] for pair in train], workers))
+        for number, one in enumerate(settings)
     ]
     pairs = list(clean(zip(*split, strict=True), WORDS, split_report))
     if not pairs:
         raise DataError(f"{config.source}: no pair is left after tokenization and cleaning")
     dev = development_set(config, settings)
     for number, (name, one) in enumerate(zip(SIDES, settings, strict=True)):
-        made = learned(one, [pair[number] for pair in pairs])
-        if made.truecaser:
-            truecase.save(made.truecaser, texts.path(truecase_file(name)))
-        files.write_text(texts.path(f"train.{name}"), (words(made, pair[number]) for pair in pairs))
-        files.write_text(texts.path(f"dev.{name}"), (" ".join(made.words(pair[number])) for pair in dev))
+        converter = learn_side(one, [pair[number] for pair in pairs])
+        if converter.truecaser:
+            truecase.save(converter.truecaser, texts.path(truecase_file(name)))
+        files.write_text(
+            texts.path(f"train.{name}"), (table_words(converter, pair[number]) for pair in pairs)
+        )
+        files.write_text(texts.path(f"dev.{name}"), (" ".join(converter.words(pair[number])) for pair in dev))
         files.write_text(texts.path(f"raw.{name}"), (pair[number] for pair in dev))
         if name == "target" and config.monolingual:
-            add_monolingual(config, texts, made, workers)
+            add_monolingual(config, texts, converter, workers)
     dropped = raw.dropped + split_report.dropped
     counts = {"pairs read": raw.pairs, "pairs kept": len(pairs)} | {
         f"pairs dropped: {reason}": count for reason, count in sorted(dropped.items())
@@ -169,45 +181,50 @@ def prepare(build: Build) -> None:
 
 
 def development_set(config: BuildConfig, settings: tuple[SideConfig, SideConfig]) -> Pairs:
-    """Its raw pairs, without those that have no words, or too many for an n-best list. DataError where none
-    is left."""
-    made = list(map(TextSide, settings))
-    found = [
+    """Raw pairs of the development set, without those that are empty or too long for an n-best list.
+
+    DataError if none is left.
+    """
+    converters = list(map(TextSide, settings))
+    pairs = [
         pair
-        for pair in kept(config.dev_source, config.dev_target, DEV)
-        if all(0 < len(one.split(line)) <= LONGEST for one, line in zip(made, pair, strict=True))
+        for pair in clean_pairs(config.dev_source, config.dev_target, DEV)
+        if all(
+            0 < len(converter.split(line)) <= LONGEST
+            for converter, line in zip(converters, pair, strict=True)
+        )
     ]
-    if not found:
+    if not pairs:
         raise DataError(f"{config.dev_source}: no pair is left after tokenization and cleaning")
-    return found
+    return pairs
 
 
-def converted(config: SideConfig, lines: Iterable[str], workers: int) -> Iterator[str]:
-    """The words of raw lines, between blanks, in their own case."""
-    return convert_lines(partial(splitter, config), lines, workers)
+def tokenize_lines(config: SideConfig, lines: Iterable[str], workers: int) -> Iterator[str]:
+    """Tokenize raw lines; words are joined by blanks and keep their case."""
+    return convert_lines(partial(make_splitter, config), lines, workers)
 
 
-def splitter(config: SideConfig) -> Callable[[Sequence[str]], list[str]]:
-    """What splits lines into words, in any process."""
-    made = TextSide(config)
-    return lambda lines: [" ".join(made.split(line)) for line in lines]
+def make_splitter(config: SideConfig) -> Callable[[Sequence[str]], list[str]]:
+    """Create the tokenizing function of a worker process."""
+    converter = TextSide(config)
+    return lambda lines: [" ".join(converter.split(line)) for line in lines]
 
 
-def learned(config: SideConfig, lines: Iterable[str]) -> TextSide:
-    """The text of a language with a truecase model of these words, where it has case."""
+def learn_side(config: SideConfig, lines: Iterable[str]) -> TextSide:
+    """Learn a truecase model from tokenized lines, if the language has case."""
     cased = config.case == "truecase"
     return TextSide(config, truecase.learn(map(files.split_words, lines)) if cased else None)
 
 
-def words(side: TextSide, split: str) -> str:
-    """What `converted` made of a line as tables and networks read it."""
+def table_words(side: TextSide, split: str) -> str:
+    """Truecase and escape a tokenized line, as tables and networks read it."""
     return " ".join(escaped(side.cased(files.split_words(split))))
 
 
-def add_monolingual(config: BuildConfig, texts: Texts, side: TextSide, workers: int) -> None:
-    """The target side of the training text and the monolingual text together."""
+def add_monolingual(config: BuildConfig, texts: BuildTexts, side: TextSide, workers: int) -> None:
+    """Write the target side of the training text followed by the monolingual text."""
     settings = sides(config)[1]
-    more = (words(side, line) for line in converted(settings, monolingual(config), workers))
+    more = (table_words(side, line) for line in tokenize_lines(settings, monolingual_lines(config), workers))
     with files.Writing(texts.path("lm.target")) as out:
         out.write_lines(files.read_lines(texts.path("train.target")))
         out.write_lines(line for line in more if 0 < len(line.split(" ")) <= LONGEST)

@@ -1,5 +1,8 @@
-"""The development set translated by each system, and what each part of the hybrid is worth: weights found
-again without it, on the lists of the tuning (as smt-tune-nbest --drop does)."""
+"""Translate the development set with each system, and measure what each part of the hybrid adds.
+
+A part's worth is the BLEU that is lost on the n-best lists of the tuning if the weights are tuned again
+without it, as smt-tune-nbest --drop does.
+"""
 
 import json
 import logging
@@ -40,52 +43,54 @@ class Evaluation:
     """BLEU of the development set, 0 to 1: cased, of the words of the tables."""
 
     chosen: str
-    whole: dict[str, float]  # each system on the lines of `tuning.compared`
+    whole: dict[str, float]  # each system on the lines of `tuning.comparison_lines`
     lists: float  # the chosen system on the lists of its tuning
     without: dict[str, float] = field(default_factory=dict)  # each part, on the same lists
 
 
 def evaluate(build: Build) -> None:
-    """Translate, and find the weights again without each part."""
+    """Translate the development set with each system, choose the best, and tune again without each part."""
     seconds = expected_seconds(build)
-    work = Advance(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
-    found = {
-        name: list(work.over(decoded(build, name), seconds[name] / build.plan.evaluated))
+    progress = EvaluationProgress(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
+    translations = {
+        name: list(progress.over(decode(build, name), seconds[name] / build.plan.evaluated))
         for name in systems(build)
     }
     if build.plan.has("attention"):
-        found[NEURAL] = translated(build)
-        work.add(seconds[NEURAL])
-    references = loop.references_of([tuning.compared(build, "dev.target")])
+        translations[NEURAL] = translate(build)
+        progress.add(seconds[NEURAL])
+    references = loop.references_of([tuning.comparison_lines(build, "dev.target")])
     whole = {}
-    for name, lines in found.items():
+    for name, lines in translations.items():
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
-        rows = [one.statistics(line.split()) for one, line in zip(references, lines, strict=True)]
-        whole[name] = float(bleu(np.array(rows, np.float64).sum(0)))
+        statistics = [
+            reference.statistics(line.split()) for reference, line in zip(references, lines, strict=True)
+        ]
+        whole[name] = float(bleu(np.array(statistics, np.float64).sum(0)))
         log.info("%s: BLEU %.2f on %s lines", name, 100 * whole[name], f"{len(lines):,}")
     chosen = choose({name: whole[name] for name in systems(build)})
-    lists, without = ablation(build, chosen, lambda: work.add(seconds[TUNING]))
-    made = Evaluation(chosen, whole, lists, without)
-    files.write_text(build.work / FILE, [json.dumps(asdict(made))])
+    lists, without = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
+    result = Evaluation(chosen, whole, lists, without)
+    files.write_text(build.work / FILE, [json.dumps(asdict(result))])
 
 
-def read(build: Build) -> Evaluation:
-    """What was found."""
+def read_evaluation(build: Build) -> Evaluation:
+    """Read the scores that `evaluate` wrote."""
     return Evaluation(**json.loads((build.work / FILE).read_text(encoding="utf-8")))
 
 
 def systems(build: Build) -> list[str]:
-    """Those that were tuned."""
+    """Names of the systems that were tuned."""
     return [PHRASE_BASED, *([HYBRID] if build.plan.networks else [])]
 
 
 def choose(scores: dict[str, float]) -> str:
-    """The system that decodes the development set best; of equals the last, which has networks."""
+    """Name of the system with the highest BLEU; of equals the last, which has networks."""
     return max(reversed(scores), key=lambda name: scores[name])
 
 
 def expected_seconds(build: Build) -> dict[str, float]:
-    """About how long the parts of the evaluation take, of the tunings each."""
+    """Estimated seconds of each translation, and of one tuning."""
     plan, rates = build.plan, Rates()
     words = plan.sizes.dev_words * plan.evaluated / plan.sizes.dev_pairs
     seconds = {PHRASE_BASED: words * rates.searching, TUNING: rates.tuning * plan.tuning.lines_of_hybrid}
@@ -97,70 +102,73 @@ def expected_seconds(build: Build) -> dict[str, float]:
 
 
 @dataclass
-class Advance:
-    """How much of the evaluation is done, for the progress of the build."""
+class EvaluationProgress:
+    """Report the completed share of the evaluation to the build."""
 
     build: Build
     total: float  # seconds, as expected
     done: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """Advance by work that was expected to take so long."""
+        """Advance by work that was expected to take `seconds`."""
         self.done += seconds
         self.build.share = min(1.0, self.done / max(1e-9, self.total))
 
     def over(self, items: Iterable[str], seconds: float) -> Iterator[str]:
-        """The items, each of which was expected to take so long."""
+        """Yield the items, each expected to take `seconds`, and advance after each."""
         for item in items:
             yield item
             self.add(seconds)
 
 
-def decoded(build: Build, name: str) -> Iterator[str]:
-    """The development set by a tuned system."""
-    decoder = tuning.load(build, tuning.ini_path(build, name))
-    lines = tuning.compared(build, "dev.source")
+def decode(build: Build, name: str) -> Iterator[str]:
+    """Translate the development set with a tuned system."""
+    decoder = tuning.load_decoder(build, tuning.ini_path(build, name))
+    lines = tuning.comparison_lines(build, "dev.source")
     return map(decoder.lines.text, decoder.translate_all(lines, build.config.workers))
 
 
-def translated(build: Build) -> list[str]:
-    """The development set by the attention model alone."""
+def translate(build: Build) -> list[str]:
+    """Translate the development set with the attention model alone."""
     device.set_up_device("cpu", 1, "mkl")
     run = Run.of(build.work / NETWORKS / "attention")
-    lines = tuning.compared(build, "dev.source")
+    lines = tuning.comparison_lines(build, "dev.source")
     return run.translate(lines, BEAM, tokenized=True)
 
 
 def ablation(
     build: Build, name: str, passed: Callable[[], None] = lambda: None
 ) -> tuple[float, dict[str, float]]:
-    """BLEU of a system on the lists of its tuning, and without each part: the most that any weights reach
-    there, whatever tuned the system. `passed` is called after each."""
-    found = tuning.tuned(build, name)
-    held = tuning.held(build, name, found.names, found.lines)
-    held.load()
-    pool, start = held.pool(), held.iterations[held.best()].weights
+    """BLEU of a system on the lists of its tuning, and without each part.
+
+    Both are the best that MERT reaches there, whatever tuner the system had. `passed` is called after each
+    tuning.
+    """
+    result = tuning.read_result(build, name)
+    system_tuning = tuning.make_tuning(build, name, result.names, result.lines)
+    system_tuning.load()
+    pool, start = system_tuning.pool(), system_tuning.iterations[system_tuning.best()].weights
 
     def best(*parts: str) -> float:
         without = replace(pool, features=pool.features.copy())
         pools.drop(without, parts)
         seeds = [build.config.seed]
-        points = tuner.run_seeds(without, Mert(), start, seeds, held.threads, silent)
+        points = tuner.run_seeds(without, Mert(), start, seeds, system_tuning.threads, silent)
         passed()
         without_what = f" without {', '.join(parts)}" if parts else ""
         log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * points[0].bleu)
         return points[0].bleu
 
-    heads = pools.to_weights(found.names, start)
+    heads = pools.to_weights(result.names, start)
     return best(), {part: best(part) for part in parts(build) if part in heads}
 
 
 def parts(build: Build) -> dict[str, str]:
-    """The features whose worth is measured, and what they are."""
-    networks = {feature_name(FEATURES[one.name]): WORDS[one.name] for one in build.plan.networks}
+    """Descriptions of the features whose worth is measured."""
+    networks = {feature_name(FEATURES[network.name]): WORDS[network.name] for network in build.plan.networks}
     return networks | PARTS
 
 
 def feature_name(line: str) -> str:
-    """`CSLM name=CSLM0 ...` -> CSLM0"""
+    """`CSLM name=CSLM0 ...` -> `CSLM0`"""
     return next(word.removeprefix("name=") for word in line.split() if word.startswith("name="))

@@ -1,7 +1,7 @@
-"""The networks of a hybrid system: their settings, by the size of the corpus, and what they cost.
+"""Settings and costs of the networks of a hybrid system, by the size of the corpus.
 
-This is the only place that has them. A plan has a recipe and a number of updates; training.py makes of both
-what nmt-train reads.
+No other module has them. A plan combines a recipe with a number of updates; training.py turns both into a
+configuration of nmt-train.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,7 @@ Name = Literal["attention", "joint", "cslm"]
 Section = Mapping[str, object]
 
 ORDER: tuple[Name, ...] = ("attention", "joint", "cslm")  # trained in this order: the longest first
-# The weight that tuning starts from, where Σ |w| of the others is 1.
-START = 0.1
+START = 0.1  # weight of a network where tuning starts; Σ |w| of the other features is 1
 FEATURES: dict[Name, str] = {  # their lines in [feature] of the ini; neural-beam: docs/smt.md
     "attention": "NeuralTranslation name=NMT0 path={path} neural-beam=50",
     "joint": "NNJM name=NNJM0 factor=0 path={path} normalized=true",
@@ -29,15 +28,15 @@ AVERAGED = 5  # last checkpoints of the attention model
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of a network for corpora of a size."""
+    """Settings of a network for corpora from `pairs` pairs on."""
 
     network: Name
     pairs: int  # for corpora of so many pairs or more
     what: str
     sections: Mapping[str, Section]  # of the configuration, besides data
     batch: int  # sentences
-    most: float  # epochs: more do not help
-    least: int  # updates: with fewer it is not worth having
+    most: float  # epochs beyond which nothing is gained
+    least: int  # updates below which the network is not worth having
     rate: float  # target words a second in training, one core of the reference machine
     search: float  # seconds a source word in the search, there too
     preset: str = ""
@@ -56,11 +55,11 @@ TO_ZERO = {
 
 
 def attention(dropout: float) -> dict[str, Section]:
-    """The configuration of an attention model, besides what its preset has."""
+    """Configuration of an attention model, on top of its preset."""
     return {"model": {"type": "rnn", "dropout": dropout}, "training": TO_ZERO}
 
 
-# Smaller corpora want as many updates, so more epochs, and no smaller networks. On the development set of
+# Smaller corpora need as many updates, thus more epochs, and no smaller networks. On the development set of
 # Multi30k half the sizes cost, after about as many sentences: attention model, 10,000 pairs, 2 to 3 BLEU;
 # joint model, a perplexity of 4.9 instead of 3.2 for 5,000 pairs, 9.8 instead of 4.6 for 1,000; CSLM, 21.4
 # instead of 19.8 for 10,000.
@@ -108,8 +107,8 @@ CSLM = Recipe(
     search=0.0019,
 )  # fmt: skip
 
-# The table: the first recipe of a network whose `pairs` a corpus has. Networks without one are left out.
-# The bounds lie between the sizes that were measured, not on them: cleaning takes a few of 10,000 pairs.
+# A corpus gets the first recipe of a network whose `pairs` it reaches; a network without one is left out. The
+# bounds lie between the sizes that were measured, not on them: cleaning takes a few of 10,000 pairs.
 RECIPES: tuple[Recipe, ...] = (
     ATTENTION,
     replace(ATTENTION, pairs=15_000, most=15),
@@ -127,5 +126,5 @@ RECIPES: tuple[Recipe, ...] = (
 
 
 def recipe(network: Name, pairs: int) -> Recipe | None:
-    """The settings of a network for a corpus; None where it is too small for it."""
-    return next((one for one in RECIPES if one.network == network and pairs >= one.pairs), None)
+    """Settings of a network for a corpus; None if the corpus is too small for it."""
+    return next((entry for entry in RECIPES if entry.network == network and pairs >= entry.pairs), None)

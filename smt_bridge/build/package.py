@@ -1,5 +1,7 @@
-"""The hybrid folder: what decoding needs, copied out of the build, with paths that stay inside it. The tables
-in it are the full ones, not those of the development set."""
+"""Copy everything that decoding needs out of the build into the hybrid folder, with paths relative to it.
+
+The folder gets the full tables, not those filtered to the development set.
+"""
 
 import shutil
 from pathlib import Path
@@ -8,7 +10,7 @@ from nmt.io import files, locks
 from smt_bridge import train_system
 from smt_bridge.build import evaluation, report, tuning
 from smt_bridge.build.config import Build
-from smt_bridge.build.corpus import Texts, sides
+from smt_bridge.build.corpus import BuildTexts, sides
 from smt_bridge.build.networks import ORDER
 from smt_bridge.build.tables import MODEL
 from smt_bridge.build.training import NETWORKS
@@ -25,29 +27,29 @@ FILES = (  # all that a build writes into the system's folder
 
 
 def package(build: Build) -> None:
-    """Copy, then write system.json, with which the folder is complete."""
-    chosen = evaluation.read(build).chosen
+    """Copy all files, then write system.json, which marks the folder as complete."""
+    chosen = evaluation.read_evaluation(build).chosen
     folder, source, target = build.folder, *sides(build.config)
     for name in TABLES:
         copy(build.work / MODEL / name, folder / name)
-    for name, one in zip(SIDES, (source, target), strict=True):
-        if one.case == "truecase":
-            copy(Texts(build.work).path(truecase_file(name)), folder / truecase_file(name))
+    for name, side_config in zip(SIDES, (source, target), strict=True):
+        if side_config.case == "truecase":
+            copy(BuildTexts(build.work).path(truecase_file(name)), folder / truecase_file(name))
     if build.config.glossary:
         copy(Path(build.config.glossary), folder / GLOSSARY)
-    names = [one.name for one in build.plan.networks] if chosen == tuning.HYBRID else []
+    names = [side_config.name for side_config in build.plan.networks] if chosen == tuning.HYBRID else []
     for network in names:
         copy_folder(build.work / NETWORKS / network, folder / NETWORKS / network)
     write_ini(build, chosen)
     report.write(folder / REPORT, report.gather_facts(build))
     glossary = GLOSSARY if build.config.glossary else ""
     hybrid.write_system(
-        folder, HybridConfig(source, target, INI, glossary, search=tuning.search(build.plan.tuning))
+        folder, HybridConfig(source, target, INI, glossary, search=tuning.search_settings(build.plan.tuning))
     )
 
 
 def write_ini(build: Build, chosen: str) -> None:
-    """The tuned ini, whose paths are relative to the folder."""
+    """Write the tuned ini with paths relative to the folder."""
     ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
     for feature in ini.features:
         if "path" in feature.options:
@@ -57,10 +59,10 @@ def write_ini(build: Build, chosen: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file, whole or not at all. Its bytes, whatever its name: a `.gz` is not packed again."""
+    """Copy a file atomically and byte by byte: a `.gz` is not compressed again."""
     part = target.with_name(f"{target.name}.part")
-    with files.Writing(part) as out, open(source, "rb") as read:
-        while block := read.read(1 << 20):
+    with files.Writing(part) as out, open(source, "rb") as stream:
+        while block := stream.read(1 << 20):
             out.write(block)
     try:
         part.replace(target)
@@ -70,7 +72,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy a run directory, whole or not at all. UserError for a disk that is full."""
+    """Copy a run directory atomically. UserError if the disk is full."""
     part = target.with_name(f"{target.name}.part")
     for path in (part, target):
         shutil.rmtree(path, ignore_errors=True)

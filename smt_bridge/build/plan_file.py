@@ -1,4 +1,4 @@
-"""`plan.json`: the plan of a build as it is kept, and as another build can be given it."""
+"""Read and write `plan.json`, the plan of a build; another build can be given the file."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def write(path: Path, plan: Plan) -> None:
 
 
 def read(path: str | Path) -> Plan:
-    """A kept plan. DataError, with the key, for anything else."""
+    """Read a plan. DataError, with the key, for a file that is damaged or not a plan."""
     try:
         plan = typed_json.parse(Plan, "\n".join(files.read_lines(path)), {"format": FORMAT})
         for mistake in mistakes(plan):
@@ -45,7 +45,7 @@ def read(path: str | Path) -> Plan:
 
 
 def mistakes(plan: Plan) -> Iterator[str]:
-    """Mistakes in the values of a plan, each of which has the right type."""
+    """Describe values of a plan that are out of range."""
     sizes, tuning = plan.sizes, plan.tuning
     least = {
         "sizes.pairs": (sizes.pairs, 1),
@@ -57,7 +57,7 @@ def mistakes(plan: Plan) -> Iterator[str]:
         **{f"sizes.{name}": (value, 0) for name, value in asdict(sizes).items() if name.endswith("words")},
         **{f"seconds.{name}": (value, 0) for name, value in plan.seconds.items()},
     }
-    yield from below(least)
+    yield from values_below(least)
     if not 0 < plan.speed <= 1e6:
         yield f"speed: {plan.speed:g} is out of range"
     if plan.matmul not in BACK_ENDS:
@@ -77,22 +77,24 @@ def mistakes(plan: Plan) -> Iterator[str]:
 
 
 def steps_needed(plan: Plan) -> set[str]:
-    """The steps that a plan with these networks has."""
-    return set(plans.seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated))
+    """Names of the steps of a plan with these networks."""
+    return set(plans.estimate_seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated))
 
 
 def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:
-    """Mistakes in the plan of a network."""
+    """Describe values of a network's plan that are out of range; `key` is its prefix in messages."""
     least = {"batch": 1, "updates": 1, "every": 1, "epochs": 0, "seconds": 0, "search": 0}
-    yield from below({f"{key}.{name}": (getattr(network, name), bound) for name, bound in least.items()})
+    yield from values_below(
+        {f"{key}.{name}": (getattr(network, name), bound) for name, bound in least.items()}
+    )
     if unknown := network.sections.keys() - SECTIONS:
         yield f"{key}.sections: {min(unknown)} is none of {', '.join(sorted(SECTIONS))}"
     if network.preset:
         preset_file(network.preset)
 
 
-def below(least: dict[str, tuple[float, int]]) -> Iterator[str]:
-    """Numbers that are less than they may be."""
+def values_below(least: dict[str, tuple[float, int]]) -> Iterator[str]:
+    """Describe numbers below their lower bounds: key -> (value, bound)."""
     for key, (value, bound) in least.items():
         if value < bound:
             yield f"{key}: {value:g} is out of range, expected {bound} or more"

@@ -1,5 +1,8 @@
-"""The report of a built system: what was read, planned, trained, tuned and chosen, how much each part adds,
-and its translations of the development set beside those of its parts. One HTML file, made by nmt.analysis."""
+"""Write the report of a built system as an HTML page, with the means of nmt.analysis.
+
+It shows what was read, planned, trained, tuned and chosen, what each part adds, and the translations of the
+development set by all systems.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,15 +25,15 @@ from nmt.runs import directory as run_directory
 from nmt.runs.weights import load_tensors
 from smt_bridge.build import clock, evaluation, tuning
 from smt_bridge.build.config import Build
-from smt_bridge.build.corpus import COUNTS, Texts, sides
+from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
 from smt_bridge.build.evaluation import OUTPUTS, Evaluation
 from smt_bridge.build.networks import ORDER, WORDS
-from smt_bridge.build.plan import NetworkPlan, missing
+from smt_bridge.build.plan import NetworkPlan, reason_left_out
 from smt_bridge.build.tables import DEV
 from smt_bridge.build.training import NETWORKS, RUNS
 from smt_bridge.moses import ini as moses_ini
 
-# ---- what it says ------------------------------------------------------------------------------------------
+# ---- content -----------------------------------------------------------------------------------------------
 
 
 DEV_NOTE = (
@@ -45,8 +48,8 @@ CURVES = ("dev cost", "dev BLEU", "dev chrF")  # of those that training writes
 
 
 @dataclass
-class Step:
-    """One step of the build."""
+class StepFacts:
+    """Planned and actual time of a step."""
 
     name: str
     planned: float | None = None  # seconds, as estimated before work started; None where nobody estimated
@@ -55,8 +58,8 @@ class Step:
 
 
 @dataclass
-class Network:
-    """One network of the system, or one that was trained and not chosen."""
+class NetworkFacts:
+    """A trained network, in the chosen system or not."""
 
     name: str  # attention, joint, cslm, or as the folder under networks/ is called
     what: str  # "attention model, 256 hidden units"
@@ -69,8 +72,8 @@ class Network:
 
 
 @dataclass
-class Feature:
-    """A feature of the tuned system."""
+class FeatureFacts:
+    """Weights of a feature of the tuned system."""
 
     name: str  # as in moses.ini: TranslationModel0
     weights: Sequence[float]
@@ -78,8 +81,8 @@ class Feature:
 
 
 @dataclass
-class Candidate:
-    """A system that was tuned on dev, and could have been chosen."""
+class SystemFacts:
+    """A system that was tuned, and could have been chosen."""
 
     name: str
     bleu: float  # of dev, 0 to 100
@@ -89,7 +92,7 @@ class Candidate:
 
 @dataclass
 class Ablation:
-    """The system without one of its parts."""
+    """BLEU of the system without one of its parts."""
 
     part: str
     bleu: float  # of dev without it, 0 to 100
@@ -98,7 +101,7 @@ class Ablation:
 
 @dataclass
 class ReportTexts:
-    """A test set and its translations by several systems, raw text as users see it."""
+    """A test set and its translations by several systems, as raw text."""
 
     sources: Sequence[str]
     references: Sequence[Sequence[str]]  # one list of lines per reference translation
@@ -109,19 +112,20 @@ class ReportTexts:
 
 @dataclass
 class Facts:
-    """What the report says. All values are plain, so that they can be kept as JSON (dataclasses.asdict)."""
+    """Content of the report. All values are plain, so that they can be stored as JSON
+    (dataclasses.asdict)."""
 
     title: str
     dev: ReportTexts  # phrase-based, neural alone, hybrid
     signature: str  # sacreBLEU's, of all BLEU scores of `candidates`, `ablations` and `bleu`
     bleu: float  # of the system on dev, as tuning measured it, 0 to 100
     reason: str = ""  # why this system was chosen: a sentence
-    candidates: Sequence[Candidate] = ()
+    candidates: Sequence[SystemFacts] = ()
     ablations: Sequence[Ablation] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)  # "pairs read" -> 29000, in the order to show
-    steps: Sequence[Step] = ()
-    networks: Sequence[Network] = ()
-    features: Sequence[Feature] = ()
+    steps: Sequence[StepFacts] = ()
+    networks: Sequence[NetworkFacts] = ()
+    features: Sequence[FeatureFacts] = ()
     notes: Sequence[str] = ()  # warnings and remarks of the build, a sentence each
     command: str = ""  # the command line
     about: Mapping[str, str] = field(default_factory=dict)  # under the title, beside what this page knows
@@ -132,19 +136,20 @@ class Facts:
 
 
 def write(path: Path, facts: Facts, samples: int = SAMPLES) -> None:
-    """Write the page, atomically. `samples` of the sentences are drawn for intervals and significance."""
+    """Write the page atomically. `samples`: bootstrap samples for intervals and significance."""
     files.write_text(path, html(facts, samples).rstrip("\n").split("\n"))
 
 
 def html(facts: Facts, samples: int = SAMPLES) -> str:
-    """The page: what was built and how, then the systems side by side on dev."""
+    """Build the page: the system and how it was built, then all systems side by side on the development
+    set."""
     config = ReportConfig(title=facts.title, samples=samples)
     lengths: list[Chart] = []
     test = ""
     if facts.test:
-        found = systems_of(facts.test)
-        lengths = list(length_charts(found, WINDOW, config.least))
-        test = scores_section(report.collect_report(found, {}, None, {}, config), lengths)
+        test_systems = analysis_systems(facts.test)
+        lengths = list(length_charts(test_systems, WINDOW, config.least))
+        test = scores_section(report.collect_report(test_systems, {}, None, {}, config), lengths)
     learned = list(learning_charts(facts.networks))
     sections = [
         section("system", "The system", "", system_section(facts)),
@@ -161,12 +166,12 @@ def html(facts: Facts, samples: int = SAMPLES) -> str:
         heading="Development set",
         note=DEV_NOTE,
     )
-    data = report.collect_report(systems_of(facts.dev), {}, None, {}, config)
+    data = report.collect_report(analysis_systems(facts.dev), {}, None, {}, config)
     return report.report_html(replace(data, about=list(about_list(facts))), lead)
 
 
 def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
-    """The list under the title: what was built, and of which texts."""
+    """Rows under the title: the system and its texts."""
     parts = list(dict.fromkeys(row.what for row in facts.features if row.what))
     name = next((row.name for row in facts.candidates if row.chosen), "")
     yield "system", f"{name}: {', '.join(parts)}" if name and parts else name
@@ -181,33 +186,33 @@ def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
     yield from facts.about.items()
 
 
-def systems_of(texts: ReportTexts) -> list[SystemOutput]:
-    """The outputs, as nmt.analysis reads them."""
+def analysis_systems(texts: ReportTexts) -> list[SystemOutput]:
+    """Convert the outputs to systems of nmt.analysis."""
     references = [list(lines) for lines in texts.references]
     test = TestSet(list(texts.sources), references, texts.tokenize, texts.lowercase)
     return [SystemOutput(name, list(lines), test) for name, lines in texts.outputs.items()]
 
 
 def section(name: str, title: str, note: str, content: str) -> str:
-    """A section of the page with its id; nothing where it has no content."""
+    """A section of the page; empty if it has no content."""
     if not content:
         return ""
-    said = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f'<section id="{name}"><h2>{escape(title)}</h2>{said}{content}</section>'
+    note_html = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f'<section id="{name}"><h2>{escape(title)}</h2>{note_html}{content}</section>'
 
 
-def table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """A table without the columns that are empty."""
+def nonempty_table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
+    """A table without its empty columns."""
     used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
     return markup.table_html(name, caption, used, rows)
 
 
-def listed(lines: Sequence[str]) -> str:
+def bullet_list(lines: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
 def system_section(facts: Facts) -> str:
-    """Which system was chosen and why, and what else was tuned."""
+    """The chosen system, the reason, and the other systems that were tuned."""
     columns = [
         Column("system", "name"),
         Column("dev BLEU", "bleu", 2, best=True),
@@ -219,15 +224,15 @@ def system_section(facts: Facts) -> str:
     command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
     return "".join([
         f"<p>{escape(facts.reason)}</p>" if facts.reason else "",
-        table("candidates", "Systems that were tuned", columns, rows) if rows else "",
+        nonempty_table("candidates", "Systems that were tuned", columns, rows) if rows else "",
         markup.signature_list([f"dev BLEU: {facts.signature}"]),
-        listed(notes),
+        bullet_list(notes),
         command if facts.command else "",
     ])  # fmt: skip
 
 
 def ablation_section(facts: Facts) -> str:
-    """BLEU without each part, and what the part adds."""
+    """BLEU without each part, and the difference that the part makes."""
     if not facts.ablations:
         return ""
     columns = [
@@ -238,40 +243,36 @@ def ablation_section(facts: Facts) -> str:
     ]
     rows = [
         {
-            "part": one.part,
-            "bleu": one.bleu,
-            "adds": facts.bleu - one.bleu,
-            "weights": found_again(one),
+            "part": ablation.part,
+            "bleu": ablation.bleu,
+            "adds": facts.bleu - ablation.bleu,
+            "weights": "found again" if ablation.tuned else "unchanged",
         }
-        for one in facts.ablations
+        for ablation in facts.ablations
     ]
-    shown = table("ablation", "BLEU without each part", columns, rows)
+    shown = nonempty_table("ablation", "BLEU without each part", columns, rows)
     signature = markup.signature_list([f"dev BLEU: {facts.signature}"])
     whole = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'
     return f"{whole}{shown}{signature}"
 
 
-def found_again(ablation: Ablation) -> str:
-    return "found again" if ablation.tuned else "unchanged"
-
-
 def scores_section(data: ReportData, charts: Sequence[Chart]) -> str:
-    """The scores of the test set, and its charts, which are the first of the page."""
+    """Scores of the test set and its charts, which are the first of the page."""
     shown = markup.systems_table(data.systems, "test", "Scores of the systems on the test set")
     figures = f'<div class="charts">{markup.figures_html(charts)}</div>'
     return f"{shown}{markup.signature_list(data.signatures)}{figures}"
 
 
-def sizes_section(found: Mapping[str, int]) -> str:
-    if not found:
+def sizes_section(sizes: Mapping[str, int]) -> str:
+    if not sizes:
         return ""
-    rows = [{"what": what, "number": number} for what, number in found.items()]
-    return table("sizes", "Sizes", [Column("what", "what"), Column("number", "number")], rows)
+    rows = [{"what": what, "number": number} for what, number in sizes.items()]
+    return nonempty_table("sizes", "Sizes", [Column("what", "what"), Column("number", "number")], rows)
 
 
-def steps_section(found: Sequence[Step]) -> str:
-    """The minutes of each step and of all, as planned and as they were."""
-    if not found:
+def steps_section(steps: Sequence[StepFacts]) -> str:
+    """Planned and actual minutes of each step and of all."""
+    if not steps:
         return ""
     columns = [
         Column("step", "name"),
@@ -280,22 +281,22 @@ def steps_section(found: Sequence[Step]) -> str:
         Column("remark", "note"),
     ]
     rows = [
-        {"name": one.name, "planned": minutes(one.planned), "took": minutes(one.took), "note": one.note}
-        for one in found
+        {"name": step.name, "planned": minutes(step.planned), "took": minutes(step.took), "note": step.note}
+        for step in steps
     ]
-    planned = sum(one.planned or 0 for one in found) / 60
-    took = sum(one.took or 0 for one in found) / 60
-    said = f'<p class="note">All steps took {took:,.1f} minutes; {planned:,.1f} were planned.</p>'
-    return said + table("steps", "Steps of the build", columns, rows)
+    planned = sum(step.planned or 0 for step in steps) / 60
+    took = sum(step.took or 0 for step in steps) / 60
+    note = f'<p class="note">All steps took {took:,.1f} minutes; {planned:,.1f} were planned.</p>'
+    return note + nonempty_table("steps", "Steps of the build", columns, rows)
 
 
 def minutes(seconds: float | None) -> float | None:
     return None if seconds is None else seconds / 60
 
 
-def networks_section(found: Sequence[Network], learned: Sequence[Chart], first: int) -> str:
-    """The networks and their learning curves; `first` is the number of the first of these on the page."""
-    if not found:
+def networks_section(networks: Sequence[NetworkFacts], learned: Sequence[Chart], first: int) -> str:
+    """Networks and their learning curves; `first`: number of their first chart on the page."""
+    if not networks:
         return ""
     columns = [
         Column("network", "name"),
@@ -304,38 +305,39 @@ def networks_section(found: Sequence[Network], learned: Sequence[Chart], first: 
         Column("epochs", "epochs", 1),
         Column("what it is", "what"),
     ]
-    shown = table("networks", "Networks", columns, [vars(one) for one in found])
+    shown = nonempty_table("networks", "Networks", columns, [vars(network) for network in networks])
     return f'{shown}<div class="charts">{markup.figures_html(learned, first)}</div>'
 
 
-def learning_charts(found: Sequence[Network]) -> Iterator[Chart]:
-    """The curves on dev of each network: costs of different kinds of networks have no common axis."""
-    for one in found:
+def learning_charts(networks: Sequence[NetworkFacts]) -> Iterator[Chart]:
+    """Learning curves on the development set, one chart for each network: their costs have no common axis."""
+    for network in networks:
         for kind in CURVES:
-            points = [ChartPoint(x, y) for x, y in one.curves.get(kind, ()) if isfinite(y)]
+            points = [ChartPoint(x, y) for x, y in network.curves.get(kind, ()) if isfinite(y)]
             if points:
-                yield Chart(title=f"{one.name}: {kind}", x="updates", y=kind, series={one.name: points})
+                yield Chart(
+                    title=f"{network.name}: {kind}", x="updates", y=kind, series={network.name: points}
+                )
 
 
-def weights_section(features: Sequence[Feature]) -> str:
-    """A row for each weight."""
+def weights_section(features: Sequence[FeatureFacts]) -> str:
+    """A table with a row for each weight."""
     if not features:
         return ""
     columns = [Column("feature", "name"), Column("weight", "weight", 4), Column("what it is", "what")]
     rows = [
         {
-            "name": one.name if len(one.weights) == 1 else f"{one.name} {number}",
+            "name": feature.name if len(feature.weights) == 1 else f"{feature.name} {number}",
             "weight": weight,
-            "what": one.what,
+            "what": feature.what,
         }
-        for one in features
-        for number, weight in enumerate(one.weights, 1)
+        for feature in features
+        for number, weight in enumerate(feature.weights, 1)
     ]
-    return table("weights", "Weights", columns, rows)
+    return nonempty_table("weights", "Weights", columns, rows)
 
 
 # ---- from the files of a build -----------------------------------------------------------------------------
-# What the report of a build says, from the files that its steps left.
 
 
 SIGNATURE = (
@@ -349,32 +351,32 @@ FEATURE_KINDS = {
 
 
 def gather_facts(build: Build) -> Facts:
-    """All of it."""
-    found, texts = evaluation.read(build), Texts(build.work)
-    _, target = texts.sides(build.config)
+    """Collect the content of the report from the files of a build."""
+    result, build_texts = evaluation.read_evaluation(build), BuildTexts(build.work)
+    _, target = build_texts.sides(build.config)
     language = sides(build.config)[1].language
     outputs = {
         name: [
             target.text(line.split(" ")) if line else ""
             for line in files.read_lines(build.work / DEV / OUTPUTS / name)
         ]
-        for name in found.whole
+        for name in result.whole
     }
-    sources, references = (tuning.compared(build, f"raw.{side}") for side in ("source", "target"))
+    sources, references = (tuning.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
     return Facts(
         title=f"{build.folder.resolve().name}: a hybrid system",
         dev=ReportTexts(sources, [references], outputs, tokenizer_for(language)),
         signature=SIGNATURE,
-        bleu=100 * found.lists,
-        reason=chosen_reason(build, found),
-        candidates=candidate_facts(build, found),
+        bleu=100 * result.lists,
+        reason=chosen_reason(build, result),
+        candidates=candidate_facts(build, result),
         ablations=[
-            Ablation(evaluation.parts(build)[part], 100 * score) for part, score in found.without.items()
+            Ablation(evaluation.parts(build)[part], 100 * score) for part, score in result.without.items()
         ],
         sizes=size_facts(build),
         steps=step_facts(build),
-        networks=[network_facts(build, one) for one in build.plan.networks],
-        features=feature_facts(build, found.chosen),
+        networks=[network_facts(build, network) for network in build.plan.networks],
+        features=feature_facts(build, result.chosen),
         command=build.config.command(),
         about=about_build(build),
         notes=[
@@ -387,18 +389,18 @@ def gather_facts(build: Build) -> Facts:
 
 
 def plan_notes(build: Build) -> Iterator[str]:
-    """Networks that are left out, and what was shortened."""
+    """Explain which networks are left out, and what was shortened."""
     plan = build.plan
     for name in ORDER:
         if not plan.has(name):
-            yield f"{WORDS[name]}: left out, {missing(name, plan)}"
+            yield f"{WORDS[name]}: left out, {reason_left_out(name, plan)}"
     yield from (decision for decision in plan.decisions.values() if decision)
 
 
 def about_build(build: Build) -> dict[str, str]:
     """Further rows under the title: languages, search, date."""
     source, target = sides(build.config)
-    search = tuning.search(build.plan.tuning)
+    search = tuning.search_settings(build.plan.tuning)
     beam = (
         f"; the attention model alone: beam {evaluation.BEAM.beam_size}"
         if build.plan.has("attention")
@@ -412,56 +414,56 @@ def about_build(build: Build) -> dict[str, str]:
 
 
 def tuning_warnings(build: Build) -> list[str]:
-    """The warnings of the tunings, a sentence each."""
+    """Warnings of the tunings, one sentence each."""
     names = [tuning.PHRASE_BASED, *([tuning.HYBRID] if build.plan.networks else [])]
-    said = [(name, tuning.tuned(build, name).warning) for name in names]
-    return [f"The {name} system: {warning}." for name, warning in said if warning]
+    warnings = [(name, tuning.read_result(build, name).warning) for name in names]
+    return [f"The {name} system: {warning}." for name, warning in warnings if warning]
 
 
-def chosen_reason(build: Build, found: Evaluation) -> str:
-    """Why this system."""
+def chosen_reason(build: Build, result: Evaluation) -> str:
+    """Explain why this system was chosen."""
     if not build.plan.networks:
         return "The phrase-based system alone: the corpus or the budget is too small for networks."
-    return f"The {found.chosen} system: of those that were tuned, it decodes the development set best."
+    return f"The {result.chosen} system: of those that were tuned, it decodes the development set best."
 
 
-def candidate_facts(build: Build, found: Evaluation) -> list[Candidate]:
-    """The systems, with their scores on the development set."""
+def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
+    """The systems with their scores on the development set."""
     notes = {evaluation.NEURAL: "the attention model alone, beam 5; it could not be chosen"}
     return [
-        Candidate(name, 100 * score, name == found.chosen, notes.get(name, ""))
-        for name, score in found.whole.items()
+        SystemFacts(name, 100 * score, name == result.chosen, notes.get(name, ""))
+        for name, score in result.whole.items()
     ]
 
 
 def size_facts(build: Build) -> dict[str, int]:
-    """Pairs, words, lines, weights."""
-    counts: dict[str, int] = json.loads(Texts(build.work).path(COUNTS).read_text(encoding="utf-8"))
+    """Numbers of pairs and lines, by description."""
+    counts: dict[str, int] = json.loads(BuildTexts(build.work).path(COUNTS).read_text(encoding="utf-8"))
     plan = build.plan
     more = {"monolingual lines": plan.sizes.monolingual_lines} if plan.sizes.monolingual_lines else {}
-    return counts | more | {"lines used for tuning": tuning.tuned(build, tuning.PHRASE_BASED).lines}
+    return counts | more | {"lines used for tuning": tuning.read_result(build, tuning.PHRASE_BASED).lines}
 
 
-def step_facts(build: Build) -> list[Step]:
-    """Each step, as planned and as it was; the last one is still at work."""
-    took = clock.read(build.work)
-    return [Step(name, seconds, took.get(name)) for name, seconds in build.plan.seconds.items()]
+def step_facts(build: Build) -> list[StepFacts]:
+    """Planned and actual time of each step; the last step is still running."""
+    took = clock.read_times(build.work)
+    return [StepFacts(name, seconds, took.get(name)) for name, seconds in build.plan.seconds.items()]
 
 
-def network_facts(build: Build, plan: NetworkPlan) -> Network:
-    """A network and its curves."""
+def network_facts(build: Build, plan: NetworkPlan) -> NetworkFacts:
+    """Size and learning curves of a network."""
     curves: Mapping[str, list[tuple[float, float]]] = read_curves(build.work / RUNS / plan.name)
     folder = build.work / NETWORKS / plan.name
     weights = load_tensors(run_directory.weights_path(folder, run_directory.find_step(folder, "best")))
     parameters = sum(tensor.numel() for tensor in weights.values())
-    return Network(plan.name, plan.what, parameters, plan.updates, plan.epochs, curves)
+    return NetworkFacts(plan.name, plan.what, parameters, plan.updates, plan.epochs, curves)
 
 
-def feature_facts(build: Build, chosen: str) -> list[Feature]:
-    """The weights of the system."""
+def feature_facts(build: Build, chosen: str) -> list[FeatureFacts]:
+    """Weights of the system's features."""
     ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
     return [
-        Feature(one.name, ini.weights[one.name], FEATURE_KINDS.get(one.kind, ""))
-        for one in ini.features
-        if one.name in ini.weights
+        FeatureFacts(feature.name, ini.weights[feature.name], FEATURE_KINDS.get(feature.kind, ""))
+        for feature in ini.features
+        if feature.name in ini.weights
     ]

@@ -1,29 +1,31 @@
-"""Alignment, tables, count model, and the tables of the development set: what smt-align, smt-train and
-smt-filter-table do."""
+"""Align the corpus, train tables and count model, and filter the tables to the development set.
+
+The steps do the work of smt-align, smt-train and smt-filter-table.
+"""
 
 from nmt.errors import DataError
 from nmt.formats.pharaoh import Links
 from nmt.io import files
 from smt_bridge import train_system
 from smt_bridge.build.config import Build, matching_files, record_files
-from smt_bridge.build.corpus import FOLDER, Texts
+from smt_bridge.build.corpus import FOLDER, BuildTexts
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
 
 ALIGNMENT, DEV_ALIGNMENT = "alignment.gz", "dev.alignment.gz"
-MODEL, DEV = (
-    "model",
-    "dev",
-)  # folders: the whole model; the tables of the development set, and its translations
+MODEL, DEV = "model", "dev"  # folders: the full model; tables and translations of the development set
 BASE = "moses.ini"
 
 
 def align(build: Build) -> None:
-    """Align training text and development set together: so the latter has the links that a joint model would
-    meet, of words that it alone is too small for."""
-    texts, config = Texts(build.work), train_config(build)
+    """Align training text and development set together.
+
+    A joint model then validates on links like those that it trains on; the development set alone is too small
+    to align.
+    """
+    texts, config = BuildTexts(build.work), train_config(build)
     sources, targets = alignment.read_texts(texts.path("train.source"), texts.path("train.target"))
     dev_sources, dev_targets = alignment.read_texts(texts.path("dev.source"), texts.path("dev.target"))
     directions = alignment.both(sources + dev_sources, targets + dev_targets, config.method)
@@ -33,8 +35,8 @@ def align(build: Build) -> None:
 
 
 def train_config(build: Build) -> TrainConfig:
-    """What smt-train is given."""
-    texts = Texts(build.work)
+    """Settings of smt-train."""
+    texts = BuildTexts(build.work)
     return TrainConfig(
         source=str(texts.path("train.source")),
         target=str(texts.path("train.target")),
@@ -44,8 +46,10 @@ def train_config(build: Build) -> TrainConfig:
 
 
 def train(build: Build) -> None:
-    """Tables and count model; the checksums of what there is are noted after each of its steps, as a resumed
-    training takes it as it is."""
+    """Train tables and count model.
+
+    Checksums are recorded after each step of the training, since a resumed training reuses finished files.
+    """
 
     def note() -> None:
         record_files(build.work, matching_files(build.work, (f"{MODEL}/*",)))
@@ -54,7 +58,7 @@ def train(build: Build) -> None:
 
 
 def filter_to_dev(build: Build) -> None:
-    """The tables with the rows that the development set can use, and an ini for them."""
+    """Keep the rows that the development set can use, and write an ini for them."""
     model, dev = build.work / MODEL, build.work / DEV
     wanted = Occurring(read_texts([str(build.work / FOLDER / "dev.source")]))
     names = train_system.TABLE, train_system.REORDERING

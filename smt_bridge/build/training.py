@@ -1,5 +1,7 @@
-"""The networks, each trained by a process of its own with one thread, so that any number of them side by side
-gives the same bytes."""
+"""Train the networks, each in a single-threaded process of its own.
+
+Any number of them may run at the same time and give the same bytes.
+"""
 
 import logging
 import os
@@ -19,12 +21,12 @@ from nmt.training.train import run_training
 from nmt.work.config import ExecutorConfig
 from nmt.work.executors import Processes
 from smt_bridge.build.config import Build
-from smt_bridge.build.corpus import FOLDER, LONGEST, Texts, sides
+from smt_bridge.build.corpus import FOLDER, LONGEST, BuildTexts, sides
 from smt_bridge.build.networks import AVERAGED, Name
 from smt_bridge.build.plan import NetworkPlan
 from smt_bridge.build.tables import ALIGNMENT, DEV_ALIGNMENT
 
-NETWORKS, RUNS, LOGS = "networks", "runs", "logs"  # stripped for decoding; as trained; a log of each training
+NETWORKS, RUNS, LOGS = "networks", "runs", "logs"  # weights for decoding; run directories; training logs
 DONE = f"{NETWORKS}/done"
 FORMAT = "[%(asctime)s] %(levelname)s %(message)s"
 
@@ -32,8 +34,8 @@ Content = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Task:
-    """A training. All paths are relative to the folder of the build."""
+class TrainingTask:
+    """Training of one network. Paths are relative to the folder of the build."""
 
     name: Name
     preset: str
@@ -41,29 +43,29 @@ class Task:
 
     @property
     def run(self) -> str:
-        """The run directory."""
+        """Path of the run directory."""
         return f"{RUNS}/{self.name}"
 
     @property
     def output(self) -> str:
-        """The run directory with what decoding needs."""
+        """Path of the directory with the weights for decoding."""
         return f"{NETWORKS}/{self.name}"
 
 
 def train_all(build: Build) -> None:
     """Train the networks of the plan, `workers` at a time."""
-    tasks = [task(build, one) for one in build.plan.networks]
+    tasks = [network_task(build, network) for network in build.plan.networks]
     (build.work / LOGS).mkdir(exist_ok=True)
-    begin = partial(trainer, str(build.work), logging.getLogger("nmt").getEffectiveLevel())
+    start = partial(start_trainer, str(build.work), logging.getLogger("nmt").getEffectiveLevel())
     workers = min(build.config.workers, len(tasks))
-    with Processes(train, begin, ExecutorConfig(workers=workers)) as executor:
+    with Processes(train_network, start, ExecutorConfig(workers=workers)) as executor:
         for _ in executor.map(tasks):
             pass
     files.write_text(build.work / DONE, [task.name for task in tasks])
 
 
 def share(build: Build) -> float:
-    """How much of the trainings is done, by their logs."""
+    """Completed share of all trainings, according to their logs."""
     total = sum(network.seconds for network in build.plan.networks)
     done = 0.0
     for network in build.plan.networks:
@@ -77,10 +79,10 @@ def share(build: Build) -> float:
     return done / max(1.0, total)
 
 
-def check(build: Build, path: str) -> None:
-    """DataError for a plan with a network that nmt-train could not train. `path`: of the plan."""
+def check_networks(build: Build, path: str) -> None:
+    """DataError for a plan with a network that nmt-train could not train. `path`: file of the plan."""
     for number, network in enumerate(build.plan.networks):
-        training = task(build, network)
+        training = network_task(build, network)
         try:
             config_file.from_mapping(training.content, training.preset or None)
         except ConfigError as error:
@@ -89,15 +91,15 @@ def check(build: Build, path: str) -> None:
             ) from error
 
 
-def task(build: Build, plan: NetworkPlan) -> Task:
-    """The configuration for the training of a network."""
+def network_task(build: Build, plan: NetworkPlan) -> TrainingTask:
+    """Create the configuration of a network's training."""
     content: Content = {name: dict(section) for name, section in plan.sections.items()}
     training = dict(plan.sections.get("training", {}))
     content["training"] = training | {
         "batch_size": plan.batch, "max_steps": plan.updates, "validate_every": plan.every,
         "tensorboard": False,
     }  # fmt: skip
-    return Task(
+    return TrainingTask(
         name=plan.name,
         preset=plan.preset,
         content=content
@@ -106,16 +108,16 @@ def task(build: Build, plan: NetworkPlan) -> Task:
             "seed": build.config.seed,
             "threads": 1,
             "matmul": build.plan.matmul,
-            "data": data(build, plan.name),
+            "data": data_section(build, plan.name),
         },
     )
 
 
-def data(build: Build, name: Name) -> Content:
-    """The section `data` of a network's configuration."""
-    source, target = (side(one) for one in sides(build.config))
+def data_section(build: Build, name: Name) -> Content:
+    """Section `data` of a network's configuration."""
+    source, target = (side_settings(settings) for settings in sides(build.config))
     if name == "cslm":
-        text = Texts(build.work).lm() if build.plan.monolingual_network else f"{FOLDER}/train.target"
+        text = BuildTexts(build.work).lm() if build.plan.monolingual_network else f"{FOLDER}/train.target"
         return {
             "train_text": text,
             "dev_text": f"{FOLDER}/dev.target",
@@ -131,8 +133,8 @@ def data(build: Build, name: Name) -> Content:
     return {**texts, **links, "source": source, "target": target, "max_length": LONGEST}
 
 
-def side(config: SideConfig) -> Content:
-    """How a network reads the words of the tables: as they are."""
+def side_settings(config: SideConfig) -> Content:
+    """Text settings of a network that reads the words of the tables unchanged."""
     return {
         "language": config.language, "tokenize": False, "normalize": False, "case": "keep", "escaped": True,
         "subword": "none", "min_count": 2,
@@ -142,17 +144,20 @@ def side(config: SideConfig) -> Content:
 # ---- in a process of its own -------------------------------------------------------------------------------
 
 
-def trainer(folder: str, level: int) -> Callable[[Task], None]:
-    """What trains, in a process that works in the folder of the build and writes its messages to files."""
+def start_trainer(folder: str, level: int) -> Callable[[TrainingTask], None]:
+    """Change to the folder of the build in a worker process, set its log level, and return the training
+    function."""
     os.chdir(folder)
     for package in ("nmt", "smt_bridge"):
         logging.getLogger(package).setLevel(level)
-    return train
+    return train_network
 
 
-def train(task: Task) -> None:
-    """Train, or resume; then keep what decoding needs: the mean of an attention model's last checkpoints,
-    the best checkpoint of the others."""
+def train_network(task: TrainingTask) -> None:
+    """Train or resume a network, then write its weights for decoding.
+
+    These are the average of an attention model's last checkpoints, and the best checkpoint of other networks.
+    """
     handler = logging.FileHandler(f"{LOGS}/{task.name}.log", encoding="utf-8")
     handler.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
     logging.getLogger("nmt").addHandler(handler)

@@ -1,5 +1,4 @@
-"""Weights by decoding the development set again and again, as smt-tune finds them: of the phrase-based
-system, and of the system with its networks in the search."""
+"""Tune the weights of the phrase-based system, and of the system with networks, as smt-tune does."""
 
 import hashlib
 import json
@@ -12,7 +11,7 @@ from pathlib import Path
 from nmt.compute import device
 from nmt.io import files, locks, manifest
 from smt_bridge.build.config import Build
-from smt_bridge.build.corpus import Texts
+from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import FEATURES, START
 from smt_bridge.build.plan import TuningPlan
 from smt_bridge.build.tables import BASE, DEV
@@ -37,77 +36,78 @@ STACK = 100
 
 
 @dataclass
-class Tuned:
-    """What a tuning found."""
+class TuningResult:
+    """Result of a tuning."""
 
     bleu: float  # of the best decoding, 0 to 1
     iterations: list[float]  # BLEU of each
     lines: int
-    names: list[str]  # of the single weights
-    warning: str = ""  # that it gained nothing
+    names: list[str]  # of the D weights, such as LM0_0
+    warning: str = ""  # not empty if the tuning gained nothing
 
 
-def search(plan: TuningPlan) -> dict[str, Value]:
-    """How the system searches, in tuning and afterwards."""
+def search_settings(plan: TuningPlan) -> dict[str, Value]:
+    """Search settings of tuning and decoding."""
     return {"stack": STACK, "neural_beam": plan.neural_beam}
 
 
 def tune_phrase_based(build: Build) -> None:
-    """The weights of the system without networks."""
+    """Tune the system without networks."""
     start = moses_ini.read(str(build.work / DEV / BASE))
     tune(build, PHRASE_BASED, start, build.plan.tuning.lines)
 
 
 def tune_hybrid(build: Build) -> None:
-    """The weights of the system with all networks, from those that it has without."""
+    """Tune the system with all networks, starting from the weights of the phrase-based system."""
     ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
-    for one in build.plan.networks:
-        ini = moses_ini.add_feature(ini, FEATURES[one.name].format(path=f"../{NETWORKS}/{one.name}"), [START])
+    for network in build.plan.networks:
+        ini = moses_ini.add_feature(
+            ini, FEATURES[network.name].format(path=f"../{NETWORKS}/{network.name}"), [START]
+        )
     tune(build, HYBRID, ini, build.plan.tuning.lines_of_hybrid)
 
 
 def ini_path(build: Build, name: str) -> Path:
-    """The tuned ini of a system."""
+    """Path of the tuned ini of a system."""
     return build.work / DEV / f"{name}.ini"
 
 
-def tuned(build: Build, name: str) -> Tuned:
-    """What the tuning of a system found."""
-    return Tuned(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
+def read_result(build: Build, name: str) -> TuningResult:
+    """Read the result of a system's tuning."""
+    return TuningResult(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
 
 
 def tune(build: Build, name: str, start: Ini, lines: int) -> None:
-    """Tune an ini, whose paths are relative to the folder DEV, on so many lines, and write it with its
-    weights."""
+    """Tune an ini, whose paths are relative to DEV, on `lines` lines, and write it with the tuned weights."""
     plan = build.plan.tuning
     moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
-    with locks.locked(folder(build, name), "smt-build"):
-        decoder = load(build, build.work / DEV / f"{name}.start.ini", plan.n_best)
+    with locks.locked(tuning_folder(build, name), "smt-build"):
+        decoder = load_decoder(build, build.work / DEV / f"{name}.start.ini", plan.n_best)
         source, target = (
-            chosen(Texts(build.work).lines(f"dev.{side}"), lines) for side in ("source", "target")
+            sample_lines(BuildTexts(build.work).lines(f"dev.{side}"), lines) for side in ("source", "target")
         )
-        tuning = opened(build, name, decoder, source, target)
+        tuning = open_tuning(build, name, decoder, source, target)
         reason = loop.run(
             tuning,
             starts(decoder, tuning.names),
-            lambda weights: counted(
+            lambda weights: report_progress(
                 build, tuning, decoded(decoder, weights, source, build.config.workers, "dev.source")
             ),
             loop.references_of([target]),
         )
     best = tuning.iterations[tuning.best()]
     log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)
-    if said := tuning.nothing_gained():
-        log.warning("%s: %s", name, said)
-    bleus = [one.bleu for one in tuning.iterations]
-    found = Tuned(best.bleu, bleus, len(source), tuning.names, said)
-    write(build, name, start, whole_weights(decoder.system, tuning.names, best.weights), found)
+    if warning := tuning.nothing_gained():
+        log.warning("%s: %s", name, warning)
+    bleus = [iteration.bleu for iteration in tuning.iterations]
+    result = TuningResult(best.bleu, bleus, len(source), tuning.names, warning)
+    write_result(build, name, start, whole_weights(decoder.system, tuning.names, best.weights), result)
 
 
-def counted(
+def report_progress(
     build: Build, tuning: Tuning, translations: Generator[PhraseTranslation]
 ) -> Generator[PhraseTranslation]:
-    """The translations of an iteration, while the build is told how much of the tuning is done."""
+    """Yield the translations of an iteration, and report the completed share of the tuning to the build."""
     with closing(translations):
         for number, translation in enumerate(translations, 1):
             yield translation
@@ -115,26 +115,26 @@ def counted(
             build.share = min(1.0, done / tuning.config.iterations)
 
 
-def write(build: Build, name: str, ini: Ini, weights: Weights, found: Tuned) -> None:
-    """The tuned ini, last, and what was found."""
-    files.write_text(build.work / DEV / f"{name}.json", [json.dumps(asdict(found))])
-    header = f"# BLEU {100 * found.bleu:.2f} on {found.lines} lines of the development set"
+def write_result(build: Build, name: str, ini: Ini, weights: Weights, result: TuningResult) -> None:
+    """Write the result, then the tuned ini, which marks the step as finished."""
+    files.write_text(build.work / DEV / f"{name}.json", [json.dumps(asdict(result))])
+    header = f"# BLEU {100 * result.bleu:.2f} on {result.lines} lines of the development set"
     moses_ini.write(ini_path(build, name), moses_ini.set_weights(ini, weights), header)
 
 
-def chosen(lines: Sequence[str], count: int) -> list[str]:
-    """So many lines, evenly from all of a text."""
+def sample_lines(lines: Sequence[str], count: int) -> list[str]:
+    """Select `count` lines, spaced evenly over a text."""
     count = min(count, len(lines))
     return [lines[number * len(lines) // count] for number in range(count)]
 
 
-def compared(build: Build, name: str) -> list[str]:
-    """The lines of a text of the development set on which systems are compared."""
-    return chosen(Texts(build.work).lines(name), build.plan.evaluated)
+def comparison_lines(build: Build, name: str) -> list[str]:
+    """Lines of a text of the development set on which the systems are compared."""
+    return sample_lines(BuildTexts(build.work).lines(name), build.plan.evaluated)
 
 
-def load(build: Build, path: Path, n_best: int = 0) -> Decoder:
-    """The decoder of an ini of the build. `n_best`: the length of lists of different texts."""
+def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
+    """Load the decoder of an ini of the build. `n_best`: length of its lists of distinct texts."""
     system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)
     if system.feature_lines:
         device.set_up_device("cpu", 1, "mkl")
@@ -144,28 +144,28 @@ def load(build: Build, path: Path, n_best: int = 0) -> Decoder:
     return Decoder(system, config)
 
 
-def opened(build: Build, name: str, decoder: Decoder, source: list[str], target: list[str]) -> Tuning:
-    """The folder of a tuning, new or resumed."""
+def open_tuning(build: Build, name: str, decoder: Decoder, source: list[str], target: list[str]) -> Tuning:
+    """Create or resume the tuning of a system in its folder."""
     plan = build.plan.tuning
-    tuning = held(build, name, pool.columns(decoder.system.sizes), len(source))
+    tuning = make_tuning(build, name, pool.columns(decoder.system.sizes), len(source))
     settings = {
         "model": manifest.digest(decoder.system.ini.path),
         "texts": hashlib.sha256("\n".join(source + target).encode()).hexdigest(),
         "n_best": plan.n_best,
-        **search(plan),
+        **search_settings(plan),
     }
     loop.open_folder(tuning.folder, settings, tuning.config, tuning.tuner)
     return tuning
 
 
-def held(build: Build, name: str, names: list[str], sentences: int) -> Tuning:
-    """The tuning of a system that its folder holds, or will hold."""
+def make_tuning(build: Build, name: str, names: list[str], sentences: int) -> Tuning:
+    """Tuning of a system, without its finished iterations."""
     plan, seed = build.plan.tuning, build.config.seed
     config = TuneConfig(method=plan.method, iterations=plan.iterations, seed=seed)
     if name == HYBRID:
         config = TuneConfig(method=plan.hybrid_method, iterations=plan.hybrid_iterations, seed=seed)
     return Tuning(
-        folder=folder(build, name),
+        folder=tuning_folder(build, name),
         names=names,
         sentences=sentences,
         config=config,
@@ -174,6 +174,6 @@ def held(build: Build, name: str, names: list[str], sentences: int) -> Tuning:
     )
 
 
-def folder(build: Build, name: str) -> Path:
-    """Where a system is tuned."""
+def tuning_folder(build: Build, name: str) -> Path:
+    """Folder in which a system is tuned."""
     return build.work / DEV / f"{name}.tuning"

@@ -81,17 +81,20 @@ def command(argv: Sequence[str] | None) -> None:
     check_texts(config)
     corpus.sides(config)
     corpus.check_glossary(config)
-    pipeline.check_place(Path(config.output))
-    if not pipeline.is_begun(config):
+    pipeline.check_output_folder(Path(config.output))
+    if not pipeline.is_started(config):
         print_survey(args, config)
     if args.dry_run:
-        build_plan = pipeline.plan_of(config)
-        lines = plan.shown(build_plan, plan.with_workers(build_plan, config.workers), config.budget)
-        print("\n".join(lines))
+        build_plan = pipeline.load_or_make_plan(config)
+        lines = plan.plan_lines(
+            build_plan, plan.seconds_with_workers(build_plan, config.workers), config.budget
+        )
+        print("
+".join(lines))
         return
     ALIGNERS[next(iter(ALIGNERS))].check()
     built = pipeline.build(config, print, options.shows_bar(args))
-    results = evaluation.read(built)
+    results = evaluation.read_evaluation(built)
     log.info(
         "%s: built, %s, BLEU %.2f on the development set; next: smt-decode %s < TEXT",
         config.output, results.chosen, 100 * results.whole[results.chosen], config.output,

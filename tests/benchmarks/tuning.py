@@ -17,7 +17,7 @@ import numpy as np
 from smt_bridge.build import tuning as builds
 from smt_bridge.build.config import Build
 from smt_bridge.build.config import BuildConfig
-from smt_bridge.build.corpus import Texts
+from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.plan_file import read
 from smt_bridge.build.tables import DEV
 from smt_bridge.decoder.decoder import Decoder
@@ -40,8 +40,8 @@ class Study:
         self.args = args
         work = Path(args.system) / "build"
         self.build = Build(BuildConfig("", "", "", "", args.system), read(work / "plan.json"))
-        source, target = (Texts(work).lines(f"dev.{side}") for side in ("source", "target"))
-        tuned = set(builds.chosen([str(number) for number in range(len(source))], args.lines))
+        source, target = (BuildTexts(work).lines(f"dev.{side}") for side in ("source", "target"))
+        tuned = set(builds.sample_lines([str(number) for number in range(len(source))], args.lines))
         parts = [
             [at for at in range(len(source)) if (str(at) in tuned) == wanted] for wanted in (True, False)
         ]
@@ -54,7 +54,7 @@ class Study:
         self.first: dict[str, list[PhraseTranslation]] = {}  # of the weights that all start with
 
     def load(self, n_best: int = 0) -> Decoder:
-        return builds.load(self.build, self.build.work / DEV / "hybrid.start.ini", n_best)
+        return builds.load_decoder(self.build, self.build.work / DEV / "hybrid.start.ini", n_best)
 
     def decode(self, weights: Weights) -> Generator[PhraseTranslation]:
         yield from decoded(self.decoder, weights, self.sources, self.args.workers, "dev")

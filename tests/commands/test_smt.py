@@ -18,7 +18,7 @@ import pytest
 from nmt.formats import nbest, phrase_table
 from nmt.metrics import corpus_bleu
 from smt_bridge.build import evaluation, plan, plan_file
-from smt_bridge.build.corpus import Texts
+from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.hybrid import folder as hybrid
 from tests.conftest import BIN, HANG, Command, load_recipe
 from tests.smt_bridge.build.builds import config, write_plan
@@ -363,7 +363,7 @@ def test_a_moved_system_translates_the_same(built: Path, tmp_path: Path, command
     """Raw text to raw text, as the build itself has translated it."""
     moved = tmp_path / "else where"
     shutil.copytree(built, moved, ignore=shutil.ignore_patterns("build"))
-    texts = Texts(built / "build")
+    texts = BuildTexts(built / "build")
     chosen = json.loads((built / "build" / evaluation.FILE).read_text())["chosen"]
     words = (built / "build" / "dev" / evaluation.OUTPUTS / chosen).read_text().split("\n")[:5]
     expected = [hybrid.read(built).target_text(line.split(" ")) for line in words]

@@ -8,9 +8,9 @@ from types import ModuleType
 from nmt.io import files
 from smt_bridge.build import plan, plan_file
 from smt_bridge.build.config import Build, BuildConfig
-from smt_bridge.build.corpus import COUNTS, Texts
+from smt_bridge.build.corpus import COUNTS, BuildTexts
 from smt_bridge.build.networks import ORDER
-from smt_bridge.build.plan import NetworkPlan, Plan, Sizes, TuningPlan
+from smt_bridge.build.plan import CorpusSizes, NetworkPlan, Plan, TuningPlan
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from tests.conftest import write_corpus
@@ -54,8 +54,8 @@ def small_plan(*names: str) -> Plan:
         )
         for name in ORDER if name in names
     ]  # fmt: skip
-    sizes = Sizes(200, 900, 1000, 20, 90)
-    steps = plan.seconds(sizes, networks, TUNING, 1.0, 20)
+    sizes = CorpusSizes(200, 900, 1000, 20, 90)
+    steps = plan.estimate_seconds(sizes, networks, TUNING, 1.0, 20)
     return Plan(sizes, 1.0, "mkl", networks, TUNING, False, steps)
 
 
@@ -73,7 +73,7 @@ def decodable(folder: Path, lines: int = 12) -> Build:
     decoder = Decoder.load(str(dev), DecoderConfig(stack=5), cache=False)
     sources = [sentence(number, 5) for number in range(lines)]
     targets = decoder.translate(sources)
-    texts = Texts(made.work)
+    texts = BuildTexts(made.work)
     for name, text in (("dev.source", sources), ("raw.source", sources), ("raw.target", targets)):
         files.write_text(texts.path(name), text)
     # the reference differs in every other line, so that there is something to tune

@@ -96,7 +96,7 @@ def test_the_time_of_all_starts_is_kept(time: Time, tmp_path: Path) -> None:
     again.clock.start("tune", PLANNED)
     again.run(250, 1.0)
     again.clock.stop()
-    assert clock.read(tmp_path) == {"corpus": 100, "tune": 300} and again.clock.spent() == 400
+    assert clock.read_times(tmp_path) == {"corpus": 100, "tune": 300} and again.clock.spent() == 400
     assert again.clock.pace() == 1  # a step in two starts says nothing
 
 
@@ -104,4 +104,4 @@ def test_the_time_of_all_starts_is_kept(time: Time, tmp_path: Path) -> None:
 def test_a_damaged_file_says_what_to_do(text: str, tmp_path: Path) -> None:
     files.write_text(tmp_path / clock.FILE, [text])
     with pytest.raises(DataError, match=r"times\.json: damaged .*; remove it"):
-        clock.read(tmp_path)
+        clock.read_times(tmp_path)

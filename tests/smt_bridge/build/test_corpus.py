@@ -10,16 +10,16 @@ import pytest
 from nmt.errors import ConfigError, DataError
 from smt_bridge.build import corpus
 from smt_bridge.build.config import Build, BuildConfig
-from smt_bridge.build.corpus import COUNTS, Texts
+from smt_bridge.build.corpus import COUNTS, BuildTexts
 from tests.smt_bridge.build.builds import config, small_plan
 
 Begin = Callable[[], Callable[[list[str]], Sequence[str]]]
 
 
-def prepared(given: BuildConfig) -> Texts:
+def prepared(given: BuildConfig) -> BuildTexts:
     made = Build(given, small_plan())
     corpus.prepare(made)
-    return Texts(made.work)
+    return BuildTexts(made.work)
 
 
 def test_what_is_trained_is_what_will_be_translated(tmp_path: Path, grammar: ModuleType) -> None:
@@ -79,7 +79,7 @@ def test_workers_change_nothing(tmp_path: Path, grammar: ModuleType, monkeypatch
         chunks.append(workers)
         return begin()(list(lines))
 
-    monkeypatch.setattr(corpus, "convert", convert)
+    monkeypatch.setattr(corpus, "convert_lines", convert)
     monkeypatch.setattr(corpus, "SEVERAL", 1)
     prepared(given)
     assert set(chunks) == {2}

@@ -6,7 +6,7 @@ import pytest
 
 from smt_bridge.build import evaluation, tuning
 from smt_bridge.build.config import Build
-from smt_bridge.build.evaluation import choose, evaluate, parts, read
+from smt_bridge.build.evaluation import choose, evaluate, parts, read_evaluation
 from smt_bridge.build.networks import FEATURES
 from tests.smt_bridge.build.builds import decodable, small_plan
 
@@ -15,7 +15,7 @@ def test_the_worth_of_each_part(tmp_path: Path) -> None:
     build = decodable(tmp_path, 8)
     tuning.tune_phrase_based(build)
     evaluate(build)
-    found = read(build)
+    found = read_evaluation(build)
     assert found.chosen == "phrase-based" and set(found.without) == {"LM0", "LexicalReordering0"}
     assert found.without["LM0"] < found.lists  # the references are what the system with it says
     output = (build.work / "dev" / "outputs" / "phrase-based").read_text()

@@ -14,8 +14,8 @@ from nmt.io import files, locks, manifest
 from smt_bridge.build import corpus, pipeline, plan, plan_file
 from smt_bridge.build.clock import BuildClock
 from smt_bridge.build.config import Build, BuildConfig
-from smt_bridge.build.pipeline import Followed, Step
-from smt_bridge.build.plan import Plan, Sizes
+from smt_bridge.build.pipeline import BuildStep, LogFollower
+from smt_bridge.build.plan import CorpusSizes, Plan
 from tests.smt_bridge.build.builds import config, write_plan
 
 # ---- test pipeline -----------------------------------------------------------------------------------------
@@ -39,13 +39,13 @@ def taken(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> list[str]:
     """The steps that were taken; each writes its name."""
     found: list[str] = []
 
-    def step(name: str) -> Step:
+    def step(name: str) -> BuildStep:
         def work(build: Build) -> None:
             found.append(name)
             files.write_text(build.work / f"{name}.more", [name])
             files.write_text(build.work / name, [name])
 
-        return Step(name, name, work, (f"{name}*",))
+        return BuildStep(name, name, work, (f"{name}*",))
 
     monkeypatch.setattr("smt_bridge.build.pipeline.STEPS", tuple(map(step, names)))
     return found
@@ -184,7 +184,7 @@ def late(given: BuildConfig, monkeypatch: pytest.MonkeyPatch) -> BuildConfig:
     monkeypatch.setattr("nmt.compute.device.choose_back_end", lambda: device.BackEndChoice("mkl"))
     monkeypatch.setattr(BuildClock, "pace", lambda clock: 10.0)
     monkeypatch.setattr(BuildClock, "spent", lambda clock: 100.0)
-    monkeypatch.setattr(corpus, "survey", lambda config: Sizes(2000, 20_000, 20_000, 400, 4000))
+    monkeypatch.setattr(corpus, "survey", lambda config: CorpusSizes(2000, 20_000, 20_000, 400, 4000))
     given.plan = ""
     return given
 
@@ -235,7 +235,7 @@ def test_only_new_and_whole_lines_are_shown_with_their_level(
     caplog.set_level(logging.INFO)
     path = tmp_path / "joint.log"
     path.write_text("[2026-01-01 10:00:00] INFO old\n")
-    followed = Followed(tmp_path)
+    followed = LogFollower(tmp_path)
     with open(path, "a", encoding="utf-8") as out:
         out.write("[2026-01-01 10:00:01] WARNING take [care]\n[2026-01-01 10:00:02] INFO ha")
     (tmp_path / "cslm.log").write_text("[2026-01-01 10:00:01] INFO begun\n")
@@ -250,4 +250,4 @@ def test_only_new_and_whole_lines_are_shown_with_their_level(
 
 
 def test_nothing_to_follow(tmp_path: Path) -> None:
-    Followed(tmp_path / "none").show()
+    LogFollower(tmp_path / "none").show()

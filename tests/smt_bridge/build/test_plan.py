@@ -11,24 +11,24 @@ from smt_bridge.build import plan as plans
 from smt_bridge.build.networks import ORDER, recipe
 from smt_bridge.build.plan import (
     SHORTENED_STEPS,
+    CorpusSizes,
     Plan,
-    Sizes,
     decide,
+    plan_candidates,
+    remaining_seconds,
     shorten_late,
-    shorter,
+    shorter_plans,
     side_by_side,
-    time_from,
-    trials,
 )
 
 # ---- test plan ---------------------------------------------------------------------------------------------
 
 
-MULTI30K = Sizes(29_000, 377_000, 400_000, 1014, 13_300)
-GRAMMAR = Sizes(3000, 33_000, 36_000, 500, 5500)
+MULTI30K = CorpusSizes(29_000, 377_000, 400_000, 1014, 13_300)
+GRAMMAR = CorpusSizes(3000, 33_000, 36_000, 500, 5500)
 
 
-def made(sizes: Sizes, minutes: float, speed: float = 1.0) -> Plan:
+def made(sizes: CorpusSizes, minutes: float, speed: float = 1.0) -> Plan:
     return decide(sizes, 60 * minutes, speed, "mkl")
 
 
@@ -50,7 +50,7 @@ def test_a_few_thousand_pairs_fit_five_minutes() -> None:
 
 
 @pytest.mark.parametrize("sizes", [MULTI30K, GRAMMAR, dataclasses.replace(MULTI30K, pairs=400_000)])
-def test_more_time_is_never_used_for_less(sizes: Sizes) -> None:
+def test_more_time_is_never_used_for_less(sizes: CorpusSizes) -> None:
     found = [made(sizes, minutes) for minutes in (1, 3, 5, 10, 20, 45, 90, 180, 2000)]
     updates = [{one.name: one.updates for one in each.networks} for each in found]
     assert all(len(a) <= len(b) for a, b in pairwise(updates))
@@ -65,7 +65,7 @@ def test_epochs_shrink_before_networks_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("sizes", [MULTI30K, GRAMMAR, dataclasses.replace(GRAMMAR, pairs=600)])
-def test_no_network_gets_fewer_updates_than_it_is_worth(sizes: Sizes) -> None:
+def test_no_network_gets_fewer_updates_than_it_is_worth(sizes: CorpusSizes) -> None:
     """A small corpus has few of them in all the epochs that help."""
     for minutes in (1, 2, 3, 5, 8, 12, 20, 30, 45):
         for one in made(sizes, minutes).networks:
@@ -77,13 +77,13 @@ def test_the_budget_holds_unless_nothing_is_left() -> None:
     for minutes in (2, 4, 8, 15, 30, 60):
         for sizes in (MULTI30K, GRAMMAR):
             found = made(sizes, minutes)
-            smallest = list(trials(sizes))[-1]
+            smallest = list(plan_candidates(sizes))[-1]
             assert found.total() <= 60 * minutes or found.tuning.lines == min(smallest.lines, sizes.dev_pairs)
 
 
-def of(pairs: int) -> Sizes:
+def of(pairs: int) -> CorpusSizes:
     """As many pairs of Multi30k."""
-    return Sizes(pairs, 13 * pairs, 14 * pairs, 1014, 13_300)
+    return CorpusSizes(pairs, 13 * pairs, 14 * pairs, 1014, 13_300)
 
 
 def test_a_small_corpus_has_the_same_networks_and_more_epochs() -> None:
@@ -120,10 +120,12 @@ def test_the_shortest_tunings_are_the_last_resort(pairs: int) -> None:
         if found.networks and found.tuning.lines < 500:
             shortest += 1
             longer = [
-                one for one in trials(of(pairs)) if list(one.names) == names(found) and one.lines >= 500
+                one
+                for one in plan_candidates(of(pairs))
+                if list(one.names) == names(found) and one.lines >= 500
             ]
             longer = [one for one in longer if one.iterations != plan.ITERATIONS[-1]]
-            plans = [plan.planned(of(pairs), one, 1.0, "mkl") for one in longer]
+            plans = [plan.make_plan(of(pairs), one, 1.0, "mkl") for one in longer]
             assert longer and all(one is None or one.total() > 60 * minutes for one in plans)
     assert shortest
 
@@ -131,7 +133,7 @@ def test_the_shortest_tunings_are_the_last_resort(pairs: int) -> None:
 def test_a_tiny_corpus_has_no_attention_model() -> None:
     assert names(made(dataclasses.replace(GRAMMAR, pairs=1499), 90)) == ["joint", "cslm"]
     assert names(made(dataclasses.replace(GRAMMAR, pairs=499), 90)) == []
-    shown = "\n".join(plan.shown(made(dataclasses.replace(GRAMMAR, pairs=499), 90), {}, 5400))
+    shown = "\n".join(plan.plan_lines(made(dataclasses.replace(GRAMMAR, pairs=499), 90), {}, 5400))
     assert "attention: left out, 499 pairs are too few" in shown
 
 
@@ -143,25 +145,25 @@ def test_a_slower_machine_gets_the_same_work_in_more_time_or_less_work() -> None
 
 
 @pytest.mark.parametrize(("sizes", "minutes"), [(MULTI30K, 4), (MULTI30K, 10), (GRAMMAR, 3), (GRAMMAR, 1)])
-def test_the_budget_that_brings_a_network_is_named_and_brings_it(sizes: Sizes, minutes: int) -> None:
+def test_the_budget_that_brings_a_network_is_named_and_brings_it(sizes: CorpusSizes, minutes: int) -> None:
     plan_now = made(sizes, minutes)
     left_out = [name for name in ORDER if not plan_now.has(name)]
     assert left_out
     for name in left_out:
-        text = plan.missing(name, plan_now)
+        text = plan.reason_left_out(name, plan_now)
         needed = int(text.partition("--budget ")[2].partition("m")[0])
         assert needed > minutes and made(sizes, needed).has(name) and not made(sizes, needed - 1).has(name)
-        assert f"{name}: left out, {text}" in list(plan.shown(plan_now, plan_now.seconds, 60 * minutes))
+        assert f"{name}: left out, {text}" in list(plan.plan_lines(plan_now, plan_now.seconds, 60 * minutes))
 
 
 def test_more_than_the_budget_with_one_worker() -> None:
     """A plan counts with two; with one it may take longer than the budget, which is said rightly."""
     plan_now = made(MULTI30K, 90)
-    alone = plan.with_workers(plan_now, 1)
+    alone = plan.seconds_with_workers(plan_now, 1)
     budget = (sum(alone.values()) + plan_now.total()) / 2
-    *_, last = plan.shown(plan_now, alone, budget)
+    *_, last = plan.plan_lines(plan_now, alone, budget)
     assert "a smaller --budget plans less" in last and "nothing is left" not in last
-    *_, last = plan.shown(plan_now, alone, plan_now.total() - 1)
+    *_, last = plan.plan_lines(plan_now, alone, plan_now.total() - 1)
     assert "nothing is left to leave out" in last
 
 
@@ -177,8 +179,8 @@ def test_tasks_side_by_side() -> None:
     assert side_by_side([5, 3, 3]) == 6  # the third waits for the second
     assert side_by_side([5, 3, 3], 1) == 11
     found = made(MULTI30K, 90)
-    assert plan.with_workers(found, 2) == pytest.approx(found.seconds, abs=1)
-    assert plan.with_workers(found, 1)["networks"] == sum(one.seconds for one in found.networks)
+    assert plan.seconds_with_workers(found, 2) == pytest.approx(found.seconds, abs=1)
+    assert plan.seconds_with_workers(found, 1)["networks"] == sum(one.seconds for one in found.networks)
 
 
 # ---- test rates --------------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def test_a_measurement_counts_operations(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 PLAN = decide(MULTI30K, 5400, 1.0, "mkl")
-SPENT = PLAN.total() - time_from(PLAN, "networks", 2)
+SPENT = PLAN.total() - remaining_seconds(PLAN, "networks", 2)
 
 
 def decided(
@@ -224,7 +226,9 @@ def test_on_time_nothing_changes_but_the_record(step: str) -> None:
 def test_a_late_build_does_what_still_fits(pace: float) -> None:
     plan, why = decided(PLAN, "networks", pace)
     left = 5400 - SPENT
-    assert pace * time_from(plan, "networks", 2) <= left < pace * time_from(PLAN, "networks", 2)
+    assert (
+        pace * remaining_seconds(plan, "networks", 2) <= left < pace * remaining_seconds(PLAN, "networks", 2)
+    )
     assert why.startswith("behind its plan before networks: ") and "tuning with networks" in why
     assert ("updates instead of 4,540" in why) == (plan.networks[0].updates < 4540)
     assert plan.decisions == {"networks": why}
@@ -247,7 +251,9 @@ def test_without_networks_their_steps_go() -> None:
     plan, why = decided(PLAN, "networks", 50)
     assert list(plan.seconds) == ["corpus", "alignment", "model", "filter", "tune", "evaluate", "package"]
     assert not plan.networks and "no attention" in why
-    assert "attention: left out, the build was behind its plan" in list(plans.shown(plan, plan.seconds, 5400))
+    assert "attention: left out, the build was behind its plan" in list(
+        plans.plan_lines(plan, plan.seconds, 5400)
+    )
 
 
 def test_trained_networks_stay_and_their_tuning_is_shortened() -> None:
@@ -266,12 +272,12 @@ def test_the_last_comparison_is_shortened_too() -> None:
 
 @pytest.mark.parametrize("step", SHORTENED_STEPS)
 def test_no_way_to_shorten_takes_longer(step: str) -> None:
-    times = [time_from(plan, step, 2) for plan in shorter(PLAN, step) if step in plan.seconds]
-    assert times and max(times) <= time_from(PLAN, step, 2)
-    assert all(plan.tuning.lines == PLAN.tuning.lines for plan in shorter(PLAN, step))
+    times = [remaining_seconds(plan, step, 2) for plan in shorter_plans(PLAN, step) if step in plan.seconds]
+    assert times and max(times) <= remaining_seconds(PLAN, step, 2)
+    assert all(plan.tuning.lines == PLAN.tuning.lines for plan in shorter_plans(PLAN, step))
 
 
 def test_what_cannot_be_shortened_is_not_reported() -> None:
-    small = decide(Sizes(600, 5000, 5000, 40, 300), 100, 1.0, "mkl")
+    small = decide(CorpusSizes(600, 5000, 5000, 40, 300), 100, 1.0, "mkl")
     plan, why = decided(small, "evaluate", 100, budget=100, spent=99)
     assert not why and plan.decisions == {"evaluate": ""}

@@ -11,10 +11,10 @@ import pytest
 from nmt.errors import DataError
 from smt_bridge.build import plan_file, training
 from smt_bridge.build.config import Build, BuildConfig
-from smt_bridge.build.plan import Sizes, decide
+from smt_bridge.build.plan import CorpusSizes, decide
 from tests.smt_bridge.build.builds import small_plan
 
-PLAN = decide(Sizes(29_000, 377_000, 400_000, 1014, 13_300), 5400, 1.0, "mkl")
+PLAN = decide(CorpusSizes(29_000, 377_000, 400_000, 1014, 13_300), 5400, 1.0, "mkl")
 Content = dict[str, Any]
 OTHERS: tuple[object, ...] = (None, True, "x", -1, 1.5, [], {}, [1], {"a": 1}, 10**400)
 
@@ -145,7 +145,7 @@ def test_settings_that_a_network_cannot_have_are_refused(
     plan = plan_file.read(write(tmp_path, content))
     build = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", "system"), plan)
     with pytest.raises(DataError, match=r"plan\.json: networks\[0\]: "):
-        training.check(build, "plan.json")
+        training.check_networks(build, "plan.json")
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from nmt.metrics import corpus_bleu
 from smt_bridge.build import clock, evaluation, tuning
 from smt_bridge.build.report import (
     Ablation,
-    Candidate,
     Facts,
-    Feature,
-    Network,
+    FeatureFacts,
+    NetworkFacts,
     ReportTexts,
-    Step,
+    StepFacts,
+    SystemFacts,
     gather_facts,
     html,
     write,
@@ -47,16 +47,19 @@ FACTS = Facts(
     signature="nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.5.1",
     bleu=61.5,
     reason="It has the highest BLEU on dev.",
-    candidates=[Candidate("phrase-based", 58.25), Candidate("hybrid", 61.5, chosen=True, note="three parts")],
+    candidates=[
+        SystemFacts("phrase-based", 58.25),
+        SystemFacts("hybrid", 61.5, chosen=True, note="three parts"),
+    ],
     ablations=[Ablation("joint model", 60.25), Ablation("attention model", 59.0, tuned=False)],
     sizes={"pairs read": 29_000, "pairs kept": 28_990},
     steps=[
-        Step("align", planned=90, took=60),
-        Step("train attention", planned=1800, took=2400, note="4 epochs"),
-        Step("train cslm", note="left out: no time"),
+        StepFacts("align", planned=90, took=60),
+        StepFacts("train attention", planned=1800, took=2400, note="4 epochs"),
+        StepFacts("train cslm", note="left out: no time"),
     ],
     networks=[
-        Network(
+        NetworkFacts(
             "attention",
             "attention model, 256 hidden units",
             12_345_678,
@@ -68,9 +71,9 @@ FACTS = Facts(
                 "dev BLEU": [(200, 20.0), (400, 35.0)],
             },
         ),
-        Network("joint", "joint model", 1_000, curves={"dev cost": [(100, float("nan")), (200, 3.0)]}),
+        NetworkFacts("joint", "joint model", 1_000, curves={"dev cost": [(100, float("nan")), (200, 3.0)]}),
     ],
-    features=[Feature("TranslationModel0", [0.2, 0.1], "phrase table"), Feature("LM0", [0.5])],
+    features=[FeatureFacts("TranslationModel0", [0.2, 0.1], "phrase table"), FeatureFacts("LM0", [0.5])],
     notes=["No monolingual text was given."],
     command="smt-build --source train.en",
 )
@@ -144,12 +147,12 @@ def test_names_and_texts_are_escaped() -> None:
         signature=NASTY,
         bleu=1.0,
         reason=NASTY,
-        candidates=[Candidate(NASTY, 1.0, note=NASTY)],
+        candidates=[SystemFacts(NASTY, 1.0, note=NASTY)],
         ablations=[Ablation(NASTY, 1.0)],
         sizes={NASTY: 1},
-        steps=[Step(NASTY, note=NASTY)],
-        networks=[Network(NASTY, NASTY, 1, curves={"dev cost": [(1, 2.0)]})],
-        features=[Feature(NASTY, [1.0], NASTY)],
+        steps=[StepFacts(NASTY, note=NASTY)],
+        networks=[NetworkFacts(NASTY, NASTY, 1, curves={"dev cost": [(1, 2.0)]})],
+        features=[FeatureFacts(NASTY, [1.0], NASTY)],
         notes=[NASTY],
         command=NASTY,
         test=ReportTexts([NASTY], [[NASTY]], {NASTY: [NASTY]}),
@@ -163,7 +166,7 @@ def test_what_is_not_known_has_no_section() -> None:
     page = html(Facts("it", ReportTexts(SOURCES, [REFERENCES], {"it": REFERENCES}), "none", 1.0), samples=2)
     titles = re.findall("<h2>(.*?)</h2>", page)
     assert titles[0] == "The system" and titles[1] == "Development set"
-    steps = text_of(html(replace(FACTS, steps=[Step("align", 60, 60)]), samples=2), "Steps")
+    steps = text_of(html(replace(FACTS, steps=[StepFacts("align", 60, 60)]), samples=2), "Steps")
     assert "remark" not in steps and "align 1.00 1.00" in steps, "nor has a column"
 
 
@@ -199,7 +202,7 @@ def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest
     tuning.tune_phrase_based(build)
     evaluation.evaluate(build)
     files.write_text(build.work / clock.FILE, ['{"corpus": 1.2, "tune": 2}'])
-    made, found = gather_facts(build), evaluation.read(build)
+    made, found = gather_facts(build), evaluation.read_evaluation(build)
     assert [one.name for one in made.candidates] == ["phrase-based"] and made.candidates[0].chosen
     assert made.bleu == 100 * found.lists and "phrase-based system alone" in made.reason
     assert {one.part for one in made.ablations} == {"count language model", "lexical reordering"}

@@ -12,7 +12,7 @@ from nmt.io import files
 from smt_bridge import train_system
 from smt_bridge.build import corpus, tables
 from smt_bridge.build.config import Build, check_files, recorded_files
-from smt_bridge.build.corpus import Texts
+from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.config import TrainConfig
 from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.build.builds import config, small_plan
@@ -33,7 +33,7 @@ def lines(path: Path) -> list[str]:
 
 def test_both_texts_are_aligned_together(build: Build) -> None:
     """dev.en are the first lines of train.en, and get their links."""
-    texts = Texts(build.work)
+    texts = BuildTexts(build.work)
     train, dev = lines(build.work / tables.ALIGNMENT), lines(build.work / tables.DEV_ALIGNMENT)
     assert len(train) == len(texts.lines("train.source")) and len(dev) == 20
     place = texts.lines("train.source").index(texts.lines("dev.source")[0])
@@ -47,7 +47,7 @@ def test_the_tables_of_the_development_set(build: Build) -> None:
     assert {f"model/{name}" for name in train_system.RESULTS} <= recorded_files(build.work, ("model/*",))
     tables.filter_to_dev(build)
     dev = build.work / tables.DEV
-    text = "".join(f" {line} \n" for line in Texts(build.work).lines("dev.source"))
+    text = "".join(f" {line} \n" for line in BuildTexts(build.work).lines("dev.source"))
     whole, kept = lines(build.work / "model" / "phrase-table.gz"), lines(dev / "phrase-table.gz")
     assert kept == [row for row in whole if f" {row.split(' ||| ')[0]} " in text]
     assert 0 < len(kept) < len(whole)
@@ -59,7 +59,7 @@ def test_the_tables_of_the_development_set(build: Build) -> None:
 def test_a_development_set_without_any_phrase_of_the_training_text_is_named(
     build: Build, tmp_path: Path
 ) -> None:
-    files.write_text(Texts(build.work).path("dev.source"), ["kein Wort davon"])
+    files.write_text(BuildTexts(build.work).path("dev.source"), ["kein Wort davon"])
     model = build.work / tables.MODEL
     write_model(model, 1)
     (model / "table").rename(model / train_system.TABLE)

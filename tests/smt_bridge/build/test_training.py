@@ -11,7 +11,7 @@ from nmt.training import config_file
 from smt_bridge.build import plan, training
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.networks import RECIPES, Recipe
-from smt_bridge.build.plan import Sizes
+from smt_bridge.build.plan import CorpusSizes
 from tests.smt_bridge.build.builds import small_plan
 
 CONFIG = BuildConfig("a.en", "a.fr", "b.en", "b.fr", "system", seed=7)
@@ -19,10 +19,10 @@ CONFIG = BuildConfig("a.en", "a.fr", "b.en", "b.fr", "system", seed=7)
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: f"{one.network}-{one.pairs}")
 def test_every_recipe_is_a_sound_configuration(recipe: Recipe) -> None:
-    sizes = Sizes(recipe.pairs, 10 * recipe.pairs, 10 * recipe.pairs, 500, 5000)
+    sizes = CorpusSizes(recipe.pairs, 10 * recipe.pairs, 10 * recipe.pairs, 500, 5000)
     found = plan.decide(sizes, 1e9, 1.0, "mkl")
     (network,) = [one for one in found.networks if one.name == recipe.network]
-    task = training.task(Build(CONFIG, found), network)
+    task = training.network_task(Build(CONFIG, found), network)
     made = config_file.from_mapping(task.content, task.preset or None)
     assert made.training.max_steps == network.updates and made.training.batch_size == recipe.batch
     assert not made.training.max_epochs and not made.training.max_minutes  # nothing else ends it early
@@ -34,7 +34,7 @@ def test_every_recipe_is_a_sound_configuration(recipe: Recipe) -> None:
 def test_a_network_reads_the_words_of_the_tables_as_they_are() -> None:
     for name in ("attention", "joint", "cslm"):
         build = Build(CONFIG, small_plan(name))
-        task = training.task(build, build.plan.networks[0])
+        task = training.network_task(build, build.plan.networks[0])
         target = config_file.from_mapping(task.content, task.preset or None).data.target
         assert (target.tokenize, target.normalize, target.case, target.escaped) == (
             False,
@@ -50,9 +50,12 @@ def test_monolingual_text_is_for_the_cslm_where_the_plan_says_so(tmp_path: Path)
     (tmp_path / "build" / "corpus").mkdir(parents=True)
     (tmp_path / "build" / "corpus" / "lm.target").touch()
     with_text = replace(small_plan("cslm"), monolingual_network=True)
-    assert training.data(Build(config, with_text), "cslm")["train_text"] == "corpus/lm.target"
-    assert training.data(Build(config, small_plan("cslm")), "cslm")["train_text"] == "corpus/train.target"
-    assert "alignment" in training.data(Build(config, with_text), "joint")
+    assert training.data_section(Build(config, with_text), "cslm")["train_text"] == "corpus/lm.target"
+    assert (
+        training.data_section(Build(config, small_plan("cslm")), "cslm")["train_text"]
+        == "corpus/train.target"
+    )
+    assert "alignment" in training.data_section(Build(config, with_text), "joint")
 
 
 @pytest.fixture
@@ -75,8 +78,8 @@ def test_a_finished_network_is_not_trained_again(
     monkeypatch.setattr(
         "nmt.runs.weights.write_average", lambda run, output, steps, last: taken.append((run.name, steps))
     )
-    train = training.trainer(str(tmp_path), logging.INFO)
-    attention, joint = (training.task(build, one) for one in build.plan.networks)
+    train = training.start_trainer(str(tmp_path), logging.INFO)
+    attention, joint = (training.network_task(build, one) for one in build.plan.networks)
     train(attention)
     train(joint)
     assert trained == ["runs/attention", "runs/joint"]

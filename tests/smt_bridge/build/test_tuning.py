@@ -10,9 +10,9 @@ import pytest
 
 from smt_bridge.build import report, tuning
 from smt_bridge.build.config import Build
-from smt_bridge.build.corpus import Texts
+from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import START
-from smt_bridge.build.tuning import HYBRID, PHRASE_BASED, chosen, tuned
+from smt_bridge.build.tuning import HYBRID, PHRASE_BASED, read_result, sample_lines
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
@@ -27,8 +27,11 @@ from tests.smt_bridge.build.builds import decodable, small_plan
 
 def test_lines_are_chosen_evenly() -> None:
     lines = list("abcdefghij")
-    assert chosen(lines, 5) == list("acegi") and chosen(lines, 10) == chosen(lines, 99) == lines
-    assert chosen(lines, 3) == list("adg")
+    assert (
+        sample_lines(lines, 5) == list("acegi")
+        and sample_lines(lines, 10) == sample_lines(lines, 99) == lines
+    )
+    assert sample_lines(lines, 3) == list("adg")
 
 
 def test_systems_are_compared_on_twice_the_lines(tmp_path: Path) -> None:
@@ -36,18 +39,20 @@ def test_systems_are_compared_on_twice_the_lines(tmp_path: Path) -> None:
     small = replace(
         build.plan, sizes=replace(build.plan.sizes, dev_pairs=12), tuning=replace(build.plan.tuning, lines=3)
     )
-    lines = Texts(build.work).lines("dev.source")
-    assert tuning.compared(Build(build.config, small), "dev.source") == lines[::2]
-    assert tuning.compared(build, "dev.source") == lines
+    lines = BuildTexts(build.work).lines("dev.source")
+    assert tuning.comparison_lines(Build(build.config, small), "dev.source") == lines[::2]
+    assert tuning.comparison_lines(build, "dev.source") == lines
 
 
 def test_the_tuned_ini_decodes_as_well_as_the_tuning_says(tmp_path: Path) -> None:
     build = decodable(tmp_path)
     tuning.tune_phrase_based(build)
-    found, texts = tuned(build, PHRASE_BASED), Texts(build.work)
+    found, texts = read_result(build, PHRASE_BASED), BuildTexts(build.work)
     ini = moses_ini.read(str(tuning.ini_path(build, PHRASE_BASED)))
     assert found.bleu == max(found.iterations) and ini.lines[0].startswith(f"# BLEU {100 * found.bleu:.2f}")
-    output = tuning.load(build, tuning.ini_path(build, PHRASE_BASED)).translate(texts.lines("dev.source"))
+    output = tuning.load_decoder(build, tuning.ini_path(build, PHRASE_BASED)).translate(
+        texts.lines("dev.source")
+    )
     references = references_of([texts.lines("dev.target")])
     rows = [one.statistics(line.split()) for one, line in zip(references, output, strict=True)]
     assert float(bleu(np.array(rows, np.float64).sum(0))) == pytest.approx(found.bleu, abs=0.02)
@@ -67,7 +72,7 @@ def test_a_build_says_once_where_a_tuning_gained_nothing(
     for choice in (blind, starts):
         monkeypatch.setattr(tuning, "starts", choice)
         tuning.tune_phrase_based(build)
-        said.append(tuned(build, PHRASE_BASED).warning)
+        said.append(read_result(build, PHRASE_BASED).warning)
         shutil.rmtree(build.work / "dev" / "phrase-based.tuning")
     assert said[0] == "" and said[1].startswith("the tuning gained nothing")
     warned = [one.getMessage() for one in caplog.records if "gained nothing" in one.getMessage()]
@@ -78,7 +83,7 @@ def test_a_build_says_once_where_a_tuning_gained_nothing(
 def test_each_system_has_its_own_tuner(tmp_path: Path) -> None:
     build = decodable(tmp_path)
     plan = replace(build.plan, tuning=replace(build.plan.tuning, method="pro", hybrid_method="kbmira"))
-    found = [tuning.held(Build(build.config, plan), name, [], 1) for name in (PHRASE_BASED, HYBRID)]
+    found = [tuning.make_tuning(Build(build.config, plan), name, [], 1) for name in (PHRASE_BASED, HYBRID)]
     assert [type(one.tuner) for one in found] == [Pro, Kbmira]
     assert [one.config.iterations for one in found] == [3, 2]
 
@@ -92,6 +97,6 @@ def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: py
     tuning.tune_hybrid(hybrid)
     ((name, ini),) = given
     before = moses_ini.read(str(tuning.ini_path(build, PHRASE_BASED))).weights
-    assert name == "hybrid" and tuning.held(hybrid, name, [], 1).config.iterations == 2
+    assert name == "hybrid" and tuning.make_tuning(hybrid, name, [], 1).config.iterations == 2
     assert ini.weights == before | {"NNJM0": [START], "CSLM0": [START]}
     assert ini.feature("NNJM0").options["path"] == "../networks/joint"
