@@ -24,7 +24,7 @@ from nmt.work.config import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import align_shards, alignment, buckets, mapreduce
-from smt_bridge.extraction.tables import Inputs, Outputs, build
+from smt_bridge.extraction.tables import TableInputs, TableOutputs, build
 
 log = logging.getLogger(__name__)
 
@@ -121,29 +121,33 @@ def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """Write the symmetrized alignment, or check and copy that of the user."""
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
-        files.write_text(path, map(alignment.line_of, pharaoh.read(config.alignment)))
+        files.write_text(path, map(alignment.format_links, pharaoh.read(config.alignment)))
         return
     if shared := shared_folder(path.parent / ALIGNING, executor):
         align_shards.align(
             config.source,
             config.target,
-            align_shards.Outputs(str(path)),
+            align_shards.AlignmentOutputs(str(path)),
             config.method,
             config.symmetrization,
             executor,
             shared,
         )
         return
-    directions = alignment.both(*alignment.read_texts(config.source, config.target), config.method)
-    files.write_text(path, map(alignment.line_of, alignment.symmetrized(*directions, config.symmetrization)))
+    directions = alignment.align_both_directions(
+        *alignment.read_texts(config.source, config.target), config.method
+    )
+    files.write_text(
+        path, map(alignment.format_links, alignment.symmetrize(*directions, config.symmetrization))
+    )
 
 
 def extract(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
     """Write both tables. The phrase table gets its name last: once it exists, the step is finished."""
     temporary = folder / f"{TABLE}.part.gz"
-    inputs = Inputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
+    inputs = TableInputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
     reordering = str(folder / REORDERING) if config.reordering else None
-    outputs = Outputs(table=str(temporary), reordering=reordering, lexical=str(folder / LEXICAL))
+    outputs = TableOutputs(table=str(temporary), reordering=reordering, lexical=str(folder / LEXICAL))
     with Progress(None, "words", title="extracting") as progress:
         if shared := shared_folder(folder / EXTRACTION, executor):
             pairs = mapreduce.build(inputs, outputs, config.extract, executor, shared, progress.reach)

@@ -59,7 +59,7 @@ def evaluate(build: Build) -> None:
     if build.plan.has("attention"):
         translations[NEURAL] = translate(build)
         progress.add(seconds[NEURAL])
-    references = loop.references_of([tuning.comparison_lines(build, "dev.target")])
+    references = loop.make_references([tuning.comparison_lines(build, "dev.target")])
     whole = {}
     for name, lines in translations.items():
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
@@ -151,7 +151,7 @@ def ablation(
 
     def best(*parts: str) -> float:
         without = replace(pool, features=pool.features.copy())
-        pools.drop(without, parts)
+        pools.drop_features(without, parts)
         seeds = [build.config.seed]
         points = tuner.run_seeds(without, Mert(), start, seeds, system_tuning.threads, silent)
         passed()

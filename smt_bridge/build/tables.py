@@ -28,10 +28,10 @@ def align(build: Build) -> None:
     texts, config = BuildTexts(build.work), train_config(build)
     sources, targets = alignment.read_texts(texts.path("train.source"), texts.path("train.target"))
     dev_sources, dev_targets = alignment.read_texts(texts.path("dev.source"), texts.path("dev.target"))
-    directions = alignment.both(sources + dev_sources, targets + dev_targets, config.method)
-    links: list[Links] = alignment.symmetrized(*directions, config.symmetrization)
-    files.write_text(build.work / DEV_ALIGNMENT, map(alignment.line_of, links[len(sources) :]))
-    files.write_text(build.work / ALIGNMENT, map(alignment.line_of, links[: len(sources)]))
+    directions = alignment.align_both_directions(sources + dev_sources, targets + dev_targets, config.method)
+    links: list[Links] = alignment.symmetrize(*directions, config.symmetrization)
+    files.write_text(build.work / DEV_ALIGNMENT, map(alignment.format_links, links[len(sources) :]))
+    files.write_text(build.work / ALIGNMENT, map(alignment.format_links, links[: len(sources)]))
 
 
 def train_config(build: Build) -> TrainConfig:

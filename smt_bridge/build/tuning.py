@@ -25,7 +25,7 @@ from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import loop, pool
-from smt_bridge.tuning.decoding import decoded, starts, whole_weights
+from smt_bridge.tuning.decoding import decode, starting_weights, whole_weights
 from smt_bridge.tuning.loop import Tuning
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
@@ -89,11 +89,11 @@ def tune(build: Build, name: str, start: Ini, lines: int) -> None:
         tuning = open_tuning(build, name, decoder, source, target)
         reason = loop.run(
             tuning,
-            starts(decoder, tuning.names),
+            starting_weights(decoder, tuning.names),
             lambda weights: report_progress(
-                build, tuning, decoded(decoder, weights, source, build.config.workers, "dev.source")
+                build, tuning, decode(decoder, weights, source, build.config.workers, "dev.source")
             ),
-            loop.references_of([target]),
+            loop.make_references([target]),
         )
     best = tuning.iterations[tuning.best()]
     log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)
@@ -147,7 +147,7 @@ def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
 def open_tuning(build: Build, name: str, decoder: Decoder, source: list[str], target: list[str]) -> Tuning:
     """Create or resume the tuning of a system in its folder."""
     plan = build.plan.tuning
-    tuning = make_tuning(build, name, pool.columns(decoder.system.sizes), len(source))
+    tuning = make_tuning(build, name, pool.column_names(decoder.system.sizes), len(source))
     settings = {
         "model": manifest.digest(decoder.system.ini.path),
         "texts": hashlib.sha256("\n".join(source + target).encode()).hexdigest(),

@@ -16,7 +16,7 @@ from nmt.work.config import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
-from smt_bridge.extraction.align_shards import Outputs, align
+from smt_bridge.extraction.align_shards import AlignmentOutputs, align
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +58,9 @@ def align_here(args: argparse.Namespace) -> tuple[int, int]:
     )
     for path, links in ((args.forward_output, forward), (args.reverse_output, reverse)):
         if path:
-            files.write_text(path, map(alignment.line_of, links))
-    both = alignment.symmetrized(forward, reverse, args.symmetrization)
-    files.write_text(args.output, map(alignment.line_of, both))
+            files.write_text(path, map(alignment.format_links, links))
+    both = alignment.symmetrize(forward, reverse, args.symmetrization)
+    files.write_text(args.output, map(alignment.format_links, both))
     return len(both), sum(map(len, both))
 
 
@@ -68,7 +68,7 @@ def align_shared(
     args: argparse.Namespace, executor: ExecutorConfig, shared_folder: SharedFolder
 ) -> tuple[int, int]:
     """Align by several workers; returns the numbers of pairs and links."""
-    outputs = Outputs(args.output, args.forward_output, args.reverse_output)
+    outputs = AlignmentOutputs(args.output, args.forward_output, args.reverse_output)
     result = align(
         args.source, args.target, outputs, args.method, args.symmetrization, executor, shared_folder
     )
@@ -120,8 +120,8 @@ def train_directions(
     args: argparse.Namespace, sources: alignment.Texts, targets: alignment.Texts
 ) -> tuple[list[Links], list[Links]]:
     """Train the models of a method and align in both directions."""
-    warn_of_skipped(len(sources) - len(alignment.usable(sources, targets)))
-    return alignment.both(sources, targets, args.method)
+    warn_of_skipped(len(sources) - len(alignment.alignable_pairs(sources, targets)))
+    return alignment.align_both_directions(sources, targets, args.method)
 
 
 def read_directions(

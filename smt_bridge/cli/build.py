@@ -89,8 +89,7 @@ def command(argv: Sequence[str] | None) -> None:
         lines = plan.plan_lines(
             build_plan, plan.seconds_with_workers(build_plan, config.workers), config.budget
         )
-        print("
-".join(lines))
+        print("\n".join(lines))
         return
     ALIGNERS[next(iter(ALIGNERS))].check()
     built = pipeline.build(config, print, options.shows_bar(args))

@@ -30,11 +30,11 @@ def command(argv: Sequence[str] | None) -> None:
     executor = arguments.parse_settings(ExecutorConfig, args)
     shared_folder = jobs.shared_folder(args, "smt-extract", executor)
     from smt_bridge.extraction import mapreduce
-    from smt_bridge.extraction.tables import Inputs, Outputs, build
+    from smt_bridge.extraction.tables import TableInputs, TableOutputs, build
 
     start = time.monotonic()
-    inputs = Inputs(source=args.source, target=args.target, alignment=args.alignment)
-    outputs = Outputs(table=args.output, reordering=args.reordering, lexical=args.lexical)
+    inputs = TableInputs(source=args.source, target=args.target, alignment=args.alignment)
+    outputs = TableOutputs(table=args.output, reordering=args.reordering, lexical=args.lexical)
     config = arguments.parse_settings(ExtractConfig, args)
     with options.progress(args, "words", None) as progress:
         if shared_folder:

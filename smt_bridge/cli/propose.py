@@ -24,7 +24,13 @@ from smt_bridge.tables.filter import Occurring, read_texts
 
 if TYPE_CHECKING:
     from nmt.compute.device import Arithmetic
-    from smt_bridge.tables.propose import Answers, Asked, NetworkExecutor, Networks, ProposedRow
+    from smt_bridge.tables.propose import (
+        NetworkAnswers,
+        NetworkExecutor,
+        NetworkRequest,
+        Networks,
+        ProposedRow,
+    )
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +98,7 @@ def run(args: argparse.Namespace, line: str) -> None:
 
     config = arguments.parse_settings(ProposeConfig, args)
     table = propose.read_table(args.table, args.reordering)
-    thin = propose.wanted(Occurring(read_texts(args.input)), table, config)
+    thin = propose.thin_sources(Occurring(read_texts(args.input)), table, config)
     if not thin:
         raise DataError(
             f"{args.input[0]}: the table covers every phrase of up to {config.max_length} words; increase "
@@ -152,7 +158,7 @@ def start_networks(args: argparse.Namespace) -> "NetworkExecutor":
 
 def load_in_worker(
     args: argparse.Namespace, arithmetic: "Arithmetic", models: Mapping[str, str], inverse: str
-) -> "Callable[[Asked], Answers]":
+) -> "Callable[[NetworkRequest], NetworkAnswers]":
     """In a worker: load the same networks, to be computed with the same arithmetic. DataError for files that
     differ."""
     folder.check_digests(models)
@@ -165,7 +171,7 @@ def load_in_worker(
 
 def write_tables(args: argparse.Namespace, rows: "Sequence[ProposedRow]") -> int:
     """Write both tables with the proposed rows; returns the number of all rows."""
-    from smt_bridge.tables.propose import merged
+    from smt_bridge.tables.propose import merge_rows
 
     count = 0
     old = files.read_byte_lines(args.reordering) if args.reordering else None
@@ -174,7 +180,7 @@ def write_tables(args: argparse.Namespace, rows: "Sequence[ProposedRow]") -> int
         reordering_out = (
             stack.enter_context(files.Writing(args.reordering_output)) if args.reordering_output else None
         )
-        for line, reordering in merged(phrase_table.read(args.table), rows, old):
+        for line, reordering in merge_rows(phrase_table.read(args.table), rows, old):
             out.write(line + b"\n")
             if reordering_out:
                 reordering_out.write(reordering + b"\n")

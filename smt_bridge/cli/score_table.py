@@ -111,12 +111,12 @@ def estimate(
     """Measure the speed on a sample; lines with the expected time and memory."""
     from smt_bridge.features.feature_set import FeatureSet
     from smt_bridge.tables.chunks import estimate as measure
-    from smt_bridge.tables.score import surveyed, twice
+    from smt_bridge.tables.score import needs_file, survey_table
 
     features = FeatureSet(specs, settings)
-    survey = surveyed(args.table, args.unsorted)
+    survey = survey_table(args.table, args.unsorted)
     if survey is None:
-        raise twice("estimate")
+        raise needs_file("estimate")
     sample = measure(survey, features)
     seconds = survey.pairs / sample.rate / min(args.workers, os.cpu_count() or 1)
     several = args.workers > 1

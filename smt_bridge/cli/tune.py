@@ -30,7 +30,7 @@ from smt_bridge.moses.weights import Weights
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
     from smt_bridge.decoder.translation import PhraseTranslation
-    from smt_bridge.tuning.decoding import Block
+    from smt_bridge.tuning.decoding import DecodingBlock
     from smt_bridge.tuning.loop import Tuning
     from smt_bridge.tuning.pool import Floats
 
@@ -142,7 +142,7 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
 def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
     """Run the tuning loop; write the best weights, and those of --final-seeds."""
     from smt_bridge.tuning import loop
-    from smt_bridge.tuning.decoding import starts, whole_weights
+    from smt_bridge.tuning.decoding import starting_weights, whole_weights
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
@@ -150,7 +150,9 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
     tuning = open_tuning(args, paths, decoder, [*sources, *(line for text in texts for line in text)])
     with start_decoding(args, decoder) as decode:
         followed = partial(decode_text, args, decode, sources)
-        reason = loop.run(tuning, starts(decoder, tuning.names), followed, loop.references_of(texts))
+        reason = loop.run(
+            tuning, starting_weights(decoder, tuning.names), followed, loop.make_references(texts)
+        )
     all_weights = partial(whole_weights, decoder.system, tuning.names)
     write_weights(args, tuning, paths, all_weights)
     final_seeds(args, tuning, paths.work, all_weights)
@@ -186,7 +188,7 @@ def open_tuning(
 
     config, tuner = arguments.parse_settings(TuneConfig, args), parse_tuner(args)
     settings.check(config)
-    names = pool.columns(decoder.system.sizes)
+    names = pool.column_names(decoder.system.sizes)
     if not names:
         raise ConfigError(f"{paths.ini}: every feature has tuneable=false; nothing to tune")
     search = decoder.settings
@@ -225,10 +227,10 @@ def start_decoding(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Red
     """Yield a function that decodes lines with other weights, by threads of this process or by an executor
     whose workers load the model once."""
     from smt_bridge.decoder.system import files_of
-    from smt_bridge.tuning.decoding import Redecoder, decoded, decoded_by
+    from smt_bridge.tuning.decoding import Redecoder, decode, decode_by_executor
 
     if decoding.uses_threads(args):
-        yield lambda weights, sources: decoded(decoder, weights, sources, args.workers, args.source)
+        yield lambda weights, sources: decode(decoder, weights, sources, args.workers, args.source)
         return
     args.cache = args.cache and os.path.abspath(args.cache)
     ini = decoder.system.ini
@@ -237,12 +239,12 @@ def start_decoding(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Red
     )
     config = arguments.parse_settings(ExecutorConfig, args)
     with executors.make(Redecoder(decoder).compute, load_remote, config) as executor:
-        yield lambda weights, sources: decoded_by(executor, decoder, weights, sources, args.source)
+        yield lambda weights, sources: decode_by_executor(executor, decoder, weights, sources, args.source)
 
 
 def load_in_worker(
     args: argparse.Namespace, ini: Ini, models: Mapping[str, str]
-) -> "Callable[[Block], list[PhraseTranslation]]":
+) -> "Callable[[DecodingBlock], list[PhraseTranslation]]":
     """In a worker: load the same model. DataError for files that differ."""
     from smt_bridge.tuning.decoding import Redecoder
 

@@ -15,7 +15,7 @@ from smt_bridge.moses import weights as weight_files
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.pool import Lists, Pool
-    from smt_bridge.tuning.tuner import Point
+    from smt_bridge.tuning.tuner import TuningPoint
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def command(argv: Sequence[str] | None) -> None:
             len(pool.names),
         )
         return
-    pools.drop(pool, args.drop)
+    pools.drop_features(pool, args.drop)
     best = tune(args, pool)
     print(f"Best point: {' '.join(f'{weight:.6g}' for weight in best.weights)}  => {best.bleu:.6g}")
     if args.output:
@@ -164,7 +164,7 @@ def read_lists(args: argparse.Namespace) -> "Lists":
     return pools.read_moses(args.features, args.scores)
 
 
-def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
+def tune(args: argparse.Namespace, pool: "Pool") -> "TuningPoint":
     """Tune with each seed; the best point of all runs and of their start."""
     from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import tuner
@@ -176,7 +176,7 @@ def tune(args: argparse.Namespace, pool: "Pool") -> "Point":
         len(pool.names),
     )
     start = tuner.read_start(args.init, pool.names) if args.init else None
-    start_point = tuner.start_of(pool, start)
+    start_point = tuner.starting_point(pool, start)
     whose = f"the weights of {args.init}" if args.init else "equal weights"
     log.info("BLEU %.6f with %s", start_point.bleu, whose)
     seeds = range(args.seed, args.seed + args.runs)

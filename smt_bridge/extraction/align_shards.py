@@ -1,5 +1,8 @@
-"""Word alignment by several workers, in processes or on the hosts of a cluster: the models of both directions
-are trained once, each by one worker, then pairs are aligned in shards. The links are those of one machine."""
+"""Align words with several workers, in processes or on the hosts of a cluster.
+
+Each direction's model is trained once, by one worker; then pairs are aligned in shards. The links are those
+of a single machine.
+"""
 
 import json
 import subprocess
@@ -24,15 +27,15 @@ from smt_bridge.extraction.alignment import (
     ALIGNERS,
     Texts,
     TrainsOnce,
-    line_of,
-    no_words,
-    swapped,
-    symmetrized,
-    usable,
+    alignable_pairs,
+    format_links,
+    no_words_error,
+    swap_sides,
+    symmetrize,
 )
 
 # ---- what a worker does ------------------------------------------------------------------------------------
-# What a worker does in an alignment that is shared out: one task at a time, from files to a file.
+# A task reads files and writes one file:
 #
 # text      (the command cuts it) shards of sentence pairs
 # train     the model of one direction
@@ -45,34 +48,34 @@ MODEL_PREFIX = "model"  # beginning of the names of its files
 
 
 class AlignmentWorker(stages.StageWorker):
-    """The stages of an alignment; it keeps the models."""
+    """Run the stages of an alignment; loaded models stay in memory."""
 
     def __init__(self, folder: Path, method: str, heuristic: str) -> None:
         """`method`, `heuristic`: names in ALIGNERS and HEURISTICS."""
         super().__init__(folder)
         self.method, self.heuristic = method, heuristic
         self.models: dict[int, Any] = {}
-        self.found: dict[int, list[Links]] = {}  # of a direction without a model
+        self.trained_links: dict[int, list[Links]] = {}  # links of a direction whose model cannot be saved
 
     def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
         return STAGES[stage](self, number)
 
     def links(self, way: int, shard: stages.Shard, sources: Texts, targets: Texts) -> list[Links]:
-        """The links of a shard in one direction, the source word first."""
+        """Links of a shard in one direction, with the source word first."""
         aligner = ALIGNERS[self.method]
         if not isinstance(aligner, TrainsOnce):
-            if way not in self.found:
+            if way not in self.trained_links:
                 lines = stages.read_part(task_file(self.folder, TRAIN, way), 1).decode().split("\n")
-                self.found[way] = [pharaoh.parse(line, "") for line in lines]
-            return self.found[way][shard.first - 1 : shard.first - 1 + len(sources)]
+                self.trained_links[way] = [pharaoh.parse(line, "") for line in lines]
+            return self.trained_links[way][shard.first - 1 : shard.first - 1 + len(sources)]
         if way not in self.models:
             self.models[way] = self.load(aligner, way)
         if way:
-            return swapped(aligner.aligned(self.models[way], targets, sources))
+            return swap_sides(aligner.aligned(self.models[way], targets, sources))
         return aligner.aligned(self.models[way], sources, targets)
 
     def load(self, aligner: TrainsOnce, way: int) -> Any:
-        """The model of a direction."""
+        """Load the model of a direction."""
         path = task_file(self.folder, TRAIN, way)
         with tempfile.TemporaryDirectory() as folder:
             for part, name in enumerate(json.loads(stages.read_part(path, 0)), 1):
@@ -84,7 +87,7 @@ class AlignmentWorker(stages.StageWorker):
 
 
 def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
-    """Names of files, and the files: those of the model, or the links of all pairs."""
+    """Names of files, then their contents: the model, or the links of all pairs."""
     with tempfile.TemporaryDirectory() as folder:
         run_training([str(worker.folder), worker.method, str(number), f"{folder}/{MODEL_PREFIX}"])
         paths = sorted(Path(folder).iterdir())
@@ -92,28 +95,27 @@ def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
 
 
 def run_training(arguments: list[str]) -> None:
-    """Call `train_aligner` in a process of its own, which ends with this one. UserError with its last line
-    where it fails."""
+    """Call `train_aligner` in a process that ends with this one. UserError with its last line if it fails."""
     call = [sys.executable, "-m", train_aligner.__name__, *arguments]
     with subprocess.Popen(call, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
-        said = process.stderr.read().strip()
+        output = process.stderr.read().strip()
         status = process.wait()
     if status:
-        reason = said.rpartition("\n")[2] or f"it was killed by signal {-status}; is memory short?"
+        reason = output.rpartition("\n")[2] or f"it was killed by signal {-status}; is memory short?"
         raise UserError(reason if status == 2 else f"training of word alignment: {reason}")
 
 
 def align_shard(worker: AlignmentWorker, number: int) -> Iterable[Part]:
-    """Lines of links: symmetrized, and of both directions; then how many links there are, and how many pairs
-    get none since they cannot be aligned."""
+    """Lines of symmetrized, forward and reverse links; then JSON with the number of links and of pairs
+    that cannot be aligned."""
     shard = stages.read_shard(worker.folder, number)
     sources, targets = ([files.split_words(row[side]) for row in shard.rows] for side in (0, 1))
     forward, reverse = (worker.links(way, shard, sources, targets) for way in (0, 1))
-    both = symmetrized(forward, reverse, worker.heuristic)
-    numbers = {"links": sum(map(len, both)), "skipped": len(sources) - len(usable(sources, targets))}
+    both = symmetrize(forward, reverse, worker.heuristic)
+    numbers = {"links": sum(map(len, both)), "skipped": len(sources) - len(alignable_pairs(sources, targets))}
     return [
-        *("\n".join(map(line_of, links)).encode() for links in (both, forward, reverse)),
+        *("\n".join(map(format_links, links)).encode() for links in (both, forward, reverse)),
         json.dumps(numbers).encode(),
     ]
 
@@ -131,8 +133,8 @@ SHARD_WORDS = 100_000  # of both sides in a shard: seconds of work
 
 
 @dataclass
-class Outputs:
-    """Where links are written, symmetrized and of both directions; None: not at all."""
+class AlignmentOutputs:
+    """Paths for the symmetrized links and those of both directions; None: not written."""
 
     both: str
     forward: str | None = None
@@ -141,7 +143,7 @@ class Outputs:
 
 @dataclass
 class AlignmentCounts:
-    """What was aligned."""
+    """Numbers of pairs and links."""
 
     pairs: int
     links: int
@@ -151,17 +153,19 @@ class AlignmentCounts:
 def align(
     source: str,
     target: str,
-    outputs: Outputs,
+    outputs: AlignmentOutputs,
     method: str,
     heuristic: str,
     executor: ExecutorConfig,
-    where: SharedFolder,
+    place: SharedFolder,
     words: int = SHARD_WORDS,
 ) -> AlignmentCounts:
-    """Write the links of a parallel text. `method`, `heuristic`: names in ALIGNERS and HEURISTICS. DataError
-    for texts of unequal length, or without words; errors of the executor, and of `stages.held`."""
-    folder = where.folder
-    made_from: dict[str, object] = {
+    """Write the links of a parallel text. `method`, `heuristic`: names in ALIGNERS and HEURISTICS.
+
+    DataError for texts of unequal length or without words; errors of the executor and of `stages.held`.
+    """
+    folder = place.folder
+    job_settings: dict[str, object] = {
         "source": manifest.digest(source),
         "target": manifest.digest(target),
         "method": method,
@@ -169,10 +173,10 @@ def align(
         "words": words,
         **executor.recorded(),
     }
-    with stages.lock_shared(where, made_from):
+    with stages.lock_shared(place, job_settings):
         names = stages.cut_shards(folder, (source, target), words)
         if not any(all(map(files.split_words, row)) for row in stages.read_shards(folder)):
-            raise no_words(source)
+            raise no_words_error(source)
         worker = AlignmentWorker(folder, method, heuristic)
         with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
             ways = [f"word alignment, {way}" for way in WAYS]
@@ -182,11 +186,13 @@ def align(
         for part, path in enumerate((outputs.both, outputs.forward, outputs.reverse)):
             if path:
                 files.write_text(path, chain.from_iterable(map(partial(link_lines, part), paths)))
-        numbers = [json.loads(stages.read_part(path, 3)) for path in paths]
+        shard_counts = [json.loads(stages.read_part(path, 3)) for path in paths]
         pairs = sum(len(link_lines(0, path)) for path in paths)
-    return AlignmentCounts(pairs, *(sum(one[name] for one in numbers) for name in ("links", "skipped")))
+    return AlignmentCounts(
+        pairs, *(sum(counts[name] for counts in shard_counts) for name in ("links", "skipped"))
+    )
 
 
 def link_lines(part: int, path: Path) -> list[str]:
-    """The lines of links in a file."""
+    """Lines of links in part `part` of a task's file."""
     return stages.read_part(path, part).decode().split("\n")

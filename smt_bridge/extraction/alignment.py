@@ -1,5 +1,7 @@
-"""Word alignments: trained with sil-thot's models in both directions, and symmetrized; nmt/formats/pharaoh.py
-reads those of any tool."""
+"""Align words with sil-thot's models in both directions, and symmetrize the links.
+
+nmt/formats/pharaoh.py reads the links of any tool.
+"""
 
 import logging
 import os
@@ -14,9 +16,7 @@ from nmt.io import files, signals
 from nmt.io.progress import Progress
 
 # ---- symmetrization ----------------------------------------------------------------------------------------
-# Symmetrization (Och and Ney 2003; Koehn et al. 2005): union, intersection, grow,
-# grow-diag, and the final steps.
-#
+# Union, intersection, grow, grow-diag and the final steps (Och and Ney 2003; Koehn et al. 2005).
 # Links are pairs (source word, target word), counted from 0, in both directions.
 
 
@@ -25,8 +25,7 @@ DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = NEIGHBORS) -> Links:
-    """Start from the intersection and add links of the union that are next to a link and align a word that
-    has none yet.
+    """Extend the intersection by links of the union that are next to a link and align an unaligned word.
 
     Candidates are visited in order, repeatedly, as in fast_align's atools; another order gives other links.
     """
@@ -48,23 +47,22 @@ def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = NEI
 
 
 def grow_diag(forward: Links, reverse: Links) -> Links:
-    """Grow along diagonals too."""
+    """Grow along diagonals as well."""
     return grow(forward, reverse, (*NEIGHBORS, *DIAGONALS))
 
 
 def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
-    """Add the remaining links of each direction that have a word (`both`: two words) without a link so
-    far."""
-    found = set(links)
+    """Add remaining links of each direction with an unaligned word; `both`: with two of them."""
+    result = set(links)
     sources, targets = {source for source, _ in links}, {target for _, target in links}
     for direction in directions:
         for source, target in sorted(direction):
             free = source not in sources, target not in targets
             if all(free) if both else any(free):
-                found.add((source, target))
+                result.add((source, target))
                 sources.add(source)
                 targets.add(target)
-    return frozenset(found)
+    return frozenset(result)
 
 
 def grow_diag_final(forward: Links, reverse: Links) -> Links:
@@ -99,12 +97,12 @@ Texts = list[list[str]]
 
 
 def thot() -> Any:
-    """The package sil-thot. ConfigError if it is not installed.
+    """Import the package sil-thot. ConfigError if it is not installed.
 
     It runs with one thread: several add floating-point numbers in varying order, so that now and then a link
     differs from run to run. Its OpenMP reads the variable when it is loaded.
     """
-    before = os.environ.get("OMP_NUM_THREADS")
+    previous = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
         import thot.alignment
@@ -114,46 +112,46 @@ def thot() -> Any:
             "'nmt-smt[smt]', or give alignments of another tool"
         ) from error
     finally:
-        if before is None:
+        if previous is None:
             del os.environ["OMP_NUM_THREADS"]
         else:
-            os.environ["OMP_NUM_THREADS"] = before
+            os.environ["OMP_NUM_THREADS"] = previous
     return thot.alignment
 
 
 class Aligner(Protocol):
-    """A way to align the words of a parallel text."""
+    """Align the words of a parallel text."""
 
     def check(self) -> None:
-        """ConfigError when it cannot run here."""
+        """ConfigError if the aligner cannot run on this machine."""
         ...
 
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
-        """One direction: the links of each sentence pair, none where a side is empty."""
+        """Align one direction: links of each sentence pair, none if a side is empty."""
         ...
 
 
 @runtime_checkable
 class TrainsOnce(Protocol):
-    """An aligner whose model, once trained, is kept in files, and aligns pairs of its text in any order."""
+    """An aligner whose trained model is saved in files, and aligns pairs of its text in any order."""
 
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
-        """Write the model of a text into files whose paths begin with `prefix`."""
+        """Train on a text; write the model into files whose paths begin with `prefix`."""
         ...
 
     def load(self, prefix: str) -> Any:
-        """The model in files."""
+        """Load a model from its files."""
         ...
 
     def aligned(self, model: Any, sources: Texts, targets: Texts) -> list[Links]:
-        """The links of sentence pairs of the text that the model was trained on: those of `align`."""
+        """Align pairs of the text that the model was trained on; same links as `align`."""
         ...
 
 
 @dataclass(frozen=True)
 class Stages:
-    """Models of sil-thot, each initialized by the one before it, and how many iterations each is trained for.
-    0: as many as the model schedules."""
+    """Models of sil-thot, each initialized by the previous one, and their iterations; 0: as scheduled by
+    the model."""
 
     stages: tuple[tuple[str, int], ...]
 
@@ -161,15 +159,15 @@ class Stages:
         thot()
 
     def trained(self, package: Any, sources: Texts, targets: Texts, sampled: bool = False) -> Any:
-        """The last model, trained on these pairs; a line a minute says how far it has come. `sampled`: it
-        keeps the last sample of the training."""
+        """Train the models and return the last one; logs progress once a minute. `sampled`: keep its last
+        training sample."""
         model: Any = None
         with Progress(sum(count for _, count in self.stages), "iterations", title="aligning") as progress:
             for name, iterations in self.stages:
                 kind = getattr(package, name)
                 if model is None:
                     model = kind()
-                    for number in usable(sources, targets):
+                    for number in alignable_pairs(sources, targets):
                         model.add_sentence_pair(sources[number], targets[number], 1)
                 else:
                     model = kind(model)
@@ -184,7 +182,7 @@ class Stages:
 
 
 class Thot(Stages):
-    """The best alignment by the last model: each target word gets at most one source word, but for IBM 4."""
+    """Viterbi alignment of the last model; except for IBM 4, a target word gets at most one source word."""
 
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
         return self.aligned(self.trained(thot(), sources, targets), sources, targets)
@@ -200,29 +198,32 @@ class Thot(Stages):
         return model
 
     def aligned(self, model: Any, sources: Texts, targets: Texts) -> list[Links]:
-        numbers = usable(sources, targets)
+        numbers = alignable_pairs(sources, targets)
         texts = [sources[number] for number in numbers], [targets[number] for number in numbers]
-        found = model.get_best_alignments(*texts) if numbers else []
-        return placed(len(sources), numbers, (matrix for _, matrix in found))
+        alignments = model.get_best_alignments(*texts) if numbers else []
+        return all_links(len(sources), numbers, (matrix for _, matrix in alignments))
 
 
 class Sampled(Stages):
-    """The alignment is the last sample of training, as in eflomal."""
+    """Alignment of the last sample of training, as in eflomal."""
 
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
-        model, numbers = self.trained(thot(), sources, targets, sampled=True), usable(sources, targets)
-        matrices = (model.get_training_alignment(place)[1] for place in range(len(numbers)))
-        return placed(len(sources), numbers, matrices)
+        model, numbers = (
+            self.trained(thot(), sources, targets, sampled=True),
+            alignable_pairs(sources, targets),
+        )
+        matrices = (model.get_training_alignment(index)[1] for index in range(len(numbers)))
+        return all_links(len(sources), numbers, matrices)
 
 
-def usable(sources: Texts, targets: Texts) -> list[int]:
-    """The numbers of the pairs that can be aligned: no side is empty, or too long."""
+def alignable_pairs(sources: Texts, targets: Texts) -> list[int]:
+    """Indices of pairs without an empty side or one that is too long."""
     pairs = enumerate(zip(sources, targets, strict=True))
     return [number for number, pair in pairs if all(0 < len(side) <= LONGEST for side in pair)]
 
 
-def placed(pairs: int, numbers: Sequence[int], matrices: Iterable[Any]) -> list[Links]:
-    """The links of all pairs, from sil-thot's matrices of those that could be aligned."""
+def all_links(pairs: int, numbers: Sequence[int], matrices: Iterable[Any]) -> list[Links]:
+    """Links of all pairs, from sil-thot's matrices of those that could be aligned."""
     links: list[Links] = [frozenset()] * pairs
     for number, matrix in zip(numbers, matrices, strict=True):
         axes = (axis.tolist() for axis in matrix.to_numpy().nonzero())
@@ -240,45 +241,45 @@ ALIGNERS: dict[str, Aligner] = {
 
 
 def read_texts(source: str | Path, target: str | Path) -> tuple[Texts, Texts]:
-    """The words of a parallel corpus. DataError for unequal numbers of lines, or no words."""
+    """Read the words of a parallel corpus. DataError for unequal numbers of lines, or no words."""
     sources, targets = [], []
     for left, right in files.parallel(source, target):
         sources.append(files.split_words(left))
         targets.append(files.split_words(right))
     if not any(left and right for left, right in zip(sources, targets, strict=True)):
-        raise no_words(source)
+        raise no_words_error(source)
     return sources, targets
 
 
-def no_words(source: str | Path) -> DataError:
-    """The error for a parallel text without words."""
+def no_words_error(source: str | Path) -> DataError:
+    """DataError for a parallel text without words."""
     return DataError(f"{source}: no pair of two lines with words, nothing to align")
 
 
-def one_way(aligner: Aligner, sources: Texts, targets: Texts, reverse: bool) -> list[Links]:
-    """One direction, or the other, with the source word first."""
-    return swapped(aligner.align(targets, sources)) if reverse else aligner.align(sources, targets)
+def align_direction(aligner: Aligner, sources: Texts, targets: Texts, reverse: bool) -> list[Links]:
+    """Align one direction, with the source word first. `reverse`: train from target to source."""
+    return swap_sides(aligner.align(targets, sources)) if reverse else aligner.align(sources, targets)
 
 
-def both(sources: Texts, targets: Texts, method: str) -> tuple[list[Links], list[Links]]:
-    """Both directions, each with the source word first. `method`: a name in ALIGNERS."""
+def align_both_directions(sources: Texts, targets: Texts, method: str) -> tuple[list[Links], list[Links]]:
+    """Align both directions, with the source word first. `method`: a name in ALIGNERS."""
     aligner = ALIGNERS[method]
-    forward = one_way(aligner, sources, targets, reverse=False)
+    forward = align_direction(aligner, sources, targets, reverse=False)
     log.info("source to target aligned")
-    return forward, one_way(aligner, sources, targets, reverse=True)
+    return forward, align_direction(aligner, sources, targets, reverse=True)
 
 
-def swapped(links: Iterable[Links]) -> list[Links]:
-    """The same links with the other side first."""
-    return [frozenset((b, a) for a, b in one) for one in links]
+def swap_sides(links: Iterable[Links]) -> list[Links]:
+    """Swap the sides of each link."""
+    return [frozenset((b, a) for a, b in sentence_links) for sentence_links in links]
 
 
-def symmetrized(forward: Sequence[Links], reverse: Sequence[Links], heuristic: str) -> list[Links]:
-    """Both directions combined. `heuristic`: a name in HEURISTICS."""
+def symmetrize(forward: Sequence[Links], reverse: Sequence[Links], heuristic: str) -> list[Links]:
+    """Combine both directions. `heuristic`: a name in HEURISTICS."""
     combine = HEURISTICS[heuristic]
     return [combine(a, b) for a, b in zip(forward, reverse, strict=True)]
 
 
-def line_of(links: Links) -> str:
+def format_links(links: Links) -> str:
     """Links as a line such as `0-0 1-2`, sorted."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))

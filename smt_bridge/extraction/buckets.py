@@ -1,10 +1,8 @@
-"""Files between the steps of an extraction: their folder, and an external sort in it.
+"""Sort rows outside memory, in a temporary folder beside the output.
 
-The sort is by distribution: rows are spread over files by the first columns of their keys, and each file
-is sorted in memory.
-
-The files are in order: concatenated once sorted, they are the sorted whole. A file that is too large for
-memory is spread again.
+Rows are distributed over files by the first columns of their keys, and each file is sorted in memory. The
+files are in order: concatenated after sorting they are the sorted whole. A file that is too large for memory
+is distributed again.
 """
 
 import re
@@ -27,7 +25,8 @@ Array = NDArray[np.uint64]
 
 
 class Buckets:
-    """Rows of `columns` 64-bit numbers in files of a folder, split at the values `splitters` of a column."""
+    """Rows of `columns` 64-bit numbers in files of a folder, split at the values `splitters` of column
+    `by`."""
 
     def __init__(self, folder: Path, columns: int, splitters: Array, by: int = 0) -> None:
         self.folder, self.columns, self.splitters, self.by = folder, columns, splitters, by
@@ -36,32 +35,34 @@ class Buckets:
 
     def add(self, rows: Array) -> None:
         """Append rows (N, columns) to their files."""
-        where = np.searchsorted(self.splitters, rows[:, self.by], "right")
-        for bucket in np.unique(where):
-            part = rows[where == bucket]
+        bucket_of_row = np.searchsorted(self.splitters, rows[:, self.by], "right")
+        for bucket in np.unique(bucket_of_row):
+            part = rows[bucket_of_row == bucket]
             with open(self.path(int(bucket)), "ab") as out:
                 out.write(part.tobytes())
             self.rows[bucket] += len(part)
 
     def path(self, bucket: int) -> Path:
-        """The file of a bucket."""
+        """File of a bucket."""
         return self.folder / f"{bucket:05d}"
 
     def read(self, bucket: int) -> Array:
-        """The rows of a bucket: (N, columns)"""
+        """Rows of a bucket: (N, columns)"""
         if not self.rows[bucket]:
             return np.zeros((0, self.columns), np.uint64)
         return np.fromfile(self.path(bucket), np.uint64).reshape(-1, self.columns)
 
     def pieces(self, bucket: int, rows: int) -> Iterator[Array]:
-        """A file in pieces of at most this many rows."""
+        """Read a file in pieces of at most `rows` rows."""
         with open(self.path(bucket), "rb") as stream:
             while len(piece := np.fromfile(stream, np.uint64, rows * self.columns)):
                 yield piece.reshape(-1, self.columns)
 
     def walk(self, most: int, keys: int) -> Iterator[Array]:
-        """All rows, file by file in order, at most `most` at a time as far as the first `keys` columns
-        distinguish rows; files are deleted once read."""
+        """Yield all rows, file by file in order, and delete each file after reading.
+
+        Yields at most `most` rows at a time, if their first `keys` columns differ enough.
+        """
         for bucket in range(len(self.rows)):
             if self.rows[bucket] > most:
                 yield from self.again(bucket, most, keys)
@@ -70,7 +71,7 @@ class Buckets:
             self.path(bucket).unlink(missing_ok=True)
 
     def again(self, bucket: int, most: int, keys: int) -> Iterator[Array]:
-        """Spread a file that is too large, by the first column in which its rows differ."""
+        """Distribute a file that is too large, by the first column in which its rows differ."""
         for by in range(self.by, keys):
             sample = np.concatenate(
                 [piece[:: max(1, len(piece) // 1000), by] for piece in self.pieces(bucket, most)]
@@ -91,8 +92,10 @@ class Buckets:
 
 
 def quantiles(values: Array, parts: int) -> Array:
-    """Values that cut a sample into parts of about equal size, and their successors, so that a frequent value
-    gets a part of its own."""
+    """Values that cut a sample into about equal parts, and their successors.
+
+    The successors give a frequent value a part of its own.
+    """
     if not len(values):
         return np.zeros(0, np.uint64)
     ordered = np.sort(values)
@@ -101,10 +104,8 @@ def quantiles(values: Array, parts: int) -> Array:
 
 
 # ---- work folder -------------------------------------------------------------------------------------------
-# The folder `smt-extract.XXXXXXXX` beside an output, for the files between the steps of an extraction.
-#
-# It is locked while it is in use, so that the next extraction in the same place can recognize and remove what
-# a killed one left behind.
+# The folder `smt-extract.XXXXXXXX` beside an output is locked while it is in use, so that the next extraction
+# can recognize and remove the folders of killed ones.
 
 
 COMMAND = "smt-extract"
@@ -114,15 +115,15 @@ FOLDER_CONTENT = re.compile(r"pairs|targets|back|part[0-9]+\.npz|" + re.escape(l
 
 @contextmanager
 def work_folder(output: str) -> Iterator[Path]:
-    """A new folder, removed at the end; for an output to stdout it is in the system's temporary folder.
+    """Create a folder that is removed at the end; for an output to stdout in the system's temporary folder.
 
-    UserError that names it when a file in it cannot be written, for example on a full disk.
+    UserError naming it if a file in it cannot be written, for example on a full disk.
     """
     parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
     sweep_work_folders(parent)
-    made: list[Path] = []
+    created: list[Path] = []
     try:
-        made = files.make_parents(parent / FOLDER_PREFIX)
+        created = files.make_parents(parent / FOLDER_PREFIX)
         folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
     except OSError as error:
         raise files.cannot_write(parent, error) from error
@@ -136,11 +137,11 @@ def work_folder(output: str) -> Iterator[Path]:
             raise files.cannot_write(error.filename or folder, error) from error
         finally:
             locks.clear(folder)
-            files.remove_empty_folders(made)
+            files.remove_empty_folders(created)
 
 
 def sweep_work_folders(parent: Path) -> None:
-    """Remove the folders of killed extractions: those with our name and content whose process is gone."""
+    """Remove folders of killed extractions: those with our name and content whose process is gone."""
     for folder in parent.glob(f"{FOLDER_PREFIX}????????"):
         with suppress(OSError, UserError):  # in use, or not ours
             if is_work_folder(folder):
@@ -149,7 +150,7 @@ def sweep_work_folders(parent: Path) -> None:
 
 
 def is_work_folder(folder: Path) -> bool:
-    """Was it made by an extraction? One that was killed before it could lock its folder left it empty."""
+    """Whether an extraction created the folder, which is empty if it was killed before locking it."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     if not locks.holder(folder):

@@ -1,17 +1,17 @@
-"""The settings of phrase extraction; the options of its commands are made from them."""
+"""Settings of phrase extraction, from which the options of its commands are created."""
 
 from dataclasses import dataclass
 
 from nmt.config.settings import choice, number
 
 LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
-BASE = 250  # MB that Python, numpy and numba take themselves
+BASE = 250  # MB of Python, numpy and numba themselves
 LEAST_MEMORY = (BASE + 100) / 1000  # GB
 
 
 @dataclass
 class ExtractConfig:
-    """Phrase extraction and scoring."""
+    """Settings of phrase extraction and scoring."""
 
     max_length: int = number(7, least=1, most=LONGEST_PHRASE, help="words of a phrase on either side")
     smoothing: str = choice(

@@ -1,8 +1,8 @@
-"""A word-aligned corpus in blocks of sentences, words as numbers.
+"""Read a word-aligned corpus in blocks of sentences, with words as numbers.
 
-Numbers are in the order of the bytes of word + blank, and the end of a phrase has the number of the word
-`|||`, so that phrases sort like the lines of a table under LC_ALL=C. Number 0 is padding, or the word NULL of
-lexical weights.
+Numbers follow the byte order of word + blank, and the end of a phrase has the number of the word `|||`, so
+that phrases sort like the lines of a table under LC_ALL=C. Number 0 is padding, or the word NULL of lexical
+weights.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,13 +20,13 @@ Int32s = NDArray[np.int32]
 
 
 class SideVocab:
-    """The vocabulary of one side of the corpus, and the number of each word."""
+    """Vocabulary of one side of the corpus."""
 
-    def __init__(self, found: set[str]) -> None:
-        coded = sorted((word.encode() for word in found), key=lambda word: word + b" ")
-        coded.append(END)
-        coded.sort(key=lambda word: word + b" ")
-        self.words = [b"", *coded]
+    def __init__(self, words: set[str]) -> None:
+        encoded = sorted((word.encode() for word in words), key=lambda word: word + b" ")
+        encoded.append(END)
+        encoded.sort(key=lambda word: word + b" ")
+        self.words = [b"", *encoded]
         self.ids = {word.decode(): number for number, word in enumerate(self.words)}
         self.end = self.ids[END.decode()]
 
@@ -35,13 +35,13 @@ class SideVocab:
 
     @property
     def bits(self) -> int:
-        """Bits of a number in a packed key."""
+        """Bits of a word number in a packed key."""
         return max(4, len(self.words).bit_length())
 
 
 @dataclass
-class Survey:
-    """The result of a first reading."""
+class CorpusSurvey:
+    """Vocabularies and sizes of the corpus, from a first reading."""
 
     source: SideVocab
     target: SideVocab
@@ -50,9 +50,12 @@ class Survey:
 
 
 @dataclass
-class Block:
-    """Concatenated sentence pairs: pair i has the words source[source_cut[i] : source_cut[i + 1]] and the
-    links points[point_cut[i] : point_cut[i + 1]]."""
+class SentenceBlock:
+    """Concatenated sentence pairs.
+
+    Pair i has the words source[source_cut[i] : source_cut[i + 1]] and the links points[point_cut[i] :
+    point_cut[i + 1]].
+    """
 
     source: Int32s
     source_cut: NDArray[np.int64]
@@ -63,49 +66,51 @@ class Block:
 
 
 @dataclass
-class Counted:
-    """The words of both sides of some sentence pairs, and how many words and pairs there are."""
+class WordCounts:
+    """Distinct words of both sides of some sentence pairs, and numbers of pairs and words."""
 
     sides: tuple[set[str], set[str]]
     pairs: int = 0
     tokens: int = 0
 
-    def survey(self, names: Sequence[str]) -> Survey:
-        """With the words numbered. `names`: of the two texts. DataError where a side has no words."""
+    def survey(self, names: Sequence[str]) -> CorpusSurvey:
+        """Number the words. `names`: of the two texts. DataError if a side has no words."""
         if not self.tokens or not all(self.sides):
             raise DataError(
                 f"{names[0] if not self.sides[0] else names[1]}: no words, expected a parallel text"
             )
-        return Survey(SideVocab(self.sides[0]), SideVocab(self.sides[1]), self.pairs, self.tokens)
+        return CorpusSurvey(SideVocab(self.sides[0]), SideVocab(self.sides[1]), self.pairs, self.tokens)
 
 
-def survey(source: str, target: str, aligned: str) -> Survey:
-    """Read everything once. DataError for unequal files, points outside sentences, or words that tables
+def survey(source: str, target: str, aligned: str) -> CorpusSurvey:
+    """Read the corpus once. DataError for unequal files, points outside sentences, or words that tables
     cannot hold."""
     names = source, target, aligned
-    return count(files.parallel(*names), names).survey(names)
+    return count_words(files.parallel(*names), names).survey(names)
 
 
-def count(lines: Iterable[tuple[str, ...]], names: Sequence[str], first: int = 1) -> Counted:
-    """Sentence pairs and their points, from line `first` of the files `names` on. DataError for points
-    outside sentences, or words that tables cannot hold."""
-    found = Counted((set(), set()))
+def count_words(lines: Iterable[tuple[str, ...]], names: Sequence[str], first: int = 1) -> WordCounts:
+    """Count sentence pairs with their points, the first of which is line `first` of the files `names`.
+
+    DataError for points outside sentences, or words that tables cannot hold.
+    """
+    counts = WordCounts((set(), set()))
     for number, (left, right, points) in enumerate(lines, first):
         pair = files.split_words(left), files.split_words(right)
-        for side, words, path in zip(found.sides, pair, names, strict=False):
-            fresh = set(words) - side
-            for word in fresh:
+        for side, words, path in zip(counts.sides, pair, names, strict=False):
+            new_words = set(words) - side
+            for word in new_words:
                 check_word(word, f"{path}:{number}")
-            side |= fresh
-        where = f"{names[2]}:{number}"
-        pharaoh.check_points(pharaoh.parse(points, where), len(pair[0]), len(pair[1]), where)
-        found.pairs += 1
-        found.tokens += len(pair[0]) + len(pair[1])
-    return found
+            side |= new_words
+        position = f"{names[2]}:{number}"
+        pharaoh.check_points(pharaoh.parse(points, position), len(pair[0]), len(pair[1]), position)
+        counts.pairs += 1
+        counts.tokens += len(pair[0]) + len(pair[1])
+    return counts
 
 
 def check_word(word: str, where: str) -> None:
-    """DataError for a word that a table of Moses cannot hold."""
+    """DataError for a word that Moses' tables cannot hold."""
     if "|" in word:
         raise DataError(
             f"{where}: '|' in {word[:40]!r}: Moses' tables cannot hold it; escape the text (nmt-tokenize "
@@ -118,10 +123,10 @@ def check_word(word: str, where: str) -> None:
         )
 
 
-def blocks(lines: Iterable[tuple[str, ...]], words: Survey, tokens: int) -> Iterator[Block]:
-    """Sentence pairs and their points in blocks of about this many words."""
+def blocks(lines: Iterable[tuple[str, ...]], words: CorpusSurvey, tokens: int) -> Iterator[SentenceBlock]:
+    """Sentence pairs and their points in blocks of about `tokens` words."""
     rows: list[tuple[list[int], list[int], list[int]]] = []
-    held = 0
+    count = 0
     left_ids, right_ids = words.source.ids, words.target.ids
     for left, right, points in lines:
         flat = [int(number) for number in points.replace("-", " ").split()]
@@ -132,22 +137,22 @@ def blocks(lines: Iterable[tuple[str, ...]], words: Survey, tokens: int) -> Iter
                 flat,
             )
         )
-        held += len(rows[-1][0]) + len(rows[-1][1])
-        if held >= tokens:
-            yield block(rows)
-            rows, held = [], 0
+        count += len(rows[-1][0]) + len(rows[-1][1])
+        if count >= tokens:
+            yield make_block(rows)
+            rows, count = [], 0
     if rows:
-        yield block(rows)
+        yield make_block(rows)
 
 
-def block(rows: list[tuple[list[int], list[int], list[int]]]) -> Block:
-    """A block of sentence pairs: source words, target words, and links i j i j ..."""
+def make_block(rows: list[tuple[list[int], list[int], list[int]]]) -> SentenceBlock:
+    """Concatenate sentence pairs: source words, target words, and links i j i j ..."""
     parts = []
     for column in zip(*rows, strict=True):
         numbers = np.array([number for row in column for number in row], np.int32)
         parts.append((numbers, np.cumsum([0, *map(len, column)])))
     (source, source_cut), (target, target_cut), (points, point_cut) = parts
-    return Block(
+    return SentenceBlock(
         source=source,
         source_cut=source_cut,
         target=target,

@@ -27,12 +27,12 @@ from nmt.work.executors import Executor, line_chunks
 from nmt.work.stages import Part, SharedFolder, Task, task_file
 from smt_bridge.extraction import corpus, scores
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.instances import Extractor, packing_of, word_pairs
-from smt_bridge.extraction.scores import UINT, PhrasePairs, Totals, WordTable
+from smt_bridge.extraction.instances import Extractor, make_packing, word_pairs
+from smt_bridge.extraction.scores import UINT, CorpusTotals, PhrasePairs, WordTable
 from smt_bridge.extraction.tables import (
-    Inputs,
-    Outputs,
+    TableInputs,
     TableLines,
+    TableOutputs,
     rows_in_memory,
     write_lexical,
     write_tables,
@@ -79,7 +79,7 @@ class ExtractionWorker(stages.StageWorker):
         return int(str((job_folder.read_settings(self.folder / PLAN) or {})["buckets"]))
 
     @cached_property
-    def words(self) -> corpus.Survey:
+    def words(self) -> corpus.CorpusSurvey:
         return read_words([self.folder / WORDS]).survey(self.names)
 
     @cached_property
@@ -94,7 +94,7 @@ class ExtractionWorker(stages.StageWorker):
         lexicon = WordTable(len(self.words.target))
         lexicon.join(keys, held)
         lexicon.finish()
-        return TableLines(self.words, self.config, lexicon, scores.Totals(int(totals[0]), totals[1:]))
+        return TableLines(self.words, self.config, lexicon, scores.CorpusTotals(int(totals[0]), totals[1:]))
 
     def gather(self, stage: str, tasks: int, part: int, columns: int) -> list[UINT]:
         """What each task of a stage made for one task of a later stage: (N, columns) each"""
@@ -107,7 +107,7 @@ class ExtractionWorker(stages.StageWorker):
 def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     """The words of both sides, and how many words, pairs and instances there are."""
     shard = stages.read_shard(worker.folder, number)
-    found = corpus.count(shard.rows, worker.names, shard.first)
+    found = corpus.count_words(shard.rows, worker.names, shard.first)
     instances, tokens = sample_instances(shard.rows[:SAMPLED_PAIRS], worker.config.max_length)
     numbers = {"pairs": found.pairs, "tokens": found.tokens, "instances": instances, "sampled": tokens}
     return [*("\n".join(sorted(side)).encode() for side in found.sides), json.dumps(numbers).encode()]
@@ -119,7 +119,7 @@ def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[in
         (*(" ".join("x" for _ in files.split_words(side)) for side in (left, right)), points)
         for left, right, points in lines
     ]
-    words = corpus.Survey(corpus.SideVocab({"x"}), corpus.SideVocab({"x"}), 0, 0)
+    words = corpus.CorpusSurvey(corpus.SideVocab({"x"}), corpus.SideVocab({"x"}), 0, 0)
     (block,) = corpus.blocks(masked, words, 1 << 62)
     return len(Extractor(words, longest).instances(block)[1]), len(block.source) + len(block.target)
 
@@ -140,12 +140,12 @@ def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     columns = worker.extractor.source.columns
     width = columns + worker.extractor.target.columns
     buckets = worker.buckets
-    pairs = scores.pairs_of(
+    pairs = scores.distinct_pairs(
         np.concatenate(worker.gather(EXTRACT, stages.count_shards(worker.folder), number, width + 8))
     )
     targets = pairs.keys[:, columns:]
     numbers = np.stack([pairs.count.astype(np.uint64), np.arange(len(targets), dtype=np.uint64)], 1)
-    totals = scores.Totals()
+    totals = scores.CorpusTotals()
     totals.add(pairs.count)
     return [
         *arrays.split_buckets(np.hstack([targets, numbers]), arrays.hash_buckets(targets, buckets), buckets),
@@ -201,9 +201,9 @@ STAGES: dict[str, Callable[[ExtractionWorker, int], Iterable[Part]]] = {
 }
 
 
-def read_words(paths: Iterable[Path]) -> corpus.Counted:
+def read_words(paths: Iterable[Path]) -> corpus.WordCounts:
     """The words of the files that `survey` wrote, together."""
-    found = corpus.Counted((set(), set()))
+    found = corpus.WordCounts((set(), set()))
     for path in paths:
         for part, side in enumerate(found.sides):
             side.update(stages.read_part(path, part).decode().split("\n"))
@@ -226,8 +226,8 @@ Told = Callable[[int, int], None]
 
 
 def build(
-    inputs: Inputs,
-    outputs: Outputs,
+    inputs: TableInputs,
+    outputs: TableOutputs,
     config: ExtractConfig,
     executor: ExecutorConfig,
     where: SharedFolder,
@@ -246,10 +246,10 @@ def build(
     with stages.lock_shared(where, made_from):
         worker = ExtractionWorker(folder, names, config)
         with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
-            return Work(folder, names, config, running).run(outputs, progress)
+            return SharedExtraction(folder, names, config, running).run(outputs, progress)
 
 
-class Work:
+class SharedExtraction:
     """The stages of one extraction, as the command sees them."""
 
     def __init__(
@@ -261,7 +261,7 @@ class Work:
     ) -> None:
         self.folder, self.names, self.config, self.executor = folder, names, config, executor
 
-    def run(self, outputs: Outputs, progress: Told) -> int:
+    def run(self, outputs: TableOutputs, progress: Told) -> int:
         """All stages, and the tables."""
         self.shards = stages.cut_shards(self.folder, self.names, self.config.block)
         self.survey()
@@ -271,10 +271,10 @@ class Work:
             progress(done, self.words.tokens)
         buckets = [f"bucket {number + 1} of {self.buckets}" for number in range(self.buckets)]
         list(self.stage(COUNT, buckets))
-        lexicon, pairs = self.share()
+        lexicon, pairs = self.write_shared_counts()
         for stage in (TOTALS, SCORE):
             list(self.stage(stage, buckets))
-        write_tables(outputs.table, outputs.reordering, self.merged())
+        write_tables(outputs.table, outputs.reordering, self.merged_lines())
         if outputs.lexical:
             lexicon.finish()
             write_lexical(outputs.lexical, self.words, lexicon)
@@ -306,17 +306,17 @@ class Work:
             ],
         )
         plan = job_folder.read_settings(self.folder / PLAN) or {
-            "buckets": self.wanted(instances),
+            "buckets": self.choose_buckets(instances),
         }
         job_folder.write_settings(self.folder / PLAN, plan)
         self.buckets = int(str(plan["buckets"]))
 
-    def wanted(self, instances: float) -> int:
+    def choose_buckets(self, instances: float) -> int:
         """How many buckets memory needs, or many workers."""
         if self.config.buckets:
             return self.config.buckets
         sides = self.words.source, self.words.target
-        width = sum(packing_of(side, self.config.max_length).columns for side in sides)
+        width = sum(make_packing(side, self.config.max_length).columns for side in sides)
         return (
             max(
                 int(BUCKET_ROOM * instances / rows_in_memory(self.config, width)),
@@ -325,10 +325,10 @@ class Work:
             + 1
         )
 
-    def share(self) -> tuple[WordTable, int]:
+    def write_shared_counts(self) -> tuple[WordTable, int]:
         """Add up what the shards and the buckets counted, for all workers; returns the counts of linked words
         and the number of pairs."""
-        lexicon, totals = WordTable(len(self.words.target)), Totals()
+        lexicon, totals = WordTable(len(self.words.target)), CorpusTotals()
         for number in range(len(self.shards)):
             rows = arrays.read_rows(task_file(self.folder, EXTRACT, number), self.buckets, 2).astype(np.int64)
             lexicon.join(rows[:, 0], rows[:, 1])
@@ -342,7 +342,7 @@ class Work:
         stages.ensure_file(self.folder / SHARED, lambda: [lexicon.keys, lexicon.counts, both])
         return lexicon, totals.pairs
 
-    def merged(self) -> Iterator[tuple[list[str], list[str]]]:
+    def merged_lines(self) -> Iterator[tuple[list[str], list[str]]]:
         """The lines of both tables, in order. Lines of different pairs differ before their scores, so that
         the order of lines is that of pairs."""
         for rows in line_chunks(heapq.merge(*map(self.lines, range(self.buckets)))):

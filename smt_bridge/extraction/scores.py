@@ -99,7 +99,7 @@ def most_frequent(starts: Int64s, square: UINT, count: Int64s, by_target: bool) 
     return best
 
 
-def pairs_of(rows: UINT) -> PhrasePairs:
+def distinct_pairs(rows: UINT) -> PhrasePairs:
     """The distinct pairs of the condensed rows of a file."""
     rows = merge_rows(rows)
     width = rows.shape[1] - 8
@@ -209,7 +209,7 @@ MAX_COUNT = 10  # larger counts are not discounted by Good-Turing
 
 
 @dataclass
-class Totals:
+class CorpusTotals:
     """What smoothing needs to know of all pairs."""
 
     pairs: int = 0
@@ -254,7 +254,7 @@ class PairCounts:
     source_partners: Int64s
 
 
-def phi(counts: PairCounts, totals: Totals, smoothing: str) -> tuple[Floats, Floats]:
+def phi(counts: PairCounts, totals: CorpusTotals, smoothing: str) -> tuple[Floats, Floats]:
     """p(source | target) and p(target | source), as Moses' consolidate computes them."""
     joint = counts.joint.astype(np.float64)
     if smoothing == "good-turing":

@@ -22,8 +22,8 @@ from nmt.io import files
 from smt_bridge.extraction import corpus, scores
 from smt_bridge.extraction.buckets import Buckets, quantiles, work_folder
 from smt_bridge.extraction.config import BASE, ExtractConfig
-from smt_bridge.extraction.corpus import Survey
-from smt_bridge.extraction.instances import Extractor, packing_of, unpack, word_pairs
+from smt_bridge.extraction.corpus import CorpusSurvey
+from smt_bridge.extraction.instances import Extractor, make_packing, unpack, word_pairs
 from smt_bridge.extraction.scores import Int64s, PhrasePairs, WordTable
 
 # ---- lines of the tables -----------------------------------------------------------------------------------
@@ -34,12 +34,12 @@ class TableLines:
     """What the lines of pairs need to know of the whole corpus."""
 
     def __init__(
-        self, words: Survey, config: ExtractConfig, lexicon: WordTable, totals: scores.Totals
+        self, words: CorpusSurvey, config: ExtractConfig, lexicon: WordTable, totals: scores.CorpusTotals
     ) -> None:
         """`lexicon`: finished."""
         self.words, self.config, self.lexicon, self.totals = words, config, lexicon, totals
-        self.source = packing_of(words.source, config.max_length)
-        self.target = packing_of(words.target, config.max_length)
+        self.source = make_packing(words.source, config.max_length)
+        self.target = make_packing(words.target, config.max_length)
 
     def of(
         self, pairs: PhrasePairs, of_target: Int64s, target_partners: Int64s
@@ -109,7 +109,7 @@ def write_tables(table: str, reordering: str | None, lines: Iterable[tuple[list[
                     second.write("\n".join(others[at : at + 4096]) + "\n")
 
 
-def write_lexical(stem: str, words: Survey, lexicon: WordTable) -> None:
+def write_lexical(stem: str, words: CorpusSurvey, lexicon: WordTable) -> None:
     """Write word translation probabilities as Moses does: `target source p(target | source)`, and the
     inverse."""
     source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
@@ -152,7 +152,7 @@ INSTANCES = 3.0  # phrase pairs per word of the corpus: a guess, which only dete
 
 
 @dataclass
-class Inputs:
+class TableInputs:
     """The texts, and their word alignment."""
 
     source: str
@@ -161,7 +161,7 @@ class Inputs:
 
 
 @dataclass
-class Outputs:
+class TableOutputs:
     """Where the tables are written; None: not at all."""
 
     table: str
@@ -170,8 +170,8 @@ class Outputs:
 
 
 def build(
-    inputs: Inputs,
-    outputs: Outputs,
+    inputs: TableInputs,
+    outputs: TableOutputs,
     config: ExtractConfig,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
@@ -186,7 +186,7 @@ def build(
         f"{len(words.target) - 2:,}",
     )
     with work_folder(outputs.table) as folder:
-        work = Work(folder, words, config)
+        work = Extraction(folder, words, config)
         work.extract(inputs, progress)
         work.count()
         return work.write(outputs)
@@ -198,20 +198,20 @@ def rows_in_memory(config: ExtractConfig, width: int) -> int:
     return max(1 << 16, memory // (COPIES * ROW_BYTES * (width + 8)))
 
 
-class Work:
+class Extraction:
     """The steps of one extraction, and the files between them."""
 
-    def __init__(self, folder: Path, words: corpus.Survey, config: ExtractConfig) -> None:
+    def __init__(self, folder: Path, words: corpus.CorpusSurvey, config: ExtractConfig) -> None:
         self.folder, self.words, self.config = folder, words, config
         self.extractor = Extractor(words, config.max_length)
         self.source_columns = self.extractor.source.columns
         self.width = self.source_columns + self.extractor.target.columns
         self.lexicon = WordTable(len(words.target))
-        self.totals = scores.Totals()
+        self.totals = scores.CorpusTotals()
         self.parts: list[int] = []  # pairs of each part
         self.most = rows_in_memory(config, self.width)
 
-    def extract(self, inputs: Inputs, progress: Callable[[int, int], None]) -> None:
+    def extract(self, inputs: TableInputs, progress: Callable[[int, int], None]) -> None:
         """Spread all instances, condensed block by block, over files by their source phrase; count linked
         words."""
         files_wanted = int(self.words.tokens * INSTANCES / self.most) + 1
@@ -239,7 +239,7 @@ class Work:
         by_target = Buckets(self.folder / "targets", target + 3, np.zeros(0, np.uint64))
         wanted = int(self.buckets.rows.sum() * (target + 3) / (self.width + 8) / self.most) + 1
         for rows in self.buckets.walk(self.most, self.source_columns):
-            pairs = scores.pairs_of(rows)
+            pairs = scores.distinct_pairs(rows)
             part = len(self.parts)
             if part == 0 and wanted > 1:
                 by_target = Buckets(
@@ -292,7 +292,7 @@ class Work:
             assert len(numbers) == size
             yield lines.of(pairs, numbers[:, 2], numbers[:, 3])
 
-    def write(self, outputs: Outputs) -> int:
+    def write(self, outputs: TableOutputs) -> int:
         """Write all tables, whole or not at all; returns the number of pairs."""
         write_tables(outputs.table, outputs.reordering, self.lines())
         if outputs.lexical:

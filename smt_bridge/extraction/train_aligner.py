@@ -1,8 +1,8 @@
-"""Train one direction of word alignment, in a process of its own:
-python -m smt_bridge.extraction.train_aligner FOLDER METHOD WAY PREFIX
+"""Train one direction of word alignment in a process of its own: python -m
+smt_bridge.extraction.train_aligner FOLDER METHOD WAY PREFIX
 
-sil-thot lets no other thread of its process run for minutes, so that a worker of a cluster that trains would
-be taken for dead. This process ends with the one that started it, to which its standard input belongs.
+sil-thot blocks all other threads of its process for minutes, so that a cluster would take a worker that
+trains for dead. This process ends with its parent, which holds the other end of its standard input.
 """
 
 import os
@@ -15,13 +15,13 @@ from nmt import plugins
 from nmt.errors import UserError
 from nmt.io import files
 from nmt.work import stages
-from smt_bridge.extraction.alignment import ALIGNERS, TrainsOnce, line_of, one_way
+from smt_bridge.extraction.alignment import ALIGNERS, TrainsOnce, align_direction, format_links
 
-LINKS = ".links"  # behind the prefix: of an aligner whose model cannot be kept
+LINKS = ".links"  # suffix of the file with the links of an aligner whose model cannot be saved
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit status 2, with one line, for what a user can cause."""
+    """Train; for a UserError print one line and return exit status 2."""
     folder, method, way, prefix = argv
     threading.Thread(target=follow_parent, daemon=True).start()
     try:
@@ -34,13 +34,17 @@ def main(argv: Sequence[str]) -> int:
 
 
 def train(folder: Path, method: str, way: int, prefix: str) -> None:
-    """Train on the shards of a job. `way`: 0 from source to target, 1 back. Writes the model into files whose
-    paths begin with `prefix`, or the links of all pairs."""
+    """Train on the shards of a job, in the direction `way`: 0 source to target, 1 target to source.
+
+    Writes the model into files whose paths begin with `prefix`, or the links of all pairs.
+    """
     rows = list(stages.read_shards(folder))
     sources, targets = ([files.split_words(row[side]) for row in rows] for side in (0, 1))
     aligner = ALIGNERS[method]
     if not isinstance(aligner, TrainsOnce):
-        files.write_text(f"{prefix}{LINKS}", map(line_of, one_way(aligner, sources, targets, bool(way))))
+        files.write_text(
+            f"{prefix}{LINKS}", map(format_links, align_direction(aligner, sources, targets, bool(way)))
+        )
     elif way:
         aligner.train(targets, sources, prefix)
     else:
@@ -48,7 +52,7 @@ def train(folder: Path, method: str, way: int, prefix: str) -> None:
 
 
 def follow_parent() -> None:
-    """Wait for the end of the parent, and end with it."""
+    """Exit as soon as the parent process ends."""
     while os.read(0, 1):
         pass
     os._exit(1)

@@ -35,7 +35,7 @@ MOST_LISTS = 3  # whose scales are tuned together: a thousand choices
 
 
 @dataclass
-class Entry:
+class NbestEntry:
     """A hypothesis as it is written."""
 
     total: float
@@ -46,7 +46,7 @@ class Entry:
 class Chooser(Protocol):
     """Gets the sentences one by one, and gives their best translations in the same order."""
 
-    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
+    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> list[str]:
         """Another sentence: the entries of each list, and the entries of all that are written. Returns the
         lines that are decided now."""
         ...
@@ -59,7 +59,7 @@ class Chooser(Protocol):
 class ByTotal:
     """The entry with the greatest total, the first of equals."""
 
-    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
+    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> list[str]:
         return [" ".join(max(found, key=lambda entry: entry.total).text)]
 
     def rest(self) -> list[str]:
@@ -74,15 +74,15 @@ class ByRisk:
     config: MBRConfig
     of_totals: bool
 
-    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
+    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> list[str]:
         texts = self.evidence(groups, found)
         scales = self.config.list_scales(len(texts.owners))
-        return [written(found)[texts.texts[choose(texts, self.config.mbr, [scales])[0]]]]
+        return [texts_as_written(found)[texts.texts[choose(texts, self.config.mbr, [scales])[0]]]]
 
     def rest(self) -> list[str]:
         return []
 
-    def evidence(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> Evidence:
+    def evidence(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> Evidence:
         if self.of_totals:
             return evidence([[(plain(entry.text), entry.total) for entry in found]])
         return evidence([[(plain(one.text), one.total) for one in group] for group in groups])
@@ -109,11 +109,11 @@ class TunedRisk:
             )
         self.grid = list(product(GRID, repeat=self.lists))
 
-    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[Entry]) -> list[str]:
+    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> list[str]:
         texts = self.risk.evidence(groups, found)
         self.chosen.append([texts.texts[place] for place in choose(texts, self.risk.config.mbr, self.grid)])
         self.best.append(plain(max(found, key=lambda entry: entry.total).text))
-        self.lines.append(written(found))
+        self.lines.append(texts_as_written(found))
         return []
 
     def rest(self) -> list[str]:
@@ -139,7 +139,7 @@ def plain(words: Sequence[str]) -> str:
     return " ".join(map(unescape, words))
 
 
-def written(found: Sequence[Entry]) -> dict[str, str]:
+def texts_as_written(found: Sequence[NbestEntry]) -> dict[str, str]:
     """For each text how it is written: as its first entry."""
     return {plain(entry.text): " ".join(entry.text) for entry in reversed(found)}
 

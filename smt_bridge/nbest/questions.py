@@ -38,7 +38,7 @@ def way_of(feature: PairFeature, by_phrase: bool) -> Way:
 
 
 @dataclass
-class Asked:
+class FeatureQuestions:
     """The distinct pairs of a chunk, and for each hypothesis the rows of them that make up its value."""
 
     pairs: WordPairs
@@ -48,7 +48,9 @@ class Asked:
 Affiliation = Callable[[Hypothesis, int, str], list[int]]
 
 
-def sentences(chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | None = None) -> Asked:
+def sentences(
+    chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | None = None
+) -> FeatureQuestions:
     """Each hypothesis with its source sentence. `aligned`: and with its affiliations; DataError, with the
     `name` of the list, for one without segmentation and alignment, or whose do not fit."""
     targets: list[list[str]] = []
@@ -70,7 +72,7 @@ def sentences(chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | 
             rows.append([distinct[words, places]])
     sources = [sentence.source for sentence in chunk]
     pairs = WordPairs(sources, targets, source_of, True, affiliations if aligned else None)
-    return Asked(pairs, rows)
+    return FeatureQuestions(pairs, rows)
 
 
 def affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
@@ -113,7 +115,7 @@ def phrases_of(hypothesis: Hypothesis, source: int, where: str) -> tuple[Links, 
     return links, phrases
 
 
-def phrases(chunk: Sequence[NbestSentence], name: str) -> Asked:
+def phrases(chunk: Sequence[NbestSentence], name: str) -> FeatureQuestions:
     """The phrase pairs of the segmentations. DataError for a segmentation that points outside its sentence;
     `name`: of the list, for it."""
     sources: dict[tuple[str, ...], int] = {}
@@ -137,10 +139,10 @@ def phrases(chunk: Sequence[NbestSentence], name: str) -> Asked:
         targets=[list(target) for _, target in distinct],
         source_of=[source for source, _ in distinct],
     )
-    return Asked(pairs, rows)
+    return FeatureQuestions(pairs, rows)
 
 
-ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], Asked]] = {
+ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], FeatureQuestions]] = {
     Way.SENTENCE: sentences,
     Way.PHRASES: phrases,
     Way.ALIGNED: partial(sentences, aligned=affiliation),
@@ -148,14 +150,14 @@ ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], Asked]] = {
 }
 
 
-def ask(chunk: Sequence[NbestSentence], ways: Sequence[Way], name: str) -> list[Asked]:
+def ask(chunk: Sequence[NbestSentence], ways: Sequence[Way], name: str) -> list[FeatureQuestions]:
     """What each feature has to score; those that score the same pairs share them. `name`: of the list, for
     messages."""
     found = {way: ASKING[way](chunk, name) for way in dict.fromkeys(ways)}
     return [found[way] for way in ways]
 
 
-def sums(asked: Asked, scores: Values, way: Way) -> Values:
+def sums(asked: FeatureQuestions, scores: Values, way: Way) -> Values:
     """One value for each hypothesis. Phrases are floored as the column of a table is, so that both give the
     same number."""
     if way is Way.PHRASES:

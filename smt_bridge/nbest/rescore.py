@@ -30,13 +30,13 @@ from smt_bridge.nbest.choice import (
     ByRisk,
     ByTotal,
     Chooser,
-    Entry,
+    NbestEntry,
     TunedRisk,
     beyond_features,
     check_weights,
     entry_total,
 )
-from smt_bridge.nbest.questions import Asked, Way, ask, sums, way_of
+from smt_bridge.nbest.questions import FeatureQuestions, Way, ask, sums, way_of
 from smt_bridge.nbest.union import NbestLists, NbestSentence
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def rescore(
         sample = list(islice(lists.sentences(features.names, limit), SAMPLE))
         pairs = ask(sample, ways, lists.paths[0])[0].pairs
         log.info("%s", features.precision_error(pairs))
-    chooser = chooser_of(lists, config)
+    chooser = make_chooser(lists, config)
     job = start_job(lists, features, config)
     with ExitStack() as stack:
         executor = stack.enter_context(features.executor(config.executor))
@@ -96,7 +96,7 @@ def rescore(
             else None
             for path in (config.output, config.best, config.scale_output)
         ]
-        compute = partial(computed, executor=executor, ways=ways, name=lists.paths[0])
+        compute = partial(compute_chunks, executor=executor, ways=ways, name=lists.paths[0])
         if job and config.resume:
             job.recompute_lost(blocks(lists.sentences(features.names, limit)), compute)
         done, lost = 0, LostLines()
@@ -142,7 +142,7 @@ def check_sentences(
     return count
 
 
-def chooser_of(lists: NbestLists, config: RescoreConfig) -> Chooser:
+def make_chooser(lists: NbestLists, config: RescoreConfig) -> Chooser:
     """What chooses the best translations. ConfigError for scales that do not fit the lists."""
     if config.mbr is None:
         return ByTotal()
@@ -200,12 +200,12 @@ def score(
         yield chunk, values
 
 
-def computed(
+def compute_chunks(
     chunks: Iterator[Chunk], executor: FeatureExecutor, ways: Sequence[Way], name: str
 ) -> Iterator[tuple[Chunk, Scores]]:
     """Each chunk with the values of its hypotheses, nan for those that were lost. `ways`: what each feature
     is asked."""
-    waiting: deque[tuple[Chunk, list[Asked]]] = deque()
+    waiting: deque[tuple[Chunk, list[FeatureQuestions]]] = deque()
 
     def tasks() -> Iterator[Task]:
         for chunk in chunks:
@@ -235,7 +235,7 @@ def entries(
     lists: NbestLists,
     names: Sequence[str],
     config: RescoreConfig,
-) -> list[Entry]:
+) -> list[NbestEntry]:
     """The entries of a sentence with their new features `names`, and new totals where there are weights: then
     the best first. `values`: (hypotheses, features)"""
     found = []
@@ -253,7 +253,7 @@ def entries(
             check_weights(features, weights)
             score = entry_total(features, weights) + beyond
         line = nbest.extended(hypothesis, new, None if weights is None else score)
-        found.append(Entry(total=score, line=line, text=hypothesis.text))
+        found.append(NbestEntry(total=score, line=line, text=hypothesis.text))
     if weights is not None:
         found.sort(key=lambda entry: -entry.total)  # stable: of equals the first stays first
     return found

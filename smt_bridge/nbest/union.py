@@ -81,7 +81,7 @@ class NbestLists:
             if len(self.paths) > 1:
                 add_word_penalty(sentence)
             if not self.fill_missing:
-                place, names = missing(sentence, computed)
+                place, names = missing_features(sentence, computed)
                 if names:
                     raise UserError(
                         f"{self.paths[place]}: sentence {sentence.number} has hypotheses without "
@@ -191,7 +191,7 @@ def add_word_penalty(sentence: NbestSentence) -> None:
             hypothesis.features.setdefault(name, [-float(len(hypothesis.text))])
 
 
-def missing(sentence: NbestSentence, computed: Collection[str]) -> tuple[int, list[str]]:
+def missing_features(sentence: NbestSentence, computed: Collection[str]) -> tuple[int, list[str]]:
     """A list of which some entries lack features that other entries have, and those features; (0, []) when
     all have all.
 

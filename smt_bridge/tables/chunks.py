@@ -120,7 +120,7 @@ def chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
 
 
 @dataclass
-class Survey:
+class TableSurvey:
     """What one reading of the whole table found; nothing is scored before its end has been seen to be
     sound."""
 
@@ -131,9 +131,9 @@ class Survey:
     sample: list[list[PhrasePair]] = field(default_factory=list)  # chunks from all over the table
 
 
-def survey(table: str, unsorted: bool = False) -> Survey:
+def survey(table: str, unsorted: bool = False) -> TableSurvey:
     """Read and check a table. DataError for the first thing in it that is wrong."""
-    found = Survey()
+    found = TableSurvey()
     every = 1
     for number, piece in enumerate(chunks(phrase_table.checked(table, unsorted))):
         found.chunks += 1
@@ -149,7 +149,7 @@ def survey(table: str, unsorted: bool = False) -> Survey:
     return found
 
 
-def score(
+def score_chunks(
     pieces: Iterable[list[PhrasePair]],
     executor: FeatureExecutor,
     features: int,
@@ -166,13 +166,13 @@ def score(
             if old:
                 old.find(piece)  # both tables are walked side by side
             yield piece, values
-    for piece, values in computed(stream, executor, features, old):
+    for piece, values in compute_chunks(stream, executor, features, old):
         if job:
             job.add(values)
         yield piece, values
 
 
-def computed(
+def compute_chunks(
     pieces: Iterable[list[PhrasePair]], executor: FeatureExecutor, features: int, old: OldTable | None = None
 ) -> Iterator[ScoredChunk]:
     """Each chunk with its values, known or computed; nan for those that were lost."""
@@ -182,7 +182,7 @@ def computed(
         for piece in pieces:
             values = old.find(piece) if old else np.full((len(piece), features), np.nan)
             waiting.append((piece, values))
-            yield task_of(piece, values)
+            yield unscored_pairs(piece, values)
 
     for found in executor.map(tasks()):
         piece, values = waiting.popleft()
@@ -194,14 +194,14 @@ def computed(
         yield piece, values
 
 
-def task_of(piece: Sequence[PhrasePair], values: Scores) -> Task:
+def unscored_pairs(piece: Sequence[PhrasePair], values: Scores) -> Task:
     """For each feature the pairs whose value is not known yet (nan)."""
     pairs = of_phrases(piece)
     unknown = np.isnan(values)
     return [pairs if asked.all() else pairs.take(np.flatnonzero(asked)) for asked in unknown.T]
 
 
-def lines(piece: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]:
+def scored_lines(piece: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]:
     """The lines of a chunk, each with one more score for each feature."""
     for pair, row in zip(piece, values.tolist(), strict=True):
         yield pair.line(b" ".join(map(moses_score, row)))
@@ -222,7 +222,7 @@ ESTIMATE_SECONDS = 30.0  # seconds that are measured, or one chunk
 
 
 @dataclass
-class Estimate:
+class ScoringEstimate:
     """What one process does."""
 
     measured: int  # pairs
@@ -230,7 +230,7 @@ class Estimate:
     memory: float  # MB
 
 
-def estimate(found: Survey, features: FeatureSet) -> Estimate:
+def estimate(found: TableSurvey, features: FeatureSet) -> ScoringEstimate:
     """Score some chunks in this process."""
     clock, count = time.monotonic(), 0
     for piece in found.sample:
@@ -239,4 +239,4 @@ def estimate(found: Survey, features: FeatureSet) -> Estimate:
         if time.monotonic() - clock > ESTIMATE_SECONDS:
             break
     rate = count / (time.monotonic() - clock)
-    return Estimate(count, rate, peak_memory())
+    return ScoringEstimate(count, rate, peak_memory())

@@ -50,7 +50,7 @@ def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
             yield " ".join(files.split_words(line)).encode("utf-8")
 
 
-def filtered(
+def wanted_rows(
     table: str | Path,
     wanted: Occurring,
     unsorted: bool = False,
@@ -73,7 +73,7 @@ def same_rows(
     only one of them has."""
     for pair, other in zip_longest(pairs, others):
         if pair is None or other is None or differ(pair, other):
-            raise missing(name, pair, other)
+            raise row_mismatch(name, pair, other)
         yield pair, other
 
 
@@ -82,7 +82,7 @@ def differ(one: PhrasePair, other: PhrasePair) -> bool:
     return (one.source, one.target) != (other.source, other.target)
 
 
-def missing(name: str, pair: PhrasePair | None, other: PhrasePair | None) -> DataError:
+def row_mismatch(name: str, pair: PhrasePair | None, other: PhrasePair | None) -> DataError:
     """The error for tables that are not of the same pairs."""
 
     def shown(one: PhrasePair | None) -> str:
@@ -116,14 +116,14 @@ def filter_tables(
     kept = 0
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(paths.output))
-        pairs = filtered(paths.table, wanted, paths.unsorted, over)
+        pairs = wanted_rows(paths.table, wanted, paths.unsorted, over)
         if not paths.reordering:
             for pair in pairs:
                 out.write(pair.raw + b"\n")
                 kept += 1
             return kept
         other_out = stack.enter_context(files.Writing(paths.reordering_output))
-        others = filtered(paths.reordering, wanted, paths.unsorted)
+        others = wanted_rows(paths.reordering, wanted, paths.unsorted)
         for pair, other in same_rows(pairs, others, str(paths.reordering)):
             out.write(pair.raw + b"\n")
             other_out.write(other.raw + b"\n")

@@ -122,7 +122,7 @@ def reordering_scores(row: PhrasePair, where: str) -> NDArray[np.float64]:
     return values
 
 
-def wanted(occurring: Occurring, known: KnownPairs, config: ProposeConfig) -> list[bytes]:
+def thin_sources(occurring: Occurring, known: KnownPairs, config: ProposeConfig) -> list[bytes]:
     """The phrases of a text that the table lacks or covers thinly, in order of their bytes."""
     found = []
     for source in sorted(occurring.grams):
@@ -164,7 +164,7 @@ def best_links(
     return points, weight
 
 
-def line_of(
+def table_line(
     source: bytes,
     target: bytes,
     chances: tuple[float, float],
@@ -199,7 +199,7 @@ class PhraseSearch(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
+class NetworkRequest:
     """What the networks are asked: translations of source phrases, or probabilities of pairs the other way
     round."""
 
@@ -208,7 +208,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Answers:
+class NetworkAnswers:
     """What they say of each."""
 
     translations: list[list[tuple[list[str], float]]]  # words and natural log p(target | source), best first
@@ -228,7 +228,7 @@ class Networks:
         """Of the latter, see Feature."""
         return self.inverse.identity() if self.inverse else ""
 
-    def compute(self, asked: Asked) -> Answers:
+    def compute(self, asked: NetworkRequest) -> NetworkAnswers:
         """The answers, in order."""
         translations: list[list[tuple[list[str], float]]] = []
         if asked.sources:
@@ -236,7 +236,7 @@ class Networks:
             beam = BeamConfig(beam_size=self.beam_size, normalize="none", max_length_factor=3.0)
             found = self.search.n_best(texts, beam, tokenized=True)
             translations = [[(one.words, one.log_prob) for one in candidates] for candidates in found]
-        return Answers(translations, self.inverse_of(asked.pairs))
+        return NetworkAnswers(translations, self.inverse_of(asked.pairs))
 
     def inverse_of(self, found: Sequence[tuple[bytes, bytes]]) -> list[float]:
         """p(source | target) of each pair; nothing without a network of that direction."""
@@ -250,7 +250,7 @@ class Networks:
         return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
 
 
-NetworkExecutor = Executor[Asked, Answers]
+NetworkExecutor = Executor[NetworkRequest, NetworkAnswers]
 Proposal = tuple[bytes, bytes, float]  # source, target, p(target | source)
 
 
@@ -273,14 +273,16 @@ class Proposer:
         `progress` is called with the number of phrases of each batch. UserError for phrases that it lost."""
         batches = [sources[start : start + BATCH] for start in range(0, len(sources), BATCH)]
         found: list[list[Proposal]] = []
-        for batch, said in zip(batches, require_results(executor.map(map(Asked, batches))), strict=True):
+        for batch, said in zip(
+            batches, require_results(executor.map(map(NetworkRequest, batches))), strict=True
+        ):
             found.append(self.targets_of(batch, said))
             progress(len(batch))
         rows: list[ProposedRow] = []
         for proposals, chances in zip(found, self.inverse_of(found, executor), strict=True):
             for (source, target, direct), back in zip(proposals, chances, strict=True):
                 counts = (self.known.target_counts.get(target, 0), self.known.counts.get(source, 0))
-                line = line_of(source, target, (back, direct), self.lexicons, counts)
+                line = table_line(source, target, (back, direct), self.lexicons, counts)
                 rows.append(ProposedRow(line=line, reordering=self.reordering(source, target), source=source))
         return sorted(rows)
 
@@ -290,7 +292,7 @@ class Proposer:
         mean = np.mean(own, 0) if own else self.known.mean
         return b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist()))
 
-    def targets_of(self, batch: Sequence[bytes], said: Answers) -> list[Proposal]:
+    def targets_of(self, batch: Sequence[bytes], said: NetworkAnswers) -> list[Proposal]:
         """What the table lacks of the answers."""
         found = []
         for source, translations in zip(batch, said.translations, strict=True):
@@ -311,11 +313,13 @@ class Proposer:
         if not self.inverse:
             yield from ([chance for _, _, chance in proposals] for proposals in found)
             return
-        asked = (Asked(pairs=[(source, target) for source, target, _ in proposals]) for proposals in found)
+        asked = (
+            NetworkRequest(pairs=[(source, target) for source, target, _ in proposals]) for proposals in found
+        )
         yield from (said.inverse for said in require_results(executor.map(asked)))
 
 
-def merged(
+def merge_rows(
     pairs: Iterable[PhrasePair], rows: Collection[ProposedRow], reordering: Iterable[bytes] | None
 ) -> Iterator[tuple[bytes, bytes]]:
     """Lines of both tables, in LC_ALL=C order; every row of the table gets the score 1 of a pair that is no

@@ -30,11 +30,11 @@ from smt_bridge.tables.chunks import (
     CHUNK,
     OldTable,
     ScoredChunk,
-    Survey,
+    TableSurvey,
     chunks,
-    computed,
-    lines,
-    score,
+    compute_chunks,
+    score_chunks,
+    scored_lines,
     survey,
     write_columns,
 )
@@ -81,28 +81,28 @@ def score_table(
     feature what its `load` raises; before any work.
     """
     how = ExecutorConfig(executor, workers, cluster, mixed_workers)
-    check(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
+    check_arguments(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
     with lock_job(output, "smt-score-table") if has_job(table, output) else nullcontext():
         loaded = FeatureSet(parse_features(features), settings or process_settings())
         refuse_aligned(loaded)
         old = old_table(reuse, loaded)
         summary = TableReport(report, loaded.names, loaded.features) if report else None
         with loaded.executor(how) as running:
-            found = surveyed(table, unsorted, summary is not None)
+            found = survey_table(table, unsorted, summary is not None)
             pieces = select(table, found, shard, unsorted)
             if loaded.settings.precision != "fp32":
-                pieces = measured(loaded, found, pieces)
+                pieces = log_precision(loaded, found, pieces)
             job = start_job(table, output, loaded, shard, resume, reuse, how)
             if job and resume:
                 again = old_table(reuse, loaded)
-                compute = partial(computed, executor=running, features=len(loaded), old=again)
+                compute = partial(compute_chunks, executor=running, features=len(loaded), old=again)
                 job.recompute_lost(select(table, found, shard, unsorted), compute)
-            stream = score(pieces, running, len(loaded), job, old)
+            stream = score_chunks(pieces, running, len(loaded), job, old)
             total = found.pairs if found and not shard else 0
             whole = partial(check_lost, table, found, shard, job)
             done = write(output, stream, job, summary, whole, total, progress or (lambda done, total: None))
     if output != "-":
-        write_columns(output, described(loaded, done.columns))
+        write_columns(output, describe_columns(loaded, done.columns))
     finish(job, old, summary)
     return ScoredTable(pairs=done.pairs, columns=done.columns + len(loaded))
 
@@ -154,7 +154,7 @@ def has_job(table: str, output: str) -> bool:
     return seekable(table) and output != "-"
 
 
-def check(
+def check_arguments(
     table: str,
     output: str,
     *,
@@ -165,19 +165,19 @@ def check(
 ) -> None:
     """ConfigError for arguments that contradict each other."""
     if shard and not seekable(table):
-        raise twice("shard")
+        raise needs_file("shard")
     if resume and not has_job(table, output):
-        raise twice("resume", " and needs an --output")
+        raise needs_file("resume", " and needs an --output")
     if reuse and unsorted:
         raise ConfigError("--reuse walks two sorted tables side by side; it does not go with --unsorted")
 
 
-def twice(option: str, more: str = "") -> ConfigError:
+def needs_file(option: str, more: str = "") -> ConfigError:
     """The error for an option that needs a table of its own file."""
     return ConfigError(f"--{option} reads the table twice{more}: give files, not - or a pipe")
 
 
-def surveyed(table: str, unsorted: bool = False, report: bool = False) -> Survey | None:
+def survey_table(table: str, unsorted: bool = False, report: bool = False) -> TableSurvey | None:
     """One reading of the whole table; None where it can be read only once. ConfigError for a `report` on a
     table without p(target | source)."""
     if not seekable(table):
@@ -194,7 +194,7 @@ def surveyed(table: str, unsorted: bool = False, report: bool = False) -> Survey
 
 
 def select(
-    table: str, found: Survey | None, shard: tuple[int, int] | None, unsorted: bool
+    table: str, found: TableSurvey | None, shard: tuple[int, int] | None, unsorted: bool
 ) -> Iterator[list[PhrasePair]]:
     """The chunks of the table, or those of its shard; a table that was surveyed is not checked again."""
     pairs = phrase_table.read(table) if found else phrase_table.checked(table, unsorted)
@@ -208,8 +208,8 @@ def part(shard: tuple[int, int], count: int) -> tuple[int, int]:
     return (number - 1) * count // parts, number * count // parts
 
 
-def measured(
-    features: FeatureSet, found: Survey | None, pieces: Iterator[list[PhrasePair]]
+def log_precision(
+    features: FeatureSet, found: TableSurvey | None, pieces: Iterator[list[PhrasePair]]
 ) -> Iterator[list[PhrasePair]]:
     """Log the error of the precision on a chunk from the middle of the table, or on the first one of a
     stream; the same chunks again."""
@@ -274,7 +274,7 @@ def write(
                 if not job:  # nothing is kept
                     break
                 continue
-            for line in lines(piece, values):
+            for line in scored_lines(piece, values):
                 out.write(line + b"\n")
             if number >= resumed:
                 progress(done.pairs, total)
@@ -285,7 +285,11 @@ def write(
 
 
 def check_lost(
-    table: str, found: Survey | None, shard: tuple[int, int] | None, job: ScoringJob | None, lost: LostLines
+    table: str,
+    found: TableSurvey | None,
+    shard: tuple[int, int] | None,
+    job: ScoringJob | None,
+    lost: LostLines,
 ) -> None:
     """UserError that names the lines of lost chunks, if there are any. `lost` counts from the beginning of
     the shard."""
@@ -296,7 +300,7 @@ def check_lost(
     lost.check(table, lost_chunks_remedy(job), before)
 
 
-def described(features: FeatureSet, before: int) -> list[dict[str, object]]:
+def describe_columns(features: FeatureSet, before: int) -> list[dict[str, object]]:
     """What OUTPUT.scores.json says of each new column, after so many old ones."""
     rows = zip(features.specs, features.identities(), strict=True)
     return [

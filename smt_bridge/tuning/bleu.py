@@ -15,7 +15,7 @@ COLUMNS = 2 * ORDER + 1
 Stats = NDArray[np.float64]
 
 
-class References:
+class BleuReferences:
     """The references of one sentence."""
 
     def __init__(self, references: Sequence[Sequence[str]]) -> None:

@@ -14,46 +14,46 @@ from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.decoder.xml_input import MarkedLine
 from smt_bridge.moses.weights import Weights
-from smt_bridge.tuning.pool import Floats, from_weights, heads_of, to_weights
+from smt_bridge.tuning.pool import Floats, feature_names, from_weights, to_weights
 
 BLOCK = 20  # lines that an executor decodes together
 NO_OPTIONS = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
-class Block:
+class DecodingBlock:
     """Lines of the development set, and the weights to decode them with."""
 
     lines: list[MarkedLine]
     weights: Weights
 
 
-DecodingExecutor = Executor[Block, list[PhraseTranslation]]
+DecodingExecutor = Executor[DecodingBlock, list[PhraseTranslation]]
 
 
-def weighted(decoder: Decoder, weights: Weights) -> Decoder:
+def with_weights(decoder: Decoder, weights: Weights) -> Decoder:
     """The same decoder with other weights; the networks are not loaded again."""
     return Decoder(decoder.system, decoder.config, weights, decoder.features)
 
 
-def decoded(
+def decode(
     decoder: Decoder, weights: Weights, sources: Sequence[str], workers: int, name: str
 ) -> Generator[PhraseTranslation]:
     """The translations of lines with other weights, by threads. `name`: of the text, for errors in its
     markup."""
-    return weighted(decoder, weights).translate_all(iter(sources), workers, name)
+    return with_weights(decoder, weights).translate_all(iter(sources), workers, name)
 
 
-def decoded_by(
+def decode_by_executor(
     executor: DecodingExecutor, decoder: Decoder, weights: Weights, sources: Sequence[str], name: str
 ) -> Generator[PhraseTranslation]:
     """The same by an executor that computes as `Redecoder` does: texts and features, without the sentences.
     UserError, once all others are decoded, that names lines whose workers died."""
     marked, lost, first = decoder.all_marked(sources, name), LostLines(), 0
 
-    def blocks() -> Iterator[Block]:
+    def blocks() -> Iterator[DecodingBlock]:
         while lines := list(islice(marked, BLOCK)):
-            yield Block(lines, weights)
+            yield DecodingBlock(lines, weights)
 
     for found in executor.map(blocks()):
         end = min(first + BLOCK, len(sources))
@@ -72,28 +72,28 @@ class Redecoder:
         self.decoder = decoder
         self.weights: Weights = {}
 
-    def compute(self, block: Block) -> list[PhraseTranslation]:
+    def compute(self, block: DecodingBlock) -> list[PhraseTranslation]:
         """The translations of a block, without what only explanations need."""
         if block.weights != self.weights:
-            self.decoder, self.weights = weighted(self.decoder, block.weights), block.weights
-        return [bare(self.decoder.translate_line(line)) for line in block.lines]
+            self.decoder, self.weights = with_weights(self.decoder, block.weights), block.weights
+        return [strip_details(self.decoder.translate_line(line)) for line in block.lines]
 
 
-def bare(found: PhraseTranslation) -> PhraseTranslation:
+def strip_details(found: PhraseTranslation) -> PhraseTranslation:
     """Texts, features and totals alone."""
     return PhraseTranslation(
         None, [Derivation(NO_OPTIONS, one.text, one.features, one.total) for one in found.derivations]
     )
 
 
-def starts(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
+def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
     """The weights that a tuning decodes with before it tunes: those of the system, and first the same without
     its stateful features. The lists of a search with networks are short and much alike, so that from these
     alone any weight may seem right for the features that the networks make up for, and yet lead the search
     astray: it prunes by them. Lists of the search without networks show what such weights do."""
     own = from_weights(names, decoder.system.tuneable_weights())
     stateful = {feature.name for feature in decoder.features if is_stateful(feature)}
-    without = np.where([head in stateful for head in heads_of(names)], 0.0, own)
+    without = np.where([head in stateful for head in feature_names(names)], 0.0, own)
     return [own] if (without == own).all() or not without.any() else [without, own]
 
 

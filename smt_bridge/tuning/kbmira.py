@@ -14,7 +14,7 @@ import numpy as np
 from nmt.config.settings import number
 from smt_bridge.tuning.bleu import COLUMNS, ORDER
 from smt_bridge.tuning.pool import Floats, Pool, normalize
-from smt_bridge.tuning.tuner import Point, Progress, silent
+from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 
 @dataclass
@@ -35,14 +35,14 @@ class Kbmira:
         others: Sequence[Floats] = (),
         threads: int = 1,
         progress: Progress = silent,
-    ) -> Point:
+    ) -> TuningPoint:
         """From `start`, or from 0; see Tuner."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
         weights = np.where(free, 0.0 if start is None else start, 0.0)
         total, updates = np.zeros_like(weights), 0
         background = np.ones(COLUMNS)
-        best = Point(weights, -1.0)
+        best = TuningPoint(weights, -1.0)
         groups = [slice(*pair) for pair in zip(pool.starts[:-1], pool.starts[1:], strict=True)]
         for number_of_pass in range(1, self.passes + 1):
             for sentence in rng.permutation(len(groups)):
@@ -62,9 +62,9 @@ class Kbmira:
             average = total / updates
             score = pool.bleu(average)
             if score > best.bleu:
-                best = Point(average.copy(), score)
+                best = TuningPoint(average.copy(), score)
             progress(number_of_pass, self.passes)
-        return Point(normalize(best.weights), best.bleu)
+        return TuningPoint(normalize(best.weights), best.bleu)
 
 
 def sentence_bleu(stats: Floats, background: Floats) -> Floats:

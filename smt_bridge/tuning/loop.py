@@ -27,10 +27,10 @@ from nmt.work import folder as job_folder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning.bleu import COLUMNS, References, bleu
+from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool
 from smt_bridge.tuning.registry import TuneConfig
-from smt_bridge.tuning.tuner import Point, Tuner
+from smt_bridge.tuning.tuner import Tuner, TuningPoint
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ class Tuning:
                 held = rows.setdefault(int(owner[0]), ([], []))
                 held[0].append(features)
                 held[1].append(stats)
-        return pools.make(self.names, rows, self.sentences)
+        return pools.make_pool(self.names, rows, self.sentences)
 
     def best(self) -> int:
         """The iteration with the highest BLEU, the first of equals."""
@@ -177,13 +177,13 @@ class Tuning:
                 found = min(1.0, 2 * found) if better else found / 2
         return found
 
-    def tuned(self, pool: Pool, seed: int) -> Point:
+    def tuned(self, pool: Pool, seed: int) -> TuningPoint:
         """The weights that the tuner finds on all lists so far."""
         last, best = self.iterations[-1].weights, self.iterations[self.best()].weights
         others = [last, np.ones(len(last))]
         return self.tuner.tune(pool, best, seed, others=others, threads=self.threads)
 
-    def next_weights(self) -> Point:
+    def next_weights(self) -> TuningPoint:
         """The weights to decode with next, and their BLEU on all lists so far. They are those of the best
         decoding where the tuner finds no others."""
         pool, share, best = self.pool(), self.share(), self.best()
@@ -197,7 +197,7 @@ class Tuning:
             self.same(reached(), self.iterations[number].weights) for number in others
         ):
             share /= 2  # decoded before, and worse
-        return Point(reached(), pool.bleu(reached()))
+        return TuningPoint(reached(), pool.bleu(reached()))
 
     def same(self, weights: Floats, others: Floats) -> bool:
         """Is no weight further from the other one than what counts as a move?"""
@@ -216,15 +216,17 @@ class Tuning:
         )
 
 
-def references_of(texts: Sequence[Sequence[str]]) -> list[References]:
+def make_references(texts: Sequence[Sequence[str]]) -> list[BleuReferences]:
     """The references of each sentence. `texts`: the lines of each translation of the development set."""
-    return [References([files.split_words(line) for line in row]) for row in zip(*texts, strict=True)]
+    return [BleuReferences([files.split_words(line) for line in row]) for row in zip(*texts, strict=True)]
 
 
 Decode = Callable[[Weights], Generator[PhraseTranslation]]
 
 
-def run(tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Sequence[References]) -> str:
+def run(
+    tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Sequence[BleuReferences]
+) -> str:
     """Decode with the given weights, then tune and decode in turns until a stopping rule applies; returns the
     reason. UserError when no weights change BLEU."""
     tuning.load()
@@ -237,7 +239,7 @@ def run(tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Se
     cache: list[dict[str, list[int]]] = [{} for _ in references]
     while not (reason := tuning.finished()):
         if len(tuning.iterations) < len(starts):
-            point = Point(pools.normalize(starts[len(tuning.iterations)]), 0.0)
+            point = TuningPoint(pools.normalize(starts[len(tuning.iterations)]), 0.0)
         else:
             point = tuning.next_weights()
             if not np.any(point.weights):
@@ -263,8 +265,8 @@ def run(tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Se
 
 def collect(
     translations: Iterator[PhraseTranslation],
-    point: Point,
-    references: Sequence[References],
+    point: TuningPoint,
+    references: Sequence[BleuReferences],
     cache: list[dict[str, list[int]]],
 ) -> Iteration:
     """Features and statistics of the decoder's n-best lists. `point`: its weights, and what the lists before

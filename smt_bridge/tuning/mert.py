@@ -14,7 +14,7 @@ from nmt.config.settings import number
 from smt_bridge.decoder.compiled import HAVE_NUMBA, njit, njit_ieee
 from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool, normalize
-from smt_bridge.tuning.tuner import Point, Progress, silent
+from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 # ---- line search -------------------------------------------------------------------------------------------
 # Exact line search for corpus BLEU (Och 2003).
@@ -52,7 +52,7 @@ class LineSearch:
         """The step along `direction` (D,) with the highest corpus BLEU, and that BLEU. `values`: the scores
         at step 0, (N,)."""
         pool = self.pool
-        find, add = (traced, summed) if HAVE_NUMBA else (envelope, added)
+        find, add = (trace_envelope, sum_bends) if HAVE_NUMBA else (envelope, cumulative_statistics)
         first, before, after, steps = find(values, self.slopes(direction), pool.starts)
         order = np.argsort(steps, kind="stable")
         steps = steps[order]
@@ -70,7 +70,7 @@ class LineSearch:
 # ---- the envelopes of all sentences, compiled --------------------------------------------------------------
 
 
-def traced(values: Floats, slopes: Floats, starts: Ints) -> Bends:
+def trace_envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
     """As `envelope`; the bends of a sentence come in order."""
     count, longest = len(values), int(np.diff(starts).max())
     first = np.empty(len(starts) - 1, np.int64)
@@ -128,7 +128,7 @@ def trace(
 
 
 @njit
-def summed(stats: Floats, first: Ints, before: Ints, after: Ints) -> Floats:
+def sum_bends(stats: Floats, first: Ints, before: Ints, after: Ints) -> Floats:
     """As `added`."""
     columns = stats.shape[1]
     sums = np.zeros((len(before) + 1, columns))
@@ -189,7 +189,7 @@ def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
     return rows[places[np.searchsorted(places, begins)]]
 
 
-def added(stats: Floats, first: Ints, before: Ints, after: Ints) -> Floats:
+def cumulative_statistics(stats: Floats, first: Ints, before: Ints, after: Ints) -> Floats:
     """The statistics of the corpus with the hypotheses `first` (S,), then after each of the bends (B,), in
     order: (B + 1, 9)"""
     sums = np.vstack([stats[first].sum(0), stats[after] - stats[before]])
@@ -213,7 +213,7 @@ def climb(
     seed: Sequence[int],
     extra: int = RANDOM_DIRECTIONS,
     stop: threading.Event | None = None,
-) -> Point:
+) -> TuningPoint:
     """Hill climbing from one starting point: passes over the features and some random directions, with a step
     wherever BLEU improves; ends early once `stop` is set."""
     rng = np.random.default_rng(list(seed))
@@ -227,7 +227,7 @@ def climb(
         ]
         for place in rng.permutation(len(directions)):
             if stop is not None and stop.is_set():
-                return Point(weights, score)
+                return TuningPoint(weights, score)
             step, found = search.best(values, directions[place])
             if found > score + 1e-9:
                 weights = weights + step * directions[place]
@@ -239,7 +239,7 @@ def climb(
         score = search.pool.bleu(weights)  # rounding may have changed it
         if score < before + GAIN:
             break
-    return Point(weights, score)
+    return TuningPoint(weights, score)
 
 
 def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Floats:
@@ -262,7 +262,7 @@ class Mert:
         others: Sequence[Floats] = (),
         threads: int = 1,
         progress: Progress = silent,
-    ) -> Point:
+    ) -> TuningPoint:
         """The best point found; see Tuner."""
         search, free = LineSearch(pool), ~pool.constant()
         rng = np.random.default_rng(seed)
@@ -272,7 +272,7 @@ class Mert:
         steps, total = 0, len(points) + min(POLISHED, len(points))
         stop = threading.Event()
 
-        def climb_all(starts: Sequence[Floats], first: int, extra: int) -> list[Point]:
+        def climb_all(starts: Sequence[Floats], first: int, extra: int) -> list[TuningPoint]:
             nonlocal steps
             found = []
             for point in crew.map(
@@ -292,4 +292,4 @@ class Mert:
             finally:  # after an interrupt, nobody waits for the climbs in progress
                 stop.set()
         best = max(found, key=lambda point: point.bleu)
-        return Point(normalize(best.weights), best.bleu)
+        return TuningPoint(normalize(best.weights), best.bleu)

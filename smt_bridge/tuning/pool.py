@@ -13,7 +13,7 @@ from nmt.errors import DataError
 from nmt.formats import nbest
 from nmt.io import files, numbers
 from smt_bridge.moses.weights import Weights, tuned
-from smt_bridge.tuning.bleu import COLUMNS, References, bleu
+from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
 
 # ---- files of Moses' tuners --------------------------------------------------------------------------------
 # The two text files of a pool as Moses' `extractor` writes them, and `mert` and `kbmira` read them: features
@@ -154,7 +154,7 @@ def first_of_highest(values: Floats, starts: Ints) -> Ints:
 Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: features, statistics
 
 
-def make(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
+def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
     """Build a pool with each distinct row once. DataError for a sentence without hypotheses, or a pool
     without any BLEU."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
@@ -173,11 +173,11 @@ def make(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
         stats.append(both[:, -COLUMNS:])
     starts = np.cumsum([0, *map(len, features)])
     pool = Pool(names=names, features=np.vstack(features), stats=np.vstack(stats), starts=starts)
-    check(pool)
+    check_pool(pool)
     return pool
 
 
-def check(pool: Pool) -> None:
+def check_pool(pool: Pool) -> None:
     """DataError for a pool that cannot be tuned, warnings for one that will be tuned badly."""
     top = np.maximum.reduceat(pool.stats, pool.starts[:-1]).sum(0)
     if not (top[0:8:2] > 0).all():
@@ -207,7 +207,7 @@ class Lists:
 
     def pool(self) -> Pool:
         """The pool of the rows; errors as in `make`."""
-        return make(self.names, self.rows, self.sentences)
+        return make_pool(self.names, self.rows, self.sentences)
 
     def blocks(self) -> Iterator[tuple[int, Floats, Floats]]:
         """Sentence, features and statistics of each block; distinct rows, in the order of Moses'
@@ -215,11 +215,11 @@ class Lists:
         for number in sorted(self.rows):
             features, stats = map(np.vstack, self.rows[number])
             rows = [row.tobytes() for row in np.hstack([features, stats])]
-            kept = distinct(rows, list(map(len, self.rows[number][0])))
+            kept = distinct_rows(rows, list(map(len, self.rows[number][0])))
             yield number, features[kept], stats[kept]
 
 
-def distinct(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
+def distinct_rows(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
     """The indices of distinct rows. `sizes`: of the lists they come from, one after the other.
 
     As in Moses' extractor, a repeated row is replaced by the last row of the lists so far.
@@ -250,7 +250,7 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
     if len({len(text) for text in texts}) > 1:
         counts = [len(text) for text in texts]
         raise files.unequal(references, counts)
-    judges: dict[int, References] = {}
+    judges: dict[int, BleuReferences] = {}
     names: list[str] = []
     rows: Rows = {}
     for path in paths:
@@ -260,7 +260,7 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
                     f"{files.name_of(path)}: sentence {number}, but {references[0]} has {len(texts[0])} "
                     "lines (ids count from 0)"
                 )
-            found = columns({name: len(values) for name, values in group[0].features.items()})
+            found = column_names({name: len(values) for name, values in group[0].features.items()})
             sparse = [name for hypothesis in group for name in hypothesis.features if "_" in name]
             if sparse:
                 raise DataError(
@@ -274,7 +274,7 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
                     f"{' '.join(names)}; pool lists of one system only"
                 )
             if number not in judges:
-                judges[number] = References([files.split_words(text[number]) for text in texts])
+                judges[number] = BleuReferences([files.split_words(text[number]) for text in texts])
             features, stats = rows.setdefault(number, ([], []))
             features.append(
                 np.array(
@@ -290,7 +290,7 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
     return Lists(names, rows, len(texts[0]))
 
 
-def columns(sizes: dict[str, int]) -> list[str]:
+def column_names(sizes: dict[str, int]) -> list[str]:
     """Names of single values as in Moses' extractor: LM0_0, TranslationModel0_3."""
     return [f"{name}_{number}" for name, size in sizes.items() for number in range(size)]
 
@@ -325,9 +325,9 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
     return Lists(names, rows)
 
 
-def drop(pool: Pool, features: Sequence[str]) -> None:
+def drop_features(pool: Pool, features: Sequence[str]) -> None:
     """Make features constant, so that their weights stay 0. DataError for a feature that the pool lacks."""
-    heads = heads_of(pool.names)
+    heads = feature_names(pool.names)
     for feature in features:
         if feature not in heads:
             raise DataError(
@@ -336,7 +336,7 @@ def drop(pool: Pool, features: Sequence[str]) -> None:
     pool.features[:, [head in features for head in heads]] = 0.0
 
 
-def heads_of(names: Sequence[str]) -> list[str]:
+def feature_names(names: Sequence[str]) -> list[str]:
     """The feature of each single weight: LM0_0, TM0_0, TM0_1 -> LM0, TM0, TM0"""
     return [next(iter(to_weights([name], np.zeros(1)))) for name in names]
 

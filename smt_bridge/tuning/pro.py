@@ -11,7 +11,7 @@ from nmt.config.settings import choice, number
 from smt_bridge.tuning.bleu import COLUMNS, ORDER
 from smt_bridge.tuning.kbmira import sentence_bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool, first_of_highest, normalize
-from smt_bridge.tuning.tuner import Point, Progress, silent
+from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 # ---- losses ------------------------------------------------------------------------------------------------
 # What it costs that the better of two hypotheses, or the best of a list, does not score
@@ -87,7 +87,7 @@ class Pro:
         others: Sequence[Floats] = (),
         threads: int = 1,
         progress: Progress = silent,
-    ) -> Point:
+    ) -> TuningPoint:
         """See Tuner."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
@@ -102,7 +102,7 @@ class Pro:
                 (pool.features[one[order]] - pool.features[other[order]]) * np.sign(gap[order])[:, None]
             )
         weights = normalize(np.where(free, logistic(np.vstack(differences), self.ridge), 0.0))
-        return Point(weights, pool.bleu(weights))
+        return TuningPoint(weights, pool.bleu(weights))
 
 
 def smoothed_bleu(stats: Floats) -> Floats:
@@ -214,17 +214,17 @@ class Ranker:
         others: Sequence[Floats] = (),
         threads: int = 1,
         progress: Progress = silent,
-    ) -> Point:
+    ) -> TuningPoint:
         """See Tuner."""
         rng = np.random.default_rng(seed)
         lists, scale = scale_lists(pool)
-        best = Point(np.zeros(len(scale)), -1.0)
+        best = TuningPoint(np.zeros(len(scale)), -1.0)
         weights = None
         for done in range(1, self.rounds + 1):
             weights = self.rank(lists, weights, rng)
             score = pool.bleu(weights / scale)
             if score > best.bleu:
-                best = Point(normalize(weights / scale), score)
+                best = TuningPoint(normalize(weights / scale), score)
             progress(done, self.rounds)
         return best
 

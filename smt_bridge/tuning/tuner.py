@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]  # called with the steps done so far, and 
 
 
 @dataclass
-class Point:
+class TuningPoint:
     """Weights (D,), and the corpus BLEU, 0 to 1, that they reach on the pool."""
 
     weights: Floats
@@ -48,7 +48,7 @@ class Tuner(Protocol):
         others: Sequence[Floats] = (),
         threads: int = 1,
         progress: Progress = silent,
-    ) -> Point:
+    ) -> TuningPoint:
         """Weights with Σ |w| = 1, and 0 for features that are constant within every sentence.
 
         start: weights to start from, (D,); None where the user gave none. others: more points worth trying.
@@ -82,10 +82,10 @@ def read_start(path: str, names: Sequence[str]) -> Floats:
     return np.array(values)
 
 
-def start_of(pool: Pool, start: Floats | None) -> Point:
+def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
     """The given weights, or equal ones, and the BLEU that they reach."""
     weights = normalize(np.where(pool.constant(), 0.0, 1.0 if start is None else start))
-    return Point(weights, pool.bleu(weights))
+    return TuningPoint(weights, pool.bleu(weights))
 
 
 def run_seeds(
@@ -95,10 +95,10 @@ def run_seeds(
     seeds: Sequence[int],
     threads: int,
     progress: Progress,
-) -> list[Point]:
+) -> list[TuningPoint]:
     """The point that each seed finds. UserError when no direction changes BLEU."""
     equal = np.ones(len(pool.names)) / len(pool.names)
-    points: list[Point] = []
+    points: list[TuningPoint] = []
 
     def step(done: int, total: int) -> None:
         progress(len(points) * total + done, len(seeds) * total)
@@ -114,12 +114,12 @@ def run_seeds(
     return points
 
 
-def best_point(points: Sequence[Point]) -> Point:
+def best_point(points: Sequence[TuningPoint]) -> TuningPoint:
     """The point with the highest BLEU, the first of equals."""
     return max(points, key=lambda point: point.bleu)
 
 
-def better_point(start: Point, points: Sequence[Point]) -> Point:
+def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoint:
     """The best of the points, or the start, with a warning, where they all score below it: not every tuner
     maximizes BLEU itself."""
     best = best_point(points)
@@ -133,7 +133,7 @@ def better_point(start: Point, points: Sequence[Point]) -> Point:
     return start
 
 
-def spread_table(names: Sequence[str], points: Sequence[Point]) -> Iterator[str]:
+def spread_table(names: Sequence[str], points: Sequence[TuningPoint]) -> Iterator[str]:
     """A table of how far the points agree: BLEU and each weight."""
     yield "value\tmean\tsd\tlowest\thighest"
     table = np.array([[point.bleu, *point.weights] for point in points])

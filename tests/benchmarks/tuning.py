@@ -25,9 +25,9 @@ from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import loop
 from smt_bridge.tuning import pool
-from smt_bridge.tuning.bleu import References, bleu
+from smt_bridge.tuning.bleu import BleuReferences, bleu
 from smt_bridge.tuning.registry import TuneConfig
-from smt_bridge.tuning.decoding import decoded, starts
+from smt_bridge.tuning.decoding import decode, starting_weights
 from smt_bridge.tuning.loop import Tuning
 from smt_bridge.tuning.pool import Floats
 from smt_bridge.tuning.registry import TUNERS
@@ -47,17 +47,17 @@ class Study:
         ]
         self.sources, self.others = ([source[at] for at in part] for part in parts)
         self.references, self.unseen = (
-            loop.references_of([[target[at] for at in part]]) if part else [] for part in parts
+            loop.make_references([[target[at] for at in part]]) if part else [] for part in parts
         )
         self.decoder = self.load(self.build.plan.tuning.n_best)
-        self.names = pool.columns(self.decoder.system.sizes)
+        self.names = pool.column_names(self.decoder.system.sizes)
         self.first: dict[str, list[PhraseTranslation]] = {}  # of the weights that all start with
 
     def load(self, n_best: int = 0) -> Decoder:
         return builds.load_decoder(self.build, self.build.work / DEV / "hybrid.start.ini", n_best)
 
     def decode(self, weights: Weights) -> Generator[PhraseTranslation]:
-        yield from decoded(self.decoder, weights, self.sources, self.args.workers, "dev")
+        yield from decode(self.decoder, weights, self.sources, self.args.workers, "dev")
 
     def decode_first(self, weights: Weights) -> Generator[PhraseTranslation]:
         key = json.dumps(weights)
@@ -71,7 +71,7 @@ class Study:
         folder.mkdir(parents=True, exist_ok=True)
         config = TuneConfig(method=method, iterations=self.args.iterations, seed=seed)
         tuning = Tuning(folder, self.names, len(self.sources), config, TUNERS[method](), self.args.workers)
-        given = starts(self.decoder, self.names)[-1 if self.args.alone else 0 :]
+        given = starting_weights(self.decoder, self.names)[-1 if self.args.alone else 0 :]
         loop.run(tuning, given, self.decode_first, self.references)
         best = tuning.iterations[tuning.best()]
         shown = [
@@ -84,11 +84,11 @@ class Study:
     def scored(self, weights: Floats) -> str:
         """BLEU of the lines that are not tuned on."""
         decoder = self.load()
-        found = decoded(decoder, pool.to_weights(self.names, weights), self.others, self.args.workers, "dev")
+        found = decode(decoder, pool.to_weights(self.names, weights), self.others, self.args.workers, "dev")
         return f"{100 * of(self.unseen, [one.text for one in found]):.2f}"
 
 
-def of(references: Sequence[References], texts: Sequence[Sequence[str]]) -> float:
+def of(references: Sequence[BleuReferences], texts: Sequence[Sequence[str]]) -> float:
     """BLEU of translations, 0 to 1."""
     rows = [one.statistics(text) for one, text in zip(references, texts, strict=True)]
     return float(bleu(np.array(rows, np.float64).sum(0)))

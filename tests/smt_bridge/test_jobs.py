@@ -12,7 +12,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
 from nmt.work.folder import lock_job, recorded_settings
 from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, lost_scores, open_job
-from smt_bridge.tables.chunks import score
+from smt_bridge.tables.chunks import score_chunks
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]
 
@@ -99,7 +99,7 @@ def test_scores_of_another_input(tmp_path: Path) -> None:
     pairs = [phrase_table.parse(b"a ||| %d ||| 1" % number, "t:1") for number in range(3)]
     for pieces in ([], [pairs]):
         with pytest.raises(DataError, match=r"scores: holds 2 scores where the input has \d rows; remove"):
-            next(score(pieces, None, 1, job))  # type: ignore[arg-type]
+            next(score_chunks(pieces, None, 1, job))  # type: ignore[arg-type]
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

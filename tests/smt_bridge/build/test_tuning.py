@@ -17,9 +17,9 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
 from smt_bridge.tuning.bleu import bleu
-from smt_bridge.tuning.decoding import starts
+from smt_bridge.tuning.decoding import starting_weights
 from smt_bridge.tuning.kbmira import Kbmira
-from smt_bridge.tuning.loop import references_of
+from smt_bridge.tuning.loop import make_references
 from smt_bridge.tuning.pool import Floats
 from smt_bridge.tuning.pro import Pro
 from tests.smt_bridge.build.builds import decodable, small_plan
@@ -53,7 +53,7 @@ def test_the_tuned_ini_decodes_as_well_as_the_tuning_says(tmp_path: Path) -> Non
     output = tuning.load_decoder(build, tuning.ini_path(build, PHRASE_BASED)).translate(
         texts.lines("dev.source")
     )
-    references = references_of([texts.lines("dev.target")])
+    references = make_references([texts.lines("dev.target")])
     rows = [one.statistics(line.split()) for one, line in zip(references, output, strict=True)]
     assert float(bleu(np.array(rows, np.float64).sum(0))) == pytest.approx(found.bleu, abs=0.02)
     assert found.names[0].endswith("_0") and len(found.names) == sum(map(len, ini.weights.values()))
@@ -67,9 +67,9 @@ def test_a_build_says_once_where_a_tuning_gained_nothing(
 
     def blind(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
         table = [name.startswith("TranslationModel0") for name in names]
-        return [np.where(table, 0.0, one) for one in starts(decoder, names)]
+        return [np.where(table, 0.0, one) for one in starting_weights(decoder, names)]
 
-    for choice in (blind, starts):
+    for choice in (blind, starting_weights):
         monkeypatch.setattr(tuning, "starts", choice)
         tuning.tune_phrase_based(build)
         said.append(read_result(build, PHRASE_BASED).warning)

@@ -51,7 +51,9 @@ def test_it_writes_what_the_library_makes(tmp_path: Path) -> None:
     ]
     inputs = write(corpus, tmp_path)
     config = ExtractConfig(max_length=2, smoothing="good-turing")
-    tables.build(inputs, tables.Outputs(*(f"{tmp_path}/made{part}" for part in ("", ".r", ".lex"))), config)
+    tables.build(
+        inputs, tables.TableOutputs(*(f"{tmp_path}/made{part}" for part in ("", ".r", ".lex"))), config
+    )
     given = ["-s", inputs.source, "-t", inputs.target, "-a", inputs.alignment, "-q"]
     given += ["--max-length", "2", "--smoothing", "good-turing", "-o", f"{tmp_path}/own"]
     assert main([*given, "--reordering", f"{tmp_path}/own.r", "--lexical", f"{tmp_path}/own.lex"]) == 0

@@ -50,7 +50,7 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
     assert main([*given(folder), *out, "--least", "0.0001", "--options", "2", "--max-length", "2"]) == 0
     config = ProposeConfig(least=0.0001, options=2, max_length=2)
     known = propose.read_table(f"{folder}/t", f"{folder}/r")
-    thin = propose.wanted(Occurring(line.encode() for line in TEXTS), known, config)
+    thin = propose.thin_sources(Occurring(line.encode() for line in TEXTS), known, config)
     proposer = propose.Proposer(
         inverse=False,
         config=config,
@@ -60,7 +60,7 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
     networks = propose.Networks(Run.of(folder / "run"), None, config.beam_size)
     rows = proposer.rows(thin, Local(networks.compute, lambda: networks.compute, ExecutorConfig()))
     old = files.read_byte_lines(f"{folder}/r")
-    merged = list(propose.merged(phrase_table.read(f"{folder}/t"), rows, old))
+    merged = list(propose.merge_rows(phrase_table.read(f"{folder}/t"), rows, old))
     assert rows and (folder / "o").read_bytes() == b"".join(line + b"\n" for line, _ in merged)
     assert (folder / "ro").read_bytes() == b"".join(line + b"\n" for _, line in merged)
 

@@ -41,7 +41,7 @@ def test_oov_feature(tmp_path: Path) -> None:
         before.translate_line(line).derivations[0].total - 0.25 * known.count(False),
         abs_tol=1e-9,
     )
-    assert made.system.sizes["LM1"] == 2 and pool.columns(made.system.sizes)[-9:-6] == [
+    assert made.system.sizes["LM1"] == 2 and pool.column_names(made.system.sizes)[-9:-6] == [
         "LM0_0",
         "LM1_0",
         "LM1_1",
@@ -63,7 +63,7 @@ def test_tuneable(tmp_path: Path) -> None:
     assert one.text == other.text and one.derivations[0].total == other.derivations[0].total
     assert "WordPenalty0" not in made.system.sizes
     assert values(made, one)["TranslationModel0"] == values(before, other)["TranslationModel0"][::2]
-    names = pool.columns(made.system.sizes)
+    names = pool.column_names(made.system.sizes)
     start = pool.from_weights(names, made.system.tuneable_weights())
     again = made.system.with_weights(pool.to_weights(names, 2 * start))
     table = before.weights["TranslationModel0"]

@@ -16,7 +16,7 @@ from nmt.work.config import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.cli import align as command
 from smt_bridge.extraction import align_shards, alignment, train_aligner
-from smt_bridge.extraction.align_shards import AlignmentCounts, Outputs
+from smt_bridge.extraction.align_shards import AlignmentCounts, AlignmentOutputs
 from smt_bridge.extraction.alignment import ALIGNERS
 from tests.nmt.work import clusters
 
@@ -38,17 +38,17 @@ def write(folder: Path, pairs: int) -> tuple[str, str]:
     return str(folder / "s"), str(folder / "t")
 
 
-def outputs(folder: Path, name: str) -> Outputs:
-    return Outputs(*(str(folder / f"{name}{end}") for end in ENDS))
+def outputs(folder: Path, name: str) -> AlignmentOutputs:
+    return AlignmentOutputs(*(str(folder / f"{name}{end}") for end in ENDS))
 
 
 def alone(folder: Path, method: str, heuristic: str = "union") -> None:
     """One machine."""
     words = alignment.read_texts(str(folder / "s"), str(folder / "t"))
-    forward, reverse = alignment.both(*words, method)
-    both = alignment.symmetrized(forward, reverse, heuristic)
+    forward, reverse = alignment.align_both_directions(*words, method)
+    both = alignment.symmetrize(forward, reverse, heuristic)
     for end, links in zip(ENDS, (both, forward, reverse), strict=True):
-        files.write_text(folder / f"one{end}", map(alignment.line_of, links))
+        files.write_text(folder / f"one{end}", map(alignment.format_links, links))
 
 
 def shared(

@@ -44,9 +44,9 @@ def random_links(rng: random.Random) -> Links:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     rng = random.Random(1)
     links = [random_links(rng) for _ in range(50)]
-    (tmp_path / "a").write_text("".join(f"{alignment.line_of(one)}\n" for one in links))
+    (tmp_path / "a").write_text("".join(f"{alignment.format_links(one)}\n" for one in links))
     assert list(pharaoh.read(tmp_path / "a")) == links
-    assert alignment.swapped(alignment.swapped(links)) == links
+    assert alignment.swap_sides(alignment.swap_sides(links)) == links
 
 
 def test_both_directions_have_the_source_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,9 +62,9 @@ def test_both_directions_have_the_source_first(monkeypatch: pytest.MonkeyPatch) 
             return [frozenset([(len(source) - 1, 0)]) for source in sources]
 
     monkeypatch.setitem(alignment.ALIGNERS, "corner", Corner())
-    found = alignment.both([["a", "b", "c"]], [["x", "y"]], "corner")
+    found = alignment.align_both_directions([["a", "b", "c"]], [["x", "y"]], "corner")
     assert found == ([frozenset([(2, 0)])], [frozenset([(0, 1)])])
-    assert alignment.symmetrized(*found, "union") == [frozenset([(2, 0), (0, 1)])]
+    assert alignment.symmetrize(*found, "union") == [frozenset([(2, 0), (0, 1)])]
 
 
 # ---- test symmetrize ---------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from nmt.io import locks
 from smt_bridge.extraction import tables
 from smt_bridge.extraction.buckets import Buckets, quantiles, sweep_work_folders, work_folder
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.tables import Inputs, Outputs
+from smt_bridge.extraction.tables import TableInputs, TableOutputs
 
 # ---- test buckets ------------------------------------------------------------------------------------------
 
@@ -126,8 +126,8 @@ def write_texts(folder: Path, lines: int) -> None:
 
 
 def build(folder: Path) -> None:
-    inputs = Inputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
-    tables.build(inputs, Outputs(str(folder / "table")), ExtractConfig())
+    inputs = TableInputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
+    tables.build(inputs, TableOutputs(str(folder / "table")), ExtractConfig())
 
 
 def extract_with_little_room(folder: Path, size: int) -> None:

@@ -6,10 +6,12 @@ import numpy as np
 
 from nmt.io import files
 from smt_bridge.extraction import corpus
-from smt_bridge.extraction.instances import Extractor, packing_of, unpack, word_pairs
+from smt_bridge.extraction.instances import Extractor, make_packing, unpack, word_pairs
 
 
-def read(folder: Path, source: str, target: str, links: str) -> tuple[corpus.Survey, corpus.Block]:
+def read(
+    folder: Path, source: str, target: str, links: str
+) -> tuple[corpus.CorpusSurvey, corpus.SentenceBlock]:
     paths = str(folder / "s"), str(folder / "t"), str(folder / "a")
     for path, line in zip(paths, (source, target, links), strict=True):
         Path(path).write_text(line + "\n")
@@ -63,7 +65,7 @@ def test_keys_sort_as_lines_do(tmp_path: Path) -> None:
     rows = unpack(keys[order][:, : extractor.source.columns], extractor.source, 3)
     lines = [" ".join(words.source.words[word].decode() for word in row if word) for row in rows]
     assert lines == sorted(lines)
-    assert packing_of(words.source, 3).each * packing_of(words.source, 3).columns >= 4
+    assert make_packing(words.source, 3).each * make_packing(words.source, 3).columns >= 4
 
 
 def test_word_pairs_of_words_without_links(tmp_path: Path) -> None:

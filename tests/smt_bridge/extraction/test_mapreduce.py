@@ -18,7 +18,7 @@ from nmt.work.config import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.extraction import mapreduce, tables
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.tables import Inputs, Outputs
+from smt_bridge.extraction.tables import TableInputs, TableOutputs
 from tests.nmt.work import clusters
 from tests.smt_bridge.extraction.test_tables import Corpus, instances, random_corpus, write
 
@@ -34,8 +34,8 @@ ODD: dict[str, Corpus] = {
 }
 
 
-def outputs(folder: Path, name: str) -> Outputs:
-    return Outputs(str(folder / name), str(folder / f"{name}.r"), str(folder / f"{name}.lex"))
+def outputs(folder: Path, name: str) -> TableOutputs:
+    return TableOutputs(str(folder / name), str(folder / f"{name}.r"), str(folder / f"{name}.lex"))
 
 
 def place(folder: Path, resume: bool = False) -> SharedFolder:
@@ -214,7 +214,7 @@ def test_a_cluster(two: str, tmp_path: Path) -> None:
     assert same(tmp_path)
 
 
-def extraction(inputs: Inputs, folder: Path, *options: str) -> list[str]:
+def extraction(inputs: TableInputs, folder: Path, *options: str) -> list[str]:
     """The command line."""
     made = outputs(folder, "many")
     return [
@@ -251,7 +251,7 @@ def test_real_sentences(nmt_data: Path, tmp_path: Path) -> None:
         ("a", real / "aligned.grow-diag-final-and.gz"),
     ):
         files.write_text(tmp_path / name, islice(files.read_lines(path), 500))
-    inputs = Inputs(*(str(tmp_path / name) for name in "sta"))
+    inputs = TableInputs(*(str(tmp_path / name) for name in "sta"))
     tables.build(inputs, outputs(tmp_path, "one"), ExtractConfig())
     config = ExtractConfig(block=3000, buckets=6)
     mapreduce.build(inputs, outputs(tmp_path, "many"), config, ExecutorConfig(workers=2), place(tmp_path))

@@ -5,16 +5,16 @@ import pytest
 
 from smt_bridge.extraction.scores import (
     MAX_COUNT,
+    CorpusTotals,
     PairCounts,
-    Totals,
     WordTable,
     condense,
+    distinct_pairs,
     larger_alignment,
     lexical_weights,
     merge_rows,
     most_frequent,
     orientation_scores,
-    pairs_of,
     phi,
 )
 
@@ -31,9 +31,9 @@ def test_instances_are_summed_in_any_order() -> None:
     keys = rng.integers(0, 3, (60, 2)).astype(np.uint64)
     squares = rng.integers(1, 3, 60).astype(np.uint64)
     ways = rng.integers(0, 9, 60).astype(np.uint8)
-    whole = pairs_of(condense(keys, squares, ways))
+    whole = distinct_pairs(condense(keys, squares, ways))
     parts = np.vstack([condense(keys[at::2], squares[at::2], ways[at::2]) for at in (0, 1)])
-    again = pairs_of(parts)
+    again = distinct_pairs(parts)
     assert whole.count.sum() == 60 and (whole.count == again.count).all()
     assert (whole.keys == again.keys).all() and (whole.ways == again.ways).all()
     assert (whole.ways[:, :3].sum(1) == whole.count).all() and (whole.ways[:, 3:].sum(1) == whole.count).all()
@@ -76,10 +76,10 @@ def test_lexical_weights() -> None:
 # ---- test scores -------------------------------------------------------------------------------------------
 
 
-def counted(*joint: int) -> tuple[PairCounts, Totals]:
+def counted(*joint: int) -> tuple[PairCounts, CorpusTotals]:
     """Pairs of one source, each with a target of its own."""
     numbers = np.array(joint)
-    totals = Totals()
+    totals = CorpusTotals()
     totals.add(numbers)
     counts = PairCounts(
         joint=numbers,
@@ -112,7 +112,7 @@ def test_smoothing_discounts_rare_pairs_more() -> None:
 
 
 def test_totals_are_those_of_all_parts() -> None:
-    together, apart = Totals(), Totals()
+    together, apart = CorpusTotals(), CorpusTotals()
     together.add(np.array([1, 1, 2, 30]))
     for part in ([1], [1, 2], [30]):
         apart.add(np.array(part))

@@ -14,7 +14,7 @@ import pytest
 from smt_bridge.extraction import tables
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.scores import larger_alignment
-from smt_bridge.extraction.tables import Inputs, Outputs, alignment_text, phrase_texts, write_tables
+from smt_bridge.extraction.tables import TableInputs, TableOutputs, alignment_text, phrase_texts, write_tables
 from tests.conftest import Command
 
 # ---- test tables -------------------------------------------------------------------------------------------
@@ -38,14 +38,14 @@ def random_corpus(seed: int, pairs: int, words: int) -> Corpus:
     return corpus
 
 
-def write(corpus: Corpus, folder: Path) -> Inputs:
+def write(corpus: Corpus, folder: Path) -> TableInputs:
     for name, lines in (
         ("s", [" ".join(source) for source, _, _ in corpus]),
         ("t", [" ".join(target) for _, target, _ in corpus]),
         ("a", [" ".join(f"{i}-{j}" for i, j in links) for _, _, links in corpus]),
     ):
         (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
-    return Inputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
+    return TableInputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
 
 
 def instances(
@@ -152,7 +152,7 @@ def naive(corpus: Corpus, longest: int) -> tuple[list[str], list[str]]:
 def test_tables_by_definition(seed: int, pairs: int, words: int, longest: int, tmp_path: Path) -> None:
     corpus = random_corpus(seed, pairs, words)
     inputs = write(corpus, tmp_path)
-    outputs = Outputs(str(tmp_path / "table"), str(tmp_path / "reordering"))
+    outputs = TableOutputs(str(tmp_path / "table"), str(tmp_path / "reordering"))
     tables.build(inputs, outputs, ExtractConfig(longest, block=20))
     table, reordering = naive(corpus, longest)
     assert (tmp_path / "table").read_text(encoding="utf-8").split("\n")[:-1] == table
@@ -166,22 +166,22 @@ def test_sorting_on_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     told: list[tuple[int, int]] = []
     tables.build(
         inputs,
-        Outputs(str(tmp_path / "whole")),
+        TableOutputs(str(tmp_path / "whole")),
         ExtractConfig(block=50),
         lambda done, total: told.append((done, total)),
     )
     assert len(told) > 3 and told[0][0] < told[-1][0] == told[-1][1]  # words, up to all of them
     seen = []
 
-    class Small(tables.Work):
-        def extract(self, inputs: Inputs, tell: Callable[[int, int], None]) -> None:
+    class Small(tables.Extraction):
+        def extract(self, inputs: TableInputs, tell: Callable[[int, int], None]) -> None:
             self.most = 40
             super().extract(inputs, tell)
             assert self.buckets
             seen.append(self.buckets.rows.max())
 
-    monkeypatch.setattr("smt_bridge.extraction.tables.Work", Small)
-    tables.build(inputs, Outputs(str(tmp_path / "parts")), ExtractConfig(block=50))
+    monkeypatch.setattr("smt_bridge.extraction.tables.Extraction", Small)
+    tables.build(inputs, TableOutputs(str(tmp_path / "parts")), ExtractConfig(block=50))
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
     assert seen[0] > 40  # a file had to be spread again
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "parts", "s", "t", "whole"]
@@ -213,7 +213,7 @@ def test_smoothing(tmp_path: Path) -> None:
     inputs = write(random_corpus(9, 300, 5), tmp_path)
     made = {}
     for smoothing in ("none", "good-turing", "kneser-ney"):
-        tables.build(inputs, Outputs(str(tmp_path / smoothing)), ExtractConfig(smoothing=smoothing))
+        tables.build(inputs, TableOutputs(str(tmp_path / smoothing)), ExtractConfig(smoothing=smoothing))
         made[smoothing] = numbers(tmp_path / smoothing)
     n = Counter(joint for _, (_, _, joint) in made["none"].values())
     partners_s = Counter(source for source, _ in made["none"])

@@ -14,7 +14,7 @@ from nmt.formats.nbest import Hypothesis
 from nmt.search.config import MBRConfig
 from smt_bridge.moses import weights
 from smt_bridge.nbest import choice
-from smt_bridge.nbest.choice import GRID, ByRisk, ByTotal, Chooser, Entry, TunedRisk
+from smt_bridge.nbest.choice import GRID, ByRisk, ByTotal, Chooser, NbestEntry, TunedRisk
 
 # ---- test choice -------------------------------------------------------------------------------------------
 
@@ -27,8 +27,8 @@ def group(**totals: float) -> Group:
     return [Hypothesis(0, text.split("_"), {}, total) for text, total in totals.items()]
 
 
-def entries(*groups: Group) -> list[Entry]:
-    return [Entry(one.total, "", one.text) for group in groups for one in group]
+def entries(*groups: Group) -> list[NbestEntry]:
+    return [NbestEntry(one.total, "", one.text) for group in groups for one in group]
 
 
 def decided(chooser: Chooser, *sentences: Sequence[Group]) -> list[str]:

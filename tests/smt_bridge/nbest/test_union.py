@@ -8,7 +8,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats.nbest import UNLABELED, Hypothesis
 from smt_bridge.cli import rescore
 from smt_bridge.features.translation_models import Translation
-from smt_bridge.nbest.union import NbestLists, NbestSentence, missing, union
+from smt_bridge.nbest.union import NbestLists, NbestSentence, missing_features, union
 from tests.smt_bridge.nbest.lists import LIST, SOURCE
 
 # ---- test union --------------------------------------------------------------------------------------------
@@ -40,9 +40,9 @@ def test_what_an_entry_lacks() -> None:
     sentence = NbestSentence(
         number=0, source=["a"], hypotheses=entries, lists=[frozenset([0]), frozenset([1])]
     )
-    assert missing(sentence, []) == (0, ["B"])
-    assert missing(sentence, ["B"]) == (1, ["A"])
-    assert missing(sentence, ["A", "B"]) == (0, [])  # a sparse feature is 0 where it is not
+    assert missing_features(sentence, []) == (0, ["B"])
+    assert missing_features(sentence, ["B"]) == (1, ["A"])
+    assert missing_features(sentence, ["A", "B"]) == (0, [])  # a sparse feature is 0 where it is not
 
 
 def test_names_that_are_taken(tmp_path: Path) -> None:

@@ -49,13 +49,13 @@ def pieces() -> Iterator[list[PhrasePair]]:
 
 
 def test_values_of_every_pair() -> None:
-    found = list(chunks.score(pieces(), local(), 2))
+    found = list(chunks.score_chunks(pieces(), local(), 2))
     assert np.concatenate([values for _, values in found]).tolist() == [[n, n * n] for n in range(27)]
 
 
 def test_finished_chunks_are_taken_as_they_are(tmp_path: Path) -> None:
     ScoringJob(tmp_path, 2).add(np.full((9, 2), 0.5))
-    found = [values for _, values in chunks.score(pieces(), local(), 2, ScoringJob(tmp_path, 2))]
+    found = [values for _, values in chunks.score_chunks(pieces(), local(), 2, ScoringJob(tmp_path, 2))]
     assert (
         (found[0] == 0.5).all() and found[1][0].tolist() == [9, 81] and ScoringJob(tmp_path, 2).count() == 3
     )
@@ -67,7 +67,7 @@ def test_known_values_are_not_computed(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"".join(line + b"\n" for line in lines))
     write_columns(str(tmp_path / "old"), [{"column": 2, "identity": "first"}])
     old = OldTable(str(tmp_path / "old"), ["first", "second"])
-    found = np.concatenate([values for _, values in chunks.score(pieces(), local(), 2, old=old)])
+    found = np.concatenate([values for _, values in chunks.score_chunks(pieces(), local(), 2, old=old)])
     assert (np.flatnonzero(found[:, 0] == np.log(0.25)) == [4, 5, 20]).all() and old.found == 3
     assert found[:, 1].tolist() == [n * n for n in range(27)] and found[6, 0] == 6
 
@@ -89,7 +89,9 @@ def test_a_survey_samples_the_whole_table(
 
 
 def test_lines_have_the_new_scores_behind_the_old() -> None:
-    (line,) = chunks.lines([phrase_table.parse(b"a ||| b ||| 0.5  1 ||| 0-0", "t:1")], np.log([[0.25, 2]]))
+    (line,) = chunks.scored_lines(
+        [phrase_table.parse(b"a ||| b ||| 0.5  1 ||| 0-0", "t:1")], np.log([[0.25, 2]])
+    )
     assert line == b"a ||| b ||| 0.5  1 0.25 2 ||| 0-0"
 
 

@@ -17,15 +17,15 @@ from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.tables import propose
 from smt_bridge.tables.filter import Occurring
 from smt_bridge.tables.propose import (
-    Answers,
-    Asked,
     KnownPairs,
+    NetworkAnswers,
+    NetworkRequest,
     Networks,
     ProposedRow,
     Proposer,
     best_links,
-    merged,
-    wanted,
+    merge_rows,
+    thin_sources,
 )
 
 
@@ -47,7 +47,7 @@ class Network:
 
 def executor(
     answers: Sequence[tuple[str, float]], inverse: PairFeature | None = None
-) -> Local[Asked, Answers]:
+) -> Local[NetworkRequest, NetworkAnswers]:
     compute = Networks(Network(answers), inverse, beam_size=5).compute
     return Local(compute, lambda: compute, ExecutorConfig())
 
@@ -72,7 +72,7 @@ def test_what_is_proposed() -> None:
 
     def found(options: int, least: float) -> list[bytes]:
         config = ProposeConfig(options=options, least=least)
-        (said,) = executor(answers).map([Asked([b"the cat"])])
+        (said,) = executor(answers).map([NetworkRequest([b"the cat"])])
         return [target for _, target, _ in proposer(known, config).targets_of([b"the cat"], said)]
 
     assert found(options=9, least=0.05) == [b"l&apos; chat", b"un chat", b"&#91; chat"]
@@ -87,13 +87,13 @@ def test_who_is_asked_for() -> None:
         targets={b"a": {b"x", b"y", b"z"}, b"b": {b"x"}, b"c": {b"x", b"y", b"z"}},
         counts={b"a": 50, b"b": 50, b"c": 2},
     )
-    assert wanted(Occurring([b"a b c"]), known, ProposeConfig(thin=1, rare=2, max_length=2)) == [
+    assert thin_sources(Occurring([b"a b c"]), known, ProposeConfig(thin=1, rare=2, max_length=2)) == [
         b"a b",
         b"b",
         b"b c",
         b"c",
     ]
-    assert wanted(Occurring([b"a b c"]), known, ProposeConfig(thin=0, rare=0, max_length=1)) == []
+    assert thin_sources(Occurring([b"a b c"]), known, ProposeConfig(thin=0, rare=0, max_length=1)) == []
 
 
 def test_a_row_by_hand() -> None:
@@ -148,7 +148,7 @@ def test_links_prefer_what_is_likelier() -> None:
 def test_merged_in_order() -> None:
     pairs = [parse(line, "table:1") for line in (b"a ||| x ||| 0.5 ||| 0-0", b"c ||| x ||| 0.5")]
     rows = [ProposedRow(line=b"b ||| x ||| 1", reordering=b"b row", source=b"b")]
-    assert list(merged(pairs, rows, [b"a row", b"c row"])) == [
+    assert list(merge_rows(pairs, rows, [b"a row", b"c row"])) == [
         (b"a ||| x ||| 0.5 1 ||| 0-0", b"a row"), (b"b ||| x ||| 1", b"b row"),
         (b"c ||| x ||| 0.5 1", b"c row"),
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses import ini
 from smt_bridge.tuning import decoding, pool
-from smt_bridge.tuning.decoding import Block, Redecoder, decoded, decoded_by, whole_weights
+from smt_bridge.tuning.decoding import DecodingBlock, Redecoder, decode, decode_by_executor, whole_weights
 from tests.conftest import ROOT
 
 MODELS = ROOT / "tests" / "models"
@@ -30,7 +30,7 @@ def decoder(tmp_path: Path) -> Decoder:
 def test_other_weights_decode_as_an_ini_that_has_them(decoder: Decoder) -> None:
     lines = ["the nurses hear her .", "a black girl sleeps ."]
     weights = {name: [-value for value in decoder.weights[name]] for name in decoder.system.sizes}
-    found = [one.text for one in decoded(decoder, weights, lines, 1, "dev")]
+    found = [one.text for one in decode(decoder, weights, lines, 1, "dev")]
     assert found == [one.text for one in Decoder(decoder.system, weights=weights).translate_all(lines)]
     assert found != [one.text for one in decoder.translate_all(lines)]
 
@@ -52,13 +52,13 @@ def test_an_executor_decodes_as_threads_do(decoder: Decoder, monkeypatch: pytest
     found = []
     for sign in (1, -1, 1):
         weights = {name: [sign * value for value in decoder.weights[name]] for name in decoder.system.sizes}
-        found.append(shown(decoded_by(executor, listing, weights, lines, "dev")))
-        assert found[-1] == shown(decoded(listing, weights, lines, 1, "dev"))
+        found.append(shown(decode_by_executor(executor, listing, weights, lines, "dev")))
+        assert found[-1] == shown(decode(listing, weights, lines, 1, "dev"))
     assert found[0] == found[2] != found[1]
 
 
-class Losing(Local[Block, list[PhraseTranslation]]):
-    def map(self, tasks: Iterable[Block]) -> Iterator[list[PhraseTranslation] | Lost]:  # type: ignore[override]
+class Losing(Local[DecodingBlock, list[PhraseTranslation]]):
+    def map(self, tasks: Iterable[DecodingBlock]) -> Iterator[list[PhraseTranslation] | Lost]:  # type: ignore[override]
         for number, task in enumerate(tasks):
             yield Lost("three workers died") if number % 2 else self.compute(task)
 
@@ -67,14 +67,16 @@ def test_lines_whose_workers_died_are_named(decoder: Decoder, monkeypatch: pytes
     monkeypatch.setattr(decoding, "BLOCK", 2)
     work = Redecoder(decoder).compute
     weights = {name: decoder.weights[name] for name in decoder.system.sizes}
-    found = decoded_by(Losing(work, lambda: work, ExecutorConfig()), decoder, weights, ["zzz"] * 7, "dev")
+    found = decode_by_executor(
+        Losing(work, lambda: work, ExecutorConfig()), decoder, weights, ["zzz"] * 7, "dev"
+    )
     assert [next(found).text for _ in range(4)] == [["zzz"]] * 4
     with pytest.raises(UserError, match=r"^dev: lines 3-4, 7: three workers died; start the tuning again"):
         next(found)
 
 
 def test_the_weights_of_all_features_in_the_order_of_lists(decoder: Decoder) -> None:
-    names = pool.columns(decoder.system.sizes)
+    names = pool.column_names(decoder.system.sizes)
     whole = whole_weights(decoder.system, names, np.arange(len(names)).astype(float))
     assert list(whole) == list(decoder.system.sizes)
     assert [value for values in whole.values() for value in values] == list(range(len(names)))
@@ -91,14 +93,16 @@ class Stateful:
 
 
 def test_a_tuning_starts_without_its_stateful_features_too(decoder: Decoder) -> None:
-    names = pool.columns(decoder.system.sizes)
+    names = pool.column_names(decoder.system.sizes)
     own = pool.from_weights(names, decoder.system.tuneable_weights())
-    (only,) = decoding.starts(decoder, names)
+    (only,) = decoding.starting_weights(decoder, names)
     assert (only == own).all()
     decoder.features = [Stateful("LM0"), Stateful("TranslationModel0")]  # type: ignore[list-item]
-    without, whole = decoding.starts(decoder, names)
+    without, whole = decoding.starting_weights(decoder, names)
     off = np.array([name.startswith(("LM0_", "TranslationModel0_")) for name in names])
     assert (whole == own).all() and off.sum() == 5
     assert not without[off].any() and (without[~off] == own[~off]).all()
     decoder.features = [Stateful(name) for name in decoder.system.sizes]  # type: ignore[misc]
-    assert len(decoding.starts(decoder, names)) == 1  # without all of them there is nothing to search by
+    assert (
+        len(decoding.starting_weights(decoder, names)) == 1
+    )  # without all of them there is nothing to search by

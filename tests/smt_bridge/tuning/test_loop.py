@@ -16,11 +16,11 @@ from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning.decoding import NO_OPTIONS
 from smt_bridge.tuning.kbmira import Kbmira
-from smt_bridge.tuning.loop import Iteration, Tuning, check_folder, open_folder, references_of, run
+from smt_bridge.tuning.loop import Iteration, Tuning, check_folder, make_references, open_folder, run
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.pool import Floats, Pool
 from smt_bridge.tuning.registry import TuneConfig
-from smt_bridge.tuning.tuner import Point, Progress, silent
+from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 NAMES = ["A_0", "B_0"]
 
@@ -176,8 +176,8 @@ class Constant:
         others: Sequence[Floats] = (),
         threads: int = 1,
         progress: Progress = silent,
-    ) -> Point:
-        return Point(self.weights, 1.0)
+    ) -> TuningPoint:
+        return TuningPoint(self.weights, 1.0)
 
 
 Wrong = Callable[[float], int]  # weight of B -> words of 8 that the decoder gets wrong
@@ -204,7 +204,7 @@ def decoder(wrong: Wrong) -> Callable[[Weights], Generator[PhraseTranslation]]:
 def finished(folder: Path, wrong: Wrong, starts: Sequence[Floats], config: TuneConfig) -> tuple[Tuning, str]:
     folder.mkdir(exist_ok=True)
     tuning = Tuning(folder, NAMES, LINES, config, Constant(np.array([0.0, 1.0])))
-    reason = run(tuning, starts, decoder(wrong), references_of([[REFERENCE] * LINES]))
+    reason = run(tuning, starts, decoder(wrong), make_references([[REFERENCE] * LINES]))
     return tuning, reason
 
 

@@ -14,7 +14,7 @@ from smt_bridge.tuning import mert
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS
 from smt_bridge.tuning.kbmira import Kbmira
-from smt_bridge.tuning.mert import Bends, LineSearch, envelope, traced
+from smt_bridge.tuning.mert import Bends, LineSearch, envelope, trace_envelope
 from smt_bridge.tuning.pool import Floats, Ints, Pool
 from smt_bridge.tuning.pro import Pro, logistic
 
@@ -38,7 +38,7 @@ def random_pool(sentences: int = 12, features: int = 3, seed: int = 1, tied: boo
         stats = np.zeros((count, COLUMNS))
         stats[:, 0:8:2], stats[:, 1:8:2], stats[:, 8] = matches, totals, length
         rows[number] = ([values], [stats])
-    return pools.make([f"F{number}" for number in range(features)], rows)
+    return pools.make_pool([f"F{number}" for number in range(features)], rows)
 
 
 def test_mert_finds_the_best_of_a_grid_and_repeats() -> None:
@@ -180,7 +180,7 @@ def told(found: Bends) -> list[list[float]]:
     return [first.tolist(), before[order].tolist(), after[order].tolist(), steps[order].tolist()]
 
 
-@pytest.mark.parametrize("find", [envelope, traced])
+@pytest.mark.parametrize("find", [envelope, trace_envelope])
 def test_envelope_of_one_sentence(find: Find) -> None:
     """Lines -x, 0 and x: bends at 0, where all meet, only if the flat one is higher."""
     slopes, starts = np.array([-1.0, 0.0, 1.0]), np.array([0, 3])
@@ -198,7 +198,7 @@ def test_both_ways_find_the_same_bends(seed: int, tied: bool) -> None:
     values, slopes = rng.normal(size=(2, starts[-1]))
     if tied:
         values, slopes = np.round(2 * values), np.round(2 * slopes)
-    one, other = told(envelope(values, slopes, starts)), told(traced(values, slopes, starts))
+    one, other = told(envelope(values, slopes, starts)), told(trace_envelope(values, slopes, starts))
     assert one == other and len(one[1]) > 50
 
 

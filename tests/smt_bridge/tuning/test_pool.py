@@ -11,7 +11,7 @@ from nmt.formats import nbest
 from nmt.io import files
 from nmt.metrics import BleuStatistics
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning.bleu import References, bleu
+from smt_bridge.tuning.bleu import BleuReferences, bleu
 from smt_bridge.tuning.pool import write_moses
 
 # ---- test pool ---------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ def test_statistics_are_sacrebleus() -> None:
     ]
     theirs = BleuStatistics(hypotheses, references, "none").rows
     for hypothesis, row, *others in zip(hypotheses, theirs, *references, strict=True):
-        ours = References([other.split() for other in others]).statistics(hypothesis.split())
+        ours = BleuReferences([other.split() for other in others]).statistics(hypothesis.split())
         assert ours[0:8:2] == row[:4].tolist() and ours[1:8:2] == row[4:8].tolist() and ours[8] == row[9]
 
 
@@ -35,7 +35,7 @@ def test_corpus_bleu_is_sacrebleus() -> None:
         ["the cat sat on the mat", "a b c d e g h i"],
     )
     rows = [
-        References([reference.split()]).statistics(hypothesis.split())
+        BleuReferences([reference.split()]).statistics(hypothesis.split())
         for hypothesis, reference in zip(hypotheses, references, strict=True)
     ]
     expected = BleuStatistics(hypotheses, [references], "none").bleu().score
@@ -117,7 +117,7 @@ def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
         ]
         for row in starts
     ]
-    references = [References([line.split()]) for line in files.read_lines(folder / "data" / "reference")]
+    references = [BleuReferences([line.split()]) for line in files.read_lines(folder / "data" / "reference")]
     entries: list[dict[str, list[int]]] = [
         {} for _ in references
     ]  # features and statistics -> statistics, in order

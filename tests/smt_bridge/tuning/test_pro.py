@@ -164,7 +164,7 @@ def planted(weights: np.ndarray, sentences: int = 80, seed: int = 1) -> Pool:
         stats[:, 1:8:2] -= np.arange(4)
         stats[:, 0:8:2] = np.floor(quality[:, None] ** np.arange(1, 5) * stats[:, 1:8:2])
         rows[number] = ([values], [stats])
-    return pools.make([f"F{number}" for number in range(len(weights))], rows)
+    return pools.make_pool([f"F{number}" for number in range(len(weights))], rows)
 
 
 @pytest.mark.parametrize("ranker", RANKERS)

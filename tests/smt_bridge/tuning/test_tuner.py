@@ -11,15 +11,15 @@ from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS
 from smt_bridge.tuning.pool import Floats, Pool
 from smt_bridge.tuning.tuner import (
-    Point,
     Progress,
+    TuningPoint,
     best_point,
     better_point,
     read_start,
     run_seeds,
     silent,
     spread_table,
-    start_of,
+    starting_point,
 )
 
 
@@ -39,17 +39,17 @@ class Recorder:
         others: object = (),
         threads: int = 1,
         progress: Progress = silent,
-    ) -> Point:
+    ) -> TuningPoint:
         self.asked.append((start, seed, threads))
         progress(1, 2)
         progress(2, 2)
-        return Point(np.full(2, self.weight), 1 / seed)
+        return TuningPoint(np.full(2, self.weight), 1 / seed)
 
 
 @pytest.fixture
 def pool() -> Pool:
     stats = np.ones((2, COLUMNS))
-    return pools.make(["A_0", "B_0"], {0: ([np.array([[1.0, 2], [3, 4]])], [stats])})
+    return pools.make_pool(["A_0", "B_0"], {0: ([np.array([[1.0, 2], [3, 4]])], [stats])})
 
 
 def test_each_seed_is_a_run_and_progress_is_that_of_all(pool: Pool) -> None:
@@ -63,21 +63,24 @@ def test_each_seed_is_a_run_and_progress_is_that_of_all(pool: Pool) -> None:
 
 
 def test_the_start_is_kept_where_it_is_better(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
-    start, weaker = start_of(pool, np.array([3.0, 1.0])), Point(np.ones(2), -1.0)
+    start, weaker = starting_point(pool, np.array([3.0, 1.0])), TuningPoint(np.ones(2), -1.0)
     assert start.weights.tolist() == [0.75, 0.25] and start.bleu == pool.bleu(start.weights)
-    assert better_point(start, [weaker, Point(np.ones(2), start.bleu)]).weights.tolist() == [1, 1]
+    assert better_point(start, [weaker, TuningPoint(np.ones(2), start.bleu)]).weights.tolist() == [1, 1]
     assert not caplog.messages
     assert better_point(start, [weaker]) is start and "keeping the latter" in caplog.text
-    assert better_point(Point(np.zeros(2), 1.0), [weaker]) is weaker
+    assert better_point(TuningPoint(np.zeros(2), 1.0), [weaker]) is weaker
 
 
 def test_equal_weights_are_the_start_of_none() -> None:
     rows = {0: ([np.array([[1.0, 5], [3, 5]])], [np.ones((2, COLUMNS))])}
-    assert start_of(pools.make(["A_0", "B_0"], rows), None).weights.tolist() == [1, 0]  # B is constant
+    assert starting_point(pools.make_pool(["A_0", "B_0"], rows), None).weights.tolist() == [
+        1,
+        0,
+    ]  # B is constant
 
 
 def test_the_spread_of_points() -> None:
-    points = [Point(np.array([1.0, 2.0]), 0.25), Point(np.array([3.0, 2.0]), 0.75)]
+    points = [TuningPoint(np.array([1.0, 2.0]), 0.25), TuningPoint(np.array([3.0, 2.0]), 0.75)]
     assert list(spread_table(["A_0", "B_0"], points)) == [
         "value\tmean\tsd\tlowest\thighest",
         "BLEU\t0.5\t0.25\t0.25\t0.75",
