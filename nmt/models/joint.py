@@ -38,6 +38,7 @@ class JointConfig(OutputSettings, ModelConfig):
     noun: ClassVar[str] = "a joint model"
     reads: ClassVar[str] = ALIGNED_PAIRS
     translates: ClassVar[bool] = False
+    remedy: ClassVar[str] = "; joint models score aligned text: nmt-score --alignment"
     type: str = "joint"
     order: int = number(
         4, least=2, most=1000, help="words of an n-gram of the target, the predicted one included"

@@ -186,7 +186,7 @@ def test_other_commands_say_what_it_is_for(
     assert translate.main([run, "-i", text, "-o", str(tmp_path / "o"), "-q"]) == 2
     assert "is a joint model, expected a translator's run directory" in refusal(capsys)
     assert score.main([run, "-s", text, "-t", str(folder / "dev.t"), "-q"]) == 2
-    assert "joint models score aligned text" in refusal(capsys)
+    assert "joint models score aligned text: nmt-score --alignment" in refusal(capsys)
     points = [f"--alignment={folder}/dev.align", f"--source={text}", f"--target={folder}/dev.t"]
     assert score.main([run, run, *points]) == 2
     assert "--alignment is for one joint model" in refusal(capsys)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,6 +17,7 @@ from nmt.cli.arguments import check_separate, names_file
 from nmt.config.settings import number
 from nmt.errors import ConfigError
 from nmt.io import manifest
+from tests import fork_server
 
 # Each command line as words: `<name` is a file or folder that is read, `>name` one that is written.
 LINES = {
@@ -119,9 +121,14 @@ class Case:
         return message
 
 
+def command_module(name: str) -> ModuleType:
+    """The module of nmt-NAME, by the entry points of setup.cfg."""
+    return import_module(fork_server.entry_points()[f"nmt-{name.replace('_', '-')}"].module)
+
+
 def refusal(name: str, argv: list[str]) -> int:
     try:
-        status = import_module(f"nmt.cli.{name}").main(argv)
+        status = command_module(name).main(argv)
     except SystemExit as stop:
         status = stop.code
     assert isinstance(status, int)
@@ -189,7 +196,7 @@ def parsers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[argparse.Ar
         with monkeypatch.context() as patch:
             patch.setattr(options.Parser, "parse_known_args", stop)
             with pytest.raises(Built) as built:
-                import_module(f"nmt.cli.{name}").command([])
+                command_module(name).command([])
         return list(walk(built.value.args[0]))
 
     return of
