@@ -151,15 +151,15 @@ def names_file(action: argparse.Action) -> bool:
 
 def list_files(args: argparse.Namespace, names: Mapping[str, str], kind: type[str]) -> list[tuple[str, str]]:
     """The (option, path) pairs of all inputs, or of all outputs, on the command line."""
-    given: list[tuple[str, str]] = []
+    files: list[tuple[str, str]] = []
     for dest, name in names.items():
         value = getattr(args, dest, None)
-        given += [
+        files += [
             (name, path)
             for path in (value if isinstance(value, list) else [value])
             if isinstance(path, kind) and path
         ]
-    return given
+    return files
 
 
 def check_separate(

@@ -75,7 +75,7 @@ def parser() -> options.Parser:
         metavar="FILE",
         help="the mixture, a small JSON file",
     )
-    parser.derived = lambda given: [("--contexts", f"{given.output}.contexts.gz")] if given.contexts else []
+    parser.derived = lambda args: [("--contexts", f"{args.output}.contexts.gz")] if args.contexts else []
     options.add_quiet(parser)
     return parser
 

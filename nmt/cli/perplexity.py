@@ -100,8 +100,8 @@ class PerplexityTotals:
         self.words += len(scored.units)
         self.unknown += scored.known.count(False)
         self.log_prob += sum(scored.log_probs)
-        known = zip(scored.log_probs, [*scored.known, True], strict=True)
-        self.known_log_prob += sum(value for value, is_known in known if is_known)
+        scored_words = zip(scored.log_probs, [*scored.known, True], strict=True)
+        self.known_log_prob += sum(value for value, is_known in scored_words if is_known)
 
     def pack(self) -> str:
         """The counts and sums as a line of text, which `add_packed` reads."""

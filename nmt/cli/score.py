@@ -107,7 +107,7 @@ def add_language_model(parser: options.Parser) -> None:
 
 def check_options(args: Namespace) -> None:
     """ConfigError for options that exclude each other."""
-    pairs = any(given is not None for given in (args.source, args.target, args.alignment))
+    pairs = any(path is not None for path in (args.source, args.target, args.alignment))
     if args.input is not None:
         if pairs or len(args.runs) > 1 or args.precision != "fp32" or args.alignments:
             raise ConfigError(

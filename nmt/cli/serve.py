@@ -118,9 +118,9 @@ def first_run(engines: Sequence[tuple[str, str]]) -> str | None:
 
 def check_names(args: argparse.Namespace) -> None:
     """ConfigError for two engines of one name."""
-    given = [name for name, _ in args.engines]
-    for name in given:
-        if given.count(name) > 1:
+    names = [name for name, _ in args.engines]
+    for name in names:
+        if names.count(name) > 1:
             raise ConfigError(f"{name}: two engines have this name; give each its own")
 
 

@@ -93,7 +93,7 @@ def command(argv: Sequence[str] | None) -> None:
 
     stop = signals.Stop()
     show_bar = options.shows_bar(args)
-    run_training(config, given=args.config, overwrite=args.overwrite, stop=stop, show_bar=show_bar)
+    run_training(config, config_path=args.config, overwrite=args.overwrite, stop=stop, show_bar=show_bar)
     if stop():
         sys.exit(128 + stop.number)
 

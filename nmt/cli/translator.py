@@ -114,8 +114,8 @@ class InputConstraints:
             return
         avoid = [unescape_line(line, args.escaped) for line in read_phrases(args.avoid)] if args.avoid else []
         rows = [
-            (where, unescape_line(term, args.escaped), unescape_line(target, args.escaped))
-            for where, term, target in (glossary.rows_of(args.terms) if args.terms else ())
+            (location, unescape_line(term, args.escaped), unescape_line(target, args.escaped))
+            for location, term, target in (glossary.rows_of(args.terms) if args.terms else ())
         ]
         constraints = Constraints(avoid=avoid, unmet=args.unmet)
         tokenized = args.tokenized or args.escaped

@@ -77,8 +77,8 @@ class EpochPairs:
         self.starts = np.cumsum([0, *sizes])
         self.corpus_starts = np.cumsum([0, *counts])
         self.drawn = [
-            draw_pairs(size, count % size, [seed, epoch, place, DRAWN_PAIRS])
-            for place, (size, count) in enumerate(zip(sizes, counts, strict=True))
+            draw_pairs(size, count % size, [seed, epoch, index, DRAWN_PAIRS])
+            for index, (size, count) in enumerate(zip(sizes, counts, strict=True))
         ]
 
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:

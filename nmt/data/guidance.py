@@ -45,9 +45,9 @@ def unit_links(links: Links, source: Sequence[int], target: Sequence[int]) -> Un
     for word, target_word in sorted(links):
         linked.setdefault(target_word, []).append(word)
     rows = [
-        (unit, source_unit, len(linked[other]) * len(units[word]))
-        for unit, other in enumerate(target)
-        for word in linked.get(other, ())
+        (unit, source_unit, len(linked[target_unit]) * len(units[word]))
+        for unit, target_unit in enumerate(target)
+        for word in linked.get(target_unit, ())
         for source_unit in units[word]
     ]
     return np.array(rows, np.int64).reshape(-1, 3)

@@ -185,8 +185,6 @@ class SavedConfig:
 
 
 class Sized(Protocol):
-    """A model with parameters."""
-
     def parameters(self) -> Iterator[nn.Parameter]: ...
 
 
@@ -280,7 +278,7 @@ def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> 
 def read_consistent(
     read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str
 ) -> Config:
-    """What `read` makes of a run, which a training may be changing meanwhile."""
+    """Load a run with `read`, safely even while a training process is writing to it."""
     devices.settle_threads()
     run = run_directory.resolve(directory)
     return run_directory.read_consistent(run, lambda: read(run, which, device))

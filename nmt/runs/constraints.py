@@ -85,38 +85,40 @@ class ConstraintMaker:
             self.units,
         )
         rendered = {term.where: term for term in self.terms.terms.values()}
-        self.known = {where: self.ids(term.words, term.raw, where) for where, term in rendered.items()}
+        self.known = {
+            location: self.ids(term.words, term.raw, location) for location, term in rendered.items()
+        }
 
     def of(
-        self, line: str, where: str, required: Phrases = (), avoided: Phrases = (), most: int | None = None
+        self, line: str, location: str, required: Phrases = (), avoided: Phrases = (), most: int | None = None
     ) -> LineConstraints:
         """The constraints of a line, with those of this line alone. Unmet for one that cannot be met, and for
         one that requires more than `most` units."""
         check_lines(avoided, "phrases")
-        wanted = self.required(required, where)
+        wanted = self.required(required, location)
         words = self.source_words(self.member.source.tagged(line)[1])
         if wanted and not words:
-            self.complain(f"{where}: the line has no words, so nothing can be required", "leave that out")
+            self.complain(f"{location}: the line has no words, so nothing can be required", "leave that out")
             wanted = []
         matches = self.terms.find(words, glossary.starts_of(words))
         wanted += [self.known[match.term.where] for match in matches]
         avoid = self.avoid
         if more := self.phrases(avoided):
             avoid = self.avoided_of([*self.everywhere, *more])
-        wanted = [ids for ids in wanted if ids and not self.is_avoided(ids, avoid, where)]
+        wanted = [ids for ids in wanted if ids and not self.is_avoided(ids, avoid, location)]
         size = sum(map(len, wanted))
         if most is not None and size > most:
-            raise Unmet(f"{where}: its terms require {size} units, at most {most} can be", "split it")
+            raise Unmet(f"{location}: its terms require {size} units, at most {most} can be", "split it")
         constraints: list[AnyConstraint] = [] if avoid is None else [avoid]
         if wanted:
             constraints.append(RequiredPhrases(wanted, self.member.target_spelling.joints))
-        return LineConstraints(tuple(constraints), where, self.strict)
+        return LineConstraints(tuple(constraints), location, self.strict)
 
-    def required(self, phrases: Phrases, where: str) -> list[list[int]]:
+    def required(self, phrases: Phrases, location: str) -> list[list[int]]:
         """The units of phrases that are required; none of one that is left out. Unmet for one that cannot be
         required."""
         check_lines(phrases, "phrases")
-        return [self.ids(self.units(phrase), phrase, where) for phrase in phrases if phrase.strip()]
+        return [self.ids(self.units(phrase), phrase, location) for phrase in phrases if phrase.strip()]
 
     @property
     def by_line(self) -> bool:
@@ -148,23 +150,23 @@ class ConstraintMaker:
         target = self.member.target
         return target.cut_phrase(target.phrase(phrase, self.tokenized), self.member.target_words.ids)
 
-    def ids(self, units: list[str], phrase: str, where: str) -> list[int]:
+    def ids(self, units: list[str], phrase: str, location: str) -> list[int]:
         """The ids of a phrase that is required; none where it is left out."""
         ids = self.member.target_words.encode(units)
         if UNK in ids:
             missing = units[ids.index(UNK)]
             part = "" if missing == phrase else f": the model has no unit {shown(missing)}"
-            self.complain(f"{where}: {shown(phrase)} cannot be required{part}", "leave it out")
+            self.complain(f"{location}: {shown(phrase)} cannot be required{part}", "leave it out")
             return []
         return ids
 
-    def is_avoided(self, ids: Sequence[int], avoid: ForbiddenPhrases | None, where: str) -> bool:
+    def is_avoided(self, ids: Sequence[int], avoid: ForbiddenPhrases | None, location: str) -> bool:
         """Whether a required phrase contains a forbidden one; complains if it does."""
         if avoid is None or not avoid.contains_phrase(ids):
             return False
         units = self.member.target_words.decode(ids)
         phrase = " ".join(self.member.target.join(units))
-        self.complain(f"{where}: {shown(phrase)} is required, and has what is to be avoided", "choose one")
+        self.complain(f"{location}: {shown(phrase)} is required, and has what is to be avoided", "choose one")
         return True
 
     def phrases(self, texts: Phrases) -> list[str]:

@@ -264,20 +264,22 @@ class MixtureScorer:
 
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         """log p of each line, unit by unit. DataError where models read a line as different units."""
-        found = []
+        scores = []
         for units, scored in self.score_by_model(lines, tokenized):
             weights = self.weights[self.buckets(units)] if self.histories else self.weights[0]
-            log_probs, known = join_scores(scored)
+            log_probs, in_vocabulary = join_scores(scored)
             mixed = interpolation.mixed(log_probs, weights)
-            found.append(LineScores(units=units, log_probs=mixed.tolist(), known=known))
-        return found
+            scores.append(LineScores(units=units, log_probs=mixed.tolist(), known=in_vocabulary))
+        return scores
 
     def parts(self, lines: Sequence[str], tokenized: bool = False) -> Iterator["LineParts"]:
         """Yield the scores of each line by model, from which weights are learned."""
         for units, scored in self.score_by_model(lines, tokenized):
-            log_probs, known = join_scores(scored)
+            log_probs, in_vocabulary = join_scores(scored)
             alone = np.array([line.log_probs for line in scored]).T
-            yield LineParts(units=units, log_probs=log_probs, alone=alone, known=np.array([*known, True]))
+            yield LineParts(
+                units=units, log_probs=log_probs, alone=alone, known=np.array([*in_vocabulary, True])
+            )
 
     def score_by_model(
         self, lines: Sequence[str], tokenized: bool
@@ -321,10 +323,10 @@ class LineParts:
 def join_scores(scored: Sequence[LineScores]) -> tuple[Floats, list[bool]]:
     """log p of each unit and of the end by each model, (units + 1, M), -inf for words that only other models
     know; and which units some model knows."""
-    known = np.array([[*line.known, True] for line in scored]).T  # (units + 1, M)
-    some: NDArray[np.bool_] = np.logical_or.reduce(known, axis=1)
+    in_vocabulary = np.array([[*line.known, True] for line in scored]).T  # (units + 1, M)
+    some: NDArray[np.bool_] = np.logical_or.reduce(in_vocabulary, axis=1)
     log_probs = np.array([line.log_probs for line in scored]).T
-    return np.where(known | ~some[:, None], log_probs, -np.inf), some[:-1].tolist()
+    return np.where(in_vocabulary | ~some[:, None], log_probs, -np.inf), some[:-1].tolist()
 
 
 # ---- language model ----------------------------------------------------------------------------------------
@@ -361,10 +363,10 @@ class CountLineScorer:
     def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
         """log p of each line, word by word."""
         texts = self.units(lines)
-        found = self.model.scores(texts)
+        line_scores = self.model.scores(texts)
         return [
             LineScores(units=text, log_probs=scores.tolist(), known=list(map(self.model.knows, text)))
-            for text, scores in zip(texts, found, strict=True)
+            for text, scores in zip(texts, line_scores, strict=True)
         ]
 
 
@@ -403,17 +405,17 @@ class NeuralLineScorer:
         """log p of each line, unit by unit."""
         texts = self.units(lines, tokenized)
         ids = self.run.encode(texts)
-        found = self.score_ids(ids)
+        log_probs = self.score_ids(ids)
         if self.shares:
-            found = [
+            log_probs = [
                 np.add(scores, share).tolist()
-                for scores, share in zip(found, self.shares.logs(texts), strict=True)
+                for scores, share in zip(log_probs, self.shares.logs(texts), strict=True)
             ]
         return [
             LineScores(
                 units=text, log_probs=scores, known=[UNK != unit < len(self.run.words) for unit in line]
             )
-            for text, scores, line in zip(texts, found, ids, strict=True)
+            for text, scores, line in zip(texts, log_probs, ids, strict=True)
         ]
 
     def score_ids(self, texts: Sequence[Ids]) -> list[list[float]]:
@@ -439,8 +441,8 @@ class NeuralLineScorer:
         if not isinstance(model, NormalizedScores) or not model.self_normalized or not lines:
             return []
         texts = self.run.encode(units)
-        found: list[float] = np.abs(model.log_normalizers(texts)).tolist()
-        return found
+        normalizers: list[float] = np.abs(model.log_normalizers(texts)).tolist()
+        return normalizers
 
 
 def load_language_model(
@@ -498,13 +500,13 @@ def line_scorer(
 def mixture_scorer(path: str | Path, device: str = "cpu") -> MixtureScorer:
     """The models of a mixture as one. DataError for a damaged file, or one whose
     models have changed."""
-    found = read_mixture(path)
+    mixture = read_mixture(path)
     members = [
         line_scorer(model.path, "best" if model.step is None else str(model.step), device)
-        for model in found.models
+        for model in mixture.models
     ]
-    histories = Histories.load(found.contexts) if found.contexts else None
-    return MixtureScorer(Path(path).name, members, np.array(found.weights), found.edges, histories)
+    histories = Histories.load(mixture.contexts) if mixture.contexts else None
+    return MixtureScorer(Path(path).name, members, np.array(mixture.weights), mixture.edges, histories)
 
 
 def sample_lines(

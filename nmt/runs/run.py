@@ -177,8 +177,8 @@ class LineLengths:
             return [line]
         tag, line = self.pipelines[0].tagged(line)
         words = files.split_words(line) if tokenized else sentences.raw_pieces(line)
-        found = sentences.line_parts(words, limit.words, self.sizes(tokenized, limit))
-        texts = [(" " if tokenized else "").join(part).strip(" \t") for part in found]
+        pieces = sentences.line_parts(words, limit.words, self.sizes(tokenized, limit))
+        texts = [(" " if tokenized else "").join(part).strip(" \t") for part in pieces]
         return [f"{tag} {text}" for text in texts] if tag else texts
 
     def sizes(self, tokenized: bool, limit: LineLimit) -> Callable[[str], int]:
@@ -316,11 +316,11 @@ class Run:
         full = [index for index, reading in enumerate(readings) if len(reading)]
         forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
         results = [[empty_candidate()] for _ in lines]
-        given = [constraints[index] for index in full] if constraints else None
-        found = search_lines(
-            model or self.model, [readings[i] for i in full], self.fitted(config), forced, given
+        line_constraints = [constraints[index] for index in full] if constraints else None
+        translations = search_lines(
+            model or self.model, [readings[i] for i in full], self.fitted(config), forced, line_constraints
         )
-        for index, candidates in zip(full, found, strict=True):
+        for index, candidates in zip(full, translations, strict=True):
             results[index] = candidates
         return results
 
@@ -380,11 +380,13 @@ class Run:
         True
         """
         check_lines(lines)
-        made = self.maker(constraints, tokenized).of_lines(lines) if constraints else None
-        found = self.search(lines, changed(config or BeamConfig(), settings), tokenized, constraints=made)
+        line_constraints = self.maker(constraints, tokenized).of_lines(lines) if constraints else None
+        translations = self.search(
+            lines, changed(config or BeamConfig(), settings), tokenized, constraints=line_constraints
+        )
         return [
             [self.translation(line, candidate, tokenized) for candidate in candidates]
-            for line, candidates in zip(lines, found, strict=True)
+            for line, candidates in zip(lines, translations, strict=True)
         ]
 
     def best(
@@ -403,15 +405,20 @@ class Run:
         limit = limit or self.source_lengths.limit()
         cut = [self.source_lengths.parts(line, tokenized, limit) for line in lines]
         every = [part for parts in cut for part in parts]
-        given = None
+        part_constraints = None
         if constraints:
-            where = [limit.where(index) for index, parts in enumerate(cut) for _ in parts]
-            given = [constraints.of(part, name) for part, name in zip(every, where, strict=True)]
+            locations = [limit.where(index) for index, parts in enumerate(cut) for _ in parts]
+            part_constraints = [
+                constraints.of(part, name) for part, name in zip(every, locations, strict=True)
+            ]
         whole = LineLimit(sys.maxsize)
-        found = iter(self.search(every, config, tokenized, model=model, limit=whole, constraints=given))
+        translations = iter(
+            self.search(every, config, tokenized, model=model, limit=whole, constraints=part_constraints)
+        )
         return [
             join_translations(
-                [self.translation(part, next(found)[0], tokenized, unknown) for part in parts], self.target
+                [self.translation(part, next(translations)[0], tokenized, unknown) for part in parts],
+                self.target,
             )
             for parts in cut
         ]

@@ -121,10 +121,10 @@ def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, la
 
 
 def average_checkpoints(
-    run: Path, given: Sequence[int] | None, last: int
+    run: Path, requested: Sequence[int] | None, last: int
 ) -> tuple[list[int], dict[str, Tensor]]:
     """The checkpoints to average, and the mean of their weights."""
-    steps = choose_checkpoints(run, given, last)
+    steps = choose_checkpoints(run, requested, last)
     return steps, average_weights([run_directory.weights_path(run, step) for step in steps])
 
 
@@ -141,20 +141,20 @@ def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) ->
 
 def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
     """The checkpoints to average, oldest first. CheckpointError when they are not there."""
-    there = run_directory.steps(run)
-    missing = sorted(set(steps or []) - set(there))
-    if missing or not there:
+    saved = run_directory.steps(run)
+    missing = sorted(set(steps or []) - set(saved))
+    if missing or not saved:
         wanted = f"update {missing[0]}" if missing else "checkpoints"
         raise CheckpointError(
-            f"{run}: {wanted} asked for, but it holds updates {', '.join(map(str, there)) or 'none'}; train "
+            f"{run}: {wanted} asked for, but it holds updates {', '.join(map(str, saved)) or 'none'}; train "
             "with a larger training.keep"
         )
-    if not steps and len(there) < last:
+    if not steps and len(saved) < last:
         log.warning(
             "%s: holds %d checkpoint%s, not %d; training.keep sets how many a run keeps",
             run,
-            len(there),
-            "s" * (len(there) > 1),
+            len(saved),
+            "s" * (len(saved) > 1),
             last,
         )
-    return sorted(set(steps)) if steps else there[-last:]
+    return sorted(set(steps)) if steps else saved[-last:]

@@ -22,7 +22,7 @@ from nmt.runs.directory import LINKS
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of
 from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
-from nmt.training.prepare import held, remark_dev, report_pairs
+from nmt.training.prepare import lock_cache, remark_dev, report_pairs
 from nmt.training.subwords import RATES, LearningSide
 
 # ---- aligned -----------------------------------------------------------------------------------------------
@@ -91,9 +91,9 @@ def with_links(
     for number, (row, links) in enumerate(zip_longest(rows, pharaoh.read(path)), 1):
         if row is None or links is None:
             raise DataError(f"{path}: not as many lines as the text that it aligns; align the text again")
-        words, other = row
-        pharaoh.check_points(links, len(words), len(other), f"{files.name_of(path)}:{number}")
-        yield words, other, links
+        words, target_words = row
+        pharaoh.check_points(links, len(words), len(target_words), f"{files.name_of(path)}:{number}")
+        yield words, target_words, links
 
 
 def check_links(config: DataConfig, text: TokenizedText) -> None:
@@ -116,11 +116,11 @@ def make_aligned_corpus(
     """The binarized training pairs with their affiliations, rebuilt only when something has changed.
     `within`: SENTENCE or PHRASE; `thorough`: as for `open_corpus`."""
     stamp = aligned_stamp(config, *vocabs, within)
-    with held(cache):
+    with lock_cache(cache):
         if read_stamp(cache).get("stamp") != stamp:
             pairs = (
-                (words, other, affiliate_pair(links, len(words), len(other), within))
-                for words, other, links in with_links(text.words(*pipelines), config.alignment)
+                (words, target_words, affiliate_pair(links, len(words), len(target_words), within))
+                for words, target_words, links in with_links(text.words(*pipelines), config.alignment)
             )
             numbered = text.show_progress(pairs, "pairs", "numbering the words")
             report_pairs(
@@ -135,7 +135,7 @@ def make_aligned_corpus(
 def make_aligned_dev(
     config: DataConfig, pipelines: Pipelines, vocabs: Vocabs, within: str
 ) -> list[AlignedPair] | None:
-    """Read the development pairs."""
+    """Read the aligned development pairs; None if the configuration has no development text."""
     if not config.dev_source:
         return None
     rows = (
@@ -145,10 +145,10 @@ def make_aligned_dev(
     pairs = [
         AlignedPair(
             vocabs[0].encode(words),
-            vocabs[1].encode(other),
-            affiliate_pair(links, len(words), len(other), within),
+            vocabs[1].encode(target_words),
+            affiliate_pair(links, len(words), len(target_words), within),
         )
-        for words, other, links in with_links(rows, config.dev_alignment)
+        for words, target_words, links in with_links(rows, config.dev_alignment)
     ]
     remark_dev([list(pair.source) for pair in pairs], [list(pair.target) for pair in pairs], pipelines)
     return pairs
@@ -196,7 +196,7 @@ def guided_stream(
     """A stream whose batches have the links of `data.alignment`. They lie in a folder beside the binarized
     pairs, and are made anew only when something has changed. `thorough`: as for `open_corpus`."""
     folder, stamp = cache / LINKS, aligned_stamp(config, *vocabs, "units")
-    with held(cache):
+    with lock_cache(cache):
         if read_stamp(folder).get("stamp") != stamp:
             report = BinarizeReport()
             numbers = range(config.max_length**2 + 1)
@@ -214,24 +214,26 @@ def read_links(
 ) -> Iterator[list[int]]:
     """The links of each pair that training keeps, three numbers each; the report counts the pairs."""
     rows = with_links(text.words(*pipelines), config.alignment)
-    for number, (words, other, links) in enumerate(text.show_progress(rows, "pairs", "linking the units"), 1):
-        source, target = pipelines[0].cut(words), pipelines[1].cut(other)
+    for number, (words, target_words, links) in enumerate(
+        text.show_progress(rows, "pairs", "linking the units"), 1
+    ):
+        source, target = pipelines[0].cut(words), pipelines[1].cut(target_words)
         if is_kept(source, target, config.max_length, report):
-            where = f"{config.alignment}:{number}"
+            location = f"{config.alignment}:{number}"
             numbers = (
-                word_numbers(pipelines[0], words, source, where),
-                word_numbers(pipelines[1], other, target, where),
+                word_numbers(pipelines[0], words, source, location),
+                word_numbers(pipelines[1], target_words, target, location),
             )
             yield list(chain.from_iterable(unit_links(links, *numbers).tolist()))
 
 
-def word_numbers(pipeline: TextPipeline, words: list[str], units: list[str], where: str) -> list[int]:
+def word_numbers(pipeline: TextPipeline, words: list[str], units: list[str], location: str) -> list[int]:
     """The number of the word of each unit. DataError for units of other words: Unicode normalization of
     SentencePiece may join or part words."""
     numbers = pipeline.word_numbers(units)
     if numbers[-1] + 1 != len(words):
         raise DataError(
-            f"{where}: {len(words)} words between blanks have become {numbers[-1] + 1}, so that the "
+            f"{location}: {len(words)} words between blanks have become {numbers[-1] + 1}, so that the "
             "alignment does not fit; set data.source.unicode and data.target.unicode to identity"
         )
     return numbers

@@ -264,21 +264,21 @@ def check_guided(config: RunConfig) -> None:
 
 def check_vectors(config: RunConfig) -> None:
     """Word vectors need a table to go to, and frozen ones a file."""
-    settings, given = config.lm or config.model, dict[str, bool]()
+    settings, has_vectors = config.lm or config.model, dict[str, bool]()
     for key in VECTORS:
         side = key.removesuffix("_vectors")
-        given[side] = bool(getattr(config.data, key))
-        if given[side] and side not in (settings.vector_sides if settings else ()):
+        has_vectors[side] = bool(getattr(config.data, key))
+        if has_vectors[side] and side not in (settings.vector_sides if settings else ()):
             kind = settings.type if settings else ""
             raise ConfigError(f"data.{key}: {kind} has no table of {side} word vectors here")
-    if all(given.values()) and getattr(settings, "tied", "") == "all":
+    if all(has_vectors.values()) and getattr(settings, "tied", "") == "all":
         raise ConfigError(
             "data.source_vectors: model.tied: all has one table for both sides; give data.target_vectors "
             "alone"
         )
     frozen = config.training.freeze_vectors
     for side in ("source", "target"):
-        if frozen in (side, "both") and not given[side]:
+        if frozen in (side, "both") and not has_vectors[side]:
             raise ConfigError(f"training.freeze_vectors: {frozen} needs data.{side}_vectors")
 
 
@@ -304,32 +304,33 @@ def set_languages(config: RunConfig) -> None:
     for name in text_sides(config):
         side = getattr(config.data, name)
         if not side.language and not has_several_languages(config.data, name):
-            found = (scripts.language_of_file(path) for path in side_paths(config.data, name))
-            side.language = next(filter(None, found), "")
+            languages = (scripts.language_of_file(path) for path in side_paths(config.data, name))
+            side.language = next(filter(None, languages), "")
         if side.case == "truecase" and side.segment == "auto" and is_spaceless(side.language):
             side.case = "keep"
 
 
 def has_several_languages(data: DataConfig, name: str) -> bool:
     """Are the corpora of a side of several languages? ConfigError where the rules of one are needed."""
-    found = sorted({scripts.language_of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
-    if len(found) > 1 and needs_language(getattr(data, name)):
+    languages = sorted({scripts.language_of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
+    if len(languages) > 1 and needs_language(getattr(data, name)):
         raise ConfigError(
-            f"data.{name}.language: missing, and the corpora are of several languages, {', '.join(found)}; "
-            f"name the one whose rules all are read by, or set data.{name}.subword: unigram, which needs none"
+            f"data.{name}.language: missing, and the corpora are of several languages, {', '.join(languages)}"
+            "; name the one whose rules all are read by, or set "
+            f"data.{name}.subword: unigram, which needs none"
         )
-    return len(found) > 1
+    return len(languages) > 1
 
 
 def check_languages(config: RunConfig) -> None:
     """ConfigError for a language that is unknown, or missing where its rules are used."""
     for name in text_sides(config):
         side, key = getattr(config.data, name), f"data.{name}.language"
-        given = side_paths(config.data, name) or list(filter(None, [config.data.phrase_table]))
-        if not given:
+        paths = side_paths(config.data, name) or list(filter(None, [config.data.phrase_table]))
+        if not paths:
             continue  # without text nothing is trained, and its absence is the mistake to name
         if not side.language and needs_language(side):
-            files = ", ".join(Path(path).name for path in given)
+            files = ", ".join(Path(path).name for path in paths)
             raise ConfigError(
                 f"{key}: missing, and {files} does not end in the code of a language, as train.en does; set "
                 f"it, e.g. {key}: de"

@@ -90,14 +90,14 @@ class Schema:
 
     def did_you_mean(self, key: str) -> str:
         """The nearest known key: in the same section, else of the same name elsewhere."""
-        known = self.keys()
+        keys = self.keys()
         section, _, leaf = key.rpartition(".")
-        beside = [name for name in known if name.rpartition(".")[0] == section]
+        beside = [name for name in keys if name.rpartition(".")[0] == section]
         leaves = {name.rpartition(".")[2]: name for name in beside}
         near = [leaves[name] for name in difflib.get_close_matches(leaf, leaves, 1, 0.6)] or [
-            name for name in known if name.rpartition(".")[2] == leaf
+            name for name in keys if name.rpartition(".")[2] == leaf
         ][:2]
-        near = [name for name in near or difflib.get_close_matches(key, known, 1, 0.6) if name != key]
+        near = [name for name in near or difflib.get_close_matches(key, keys, 1, 0.6) if name != key]
         if near:
             return f", did you mean {' or '.join(map(repr, near))}?"
         return f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
@@ -143,27 +143,27 @@ def explain(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
 def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
     """Determine what a configuration trains, and the name of its type. ConfigError for both sections, or an
     unknown type."""
-    given = {
+    sections = {
         section: [part for part in parts if part.content.get(section) is not None]
         for section in SECTION_REGISTRIES
     }
-    if given["lm"] and given["model"]:
+    if sections["lm"] and sections["model"]:
         raise ConfigError(
-            f"{given['model'][0].where('model')}: model: a run has either section model or section lm "
-            f"({given['lm'][0].where('lm')}); leave one of them out"
+            f"{sections['model'][0].where('model')}: model: a run has either section model or section lm "
+            f"({sections['lm'][0].where('lm')}); leave one of them out"
         )
-    section = "lm" if given["lm"] else "model"
+    section = "lm" if sections["lm"] else "model"
     kinds = [
         (str(content["type"] or ""), part.where)
-        for part in given[section]
+        for part in sections[section]
         if isinstance(content := part.content[section], dict) and "type" in content
     ]
     kind, where = kinds[-1] if kinds else (ModelConfig().type if section == "model" else "", None)
     try:
         return Schema(section, config_class(section, kind)), kind
     except ConfigError as error:
-        place = where(f"{section}.type") if where else given[section][-1].where(section)
-        raise ConfigError(f"{place}: {error}") from error
+        location = where(f"{section}.type") if where else sections[section][-1].where(section)
+        raise ConfigError(f"{location}: {error}") from error
 
 
 # ---- config file -------------------------------------------------------------------------------------------
@@ -253,11 +253,11 @@ def preset_parts(preset: str | None, parts: Sequence[ConfigPart]) -> list[Config
     """A preset, without the section of what is not trained by what is given."""
     if not preset:
         return []
-    found = preset_file(preset)
-    content = read(str(found))[0]
-    given = {key for key in SECTION_REGISTRIES for part in parts if part.content.get(key) is not None}
-    own = {key: value for key, value in content.items() if key not in SECTION_REGISTRIES or given <= {key}}
-    return [ConfigPart(own, lambda key: str(found))]
+    path = preset_file(preset)
+    content = read(str(path))[0]
+    present = {key for key in SECTION_REGISTRIES for part in parts if part.content.get(key) is not None}
+    own = {key: value for key, value in content.items() if key not in SECTION_REGISTRIES or present <= {key}}
+    return [ConfigPart(own, lambda key: str(path))]
 
 
 def preset_file(preset: str) -> Path:
@@ -286,11 +286,11 @@ def read(path: str) -> tuple[Section, str]:
     """A YAML file as sections and keys, and its text."""
     text = "\n".join(files.read_lines(path))
     try:
-        given = yaml_text.parse(text)
-        content = OmegaConf.to_container(given)
+        parsed = yaml_text.parse(text)
+        content = OmegaConf.to_container(parsed)
     except NotYaml as error:
-        place = f"{path}:{error.line}" if error.line else path
-        raise ConfigError(f"{place}: not valid YAML: {error}") from error
+        location = f"{path}:{error.line}" if error.line else path
+        raise ConfigError(f"{location}: not valid YAML: {error}") from error
     except RecursionError as error:
         raise ConfigError(f"{path}: {reason(error)}") from error
     if not isinstance(content, dict):
@@ -310,16 +310,16 @@ def merge_all(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -
 def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
     """A configuration with what a part gives. ConfigError for an unknown key, or a value of the wrong
     type."""
-    known = set(schema.keys())
-    given = {
+    known_keys = set(schema.keys())
+    values = {
         key: value
         for key, value in part.content.items()
         if value is not None or key not in SECTION_REGISTRIES
     }
     try:
-        for key, value in given_keys(given):
+        for key, value in given_keys(values):
             name = re.sub(r"\[\d+\]", "[]", key)
-            if name not in known:
+            if name not in known_keys:
                 raise ConfigError(f"{part.where(key)}: unknown key {shown(key)}{schema.did_you_mean(name)}")
             if schema.is_section(name) and value is not None and not isinstance(value, dict):
                 raise ConfigError(f"{part.where(key)}: {key} is a section, expected keys and values below it")
@@ -327,7 +327,7 @@ def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
                 raise ConfigError(
                     f"{part.where(key)}: {key} is a list of sections, each with keys and values"
                 )
-        return cast(DictConfig, OmegaConf.merge(config, given))
+        return cast(DictConfig, OmegaConf.merge(config, values))
     except OmegaConfBaseException as error:
         key = str(error.full_key)
         raise ConfigError(f"{part.where(key)}: {key}: {reason(error)}") from error
@@ -342,9 +342,9 @@ def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tupl
         if isinstance(value, dict):
             yield from given_keys(value, f"{prefix}{key}.")
         elif isinstance(value, list):
-            for place, part in enumerate(value):
+            for index, part in enumerate(value):
                 if isinstance(part, dict):
-                    yield from given_keys(part, f"{prefix}{key}[{place}].")
+                    yield from given_keys(part, f"{prefix}{key}[{index}].")
 
 
 def is_list(value: object) -> bool:
@@ -393,14 +393,14 @@ def locate_key(path: str, text: str, key: str) -> str:
     number = 0
     lines = text.split("\n")
     for part in key.split("."):
-        found = [
+        matches = [
             n
             for n in range(number, len(lines))
             if re.match(rf"\s*['\"]?{re.escape(part)}['\"]?\s*:|.*[{{,]\s*{re.escape(part)}\s*:", lines[n])
         ]
-        if not found:
+        if not matches:
             return path
-        number = found[0]
+        number = matches[0]
     return f"{path}:{number + 1}"
 
 
@@ -410,8 +410,8 @@ def locate_key(path: str, text: str, key: str) -> str:
 def to_yaml(config: RunConfig) -> str:
     """A configuration as the text of a file, without the section of what is not trained."""
     structured = OmegaConf.structured(config)
-    given = {key: structured[key] for key in structured if structured[key] is not None}
-    return str(OmegaConf.to_yaml(OmegaConf.create(given)))
+    values = {key: structured[key] for key in structured if structured[key] is not None}
+    return str(OmegaConf.to_yaml(OmegaConf.create(values)))
 
 
 def read_run_config(directory: Path) -> RunConfig:
@@ -422,9 +422,9 @@ def read_run_config(directory: Path) -> RunConfig:
         schema, kind = choose_schema([part])
         return resolve(merge(schema.defaults(kind), part, schema), part.where)
     except ConfigError as error:
-        place = directory / CONFIG
-        message = str(error).removeprefix(f"{place}: ")
-        raise CheckpointError(f"{place}: damaged configuration ({message}); copy it again") from error
+        path = directory / CONFIG
+        message = str(error).removeprefix(f"{path}: ")
+        raise CheckpointError(f"{path}: damaged configuration ({message}); copy it again") from error
 
 
 def differences(config: RunConfig, directory: Path) -> list[str]:

@@ -136,10 +136,10 @@ def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequen
     words."""
     if not merges:
         return 0
-    there = sum(len(side.words) for side in sides)
+    words = sum(len(side.words) for side in sides)
     texts = zip(*rows, strict=True)
     here = sum(len({word for line in lines for word in WORD.findall(line.lower())}) for lines in texts)
-    return max(FEWEST_MERGES, merges * here // max(here, there))
+    return max(FEWEST_MERGES, merges * here // max(here, words))
 
 
 def vocab_size(
@@ -170,7 +170,7 @@ def measure(
     epoch_updates = batches(config, sample, job.stream) / job.update_batches
     return Cost(
         device=shown,
-        parameters=sum(one.numel() for one in job.model.parameters()),
+        parameters=sum(parameter.numel() for parameter in job.model.parameters()),
         updates=updates,
         units=units,
         seconds=took,
@@ -267,9 +267,9 @@ def planned_epochs(config: RunConfig, updates: float) -> float:
 @contextmanager
 def silent() -> Iterator[None]:
     """Messages about a sample would be taken for those on the text."""
-    before = logging.root.manager.disable
+    level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         yield
     finally:
-        logging.disable(before)
+        logging.disable(level)

@@ -27,17 +27,17 @@ STAMPED_KEYS = (
 
 def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
     """Key and path of the regular files that a configuration names; nothing can be said of pipes."""
-    given = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
-    for key, path in (*given, *listed_files(config)):
+    values = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
+    for key, path in (*values, *listed_files(config)):
         if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
             yield key, path
 
 
 def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
     """Key and path of the files of the corpora of a list."""
-    for place, corpus in enumerate(config.corpora):
-        yield f"corpora[{place}].source", corpus.source
-        yield f"corpora[{place}].target", corpus.target
+    for index, corpus in enumerate(config.corpora):
+        yield f"corpora[{index}].source", corpus.source
+        yield f"corpora[{index}].target", corpus.target
 
 
 def take_stamps(config: DataConfig) -> dict[str, manifest.Stamp]:
@@ -52,17 +52,17 @@ def save_stamps(stamps: dict[str, manifest.Stamp], new: Path) -> None:
 
 def check_inputs(config: DataConfig, directory: Path) -> None:
     """DataError for a file that has changed since the run was started."""
-    place = directory / INPUTS
+    inputs_path = directory / INPUTS
     try:
         with manifest.opened(directory, INPUTS, manifest.load(directory)) as stream:
-            before = dict(json.load(stream))
+            recorded = dict(json.load(stream))
         changed = [
             (key, path)
             for key, path in named_files(config)
-            if key in before and not manifest.unchanged(path, before[key])
+            if key in recorded and not manifest.unchanged(path, recorded[key])
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"{place}: damaged; copy it again") from error
+        raise CheckpointError(f"{inputs_path}: damaged; copy it again") from error
     for key, path in changed:
         raise DataError(
             f"{path}: has changed since {directory} was started with it (data.{key}); bring it back, or "

@@ -52,7 +52,6 @@ class TrainingLogs:
     signature: str = ""  # of the development scores that the log has last shown
 
     def close(self) -> None:
-        """Close all logs."""
         self.board.close()
         for table in self.tables:
             table.close()
@@ -320,6 +319,6 @@ def show_progress(
     with bars.Progress(None, "batches", job.show_bar, title) as shown:
         shown.note = lambda: time_left(job, records) and f"{time_left(job, records)} of the training"
         shown.reach(job.progress.batch, batch_count)
-        for one in updates:
-            yield one
+        for update in updates:
+            yield update
             shown.reach(job.progress.batch, batch_count)

@@ -21,7 +21,7 @@ def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Itera
             f"{job.directory}: out of memory at update {job.progress.step + 1}, in a batch of "
             f"{shown(largest)}; {so_far(job.fitted)}. {saved(job)}. {remedy(job, largest)}"
         ) from error
-    job.fitted = max(job.fitted, largest, key=lambda one: one.tokens)
+    job.fitted = max(job.fitted, largest, key=lambda batch: batch.tokens)
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def validating(job: TrainingJob) -> Iterator[None]:
 
 def of_largest(batches: Sequence[AnyBatch]) -> Fitted:
     """The sizes of the batch that has most units."""
-    batch = max(batches, key=lambda one: one.tokens)
+    batch = max(batches, key=lambda candidate: candidate.tokens)
     return Fitted(sentences=batch.sentences, tokens=batch.tokens, longest=batch.longest)
 
 

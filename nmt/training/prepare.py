@@ -52,9 +52,9 @@ def make_pipelines(
     text = text or training_text(config)
     source, target = (LearningSide.of(name, config) for name in ("source", "target"))
     learn_case(config, source.pipeline, target.pipeline, text)
-    for words, other in pairs_of(config, source.pipeline, target.pipeline, text):
+    for words, target_words in pairs_of(config, source.pipeline, target.pipeline, text):
         source.text.add(words)
-        target.text.add(other)
+        target.text.add(target_words)
     learn_subwords(config, source, target, show_bar=text.show_bar)
     return source.pipeline, target.pipeline, unit_counts(source, config), unit_counts(target, config)
 
@@ -65,7 +65,7 @@ def pairs_of(
     """The training pairs as words, before subwords."""
     if config.phrase_table:
         return text.show_progress(table_pairs(config), "pairs", "reading")
-    return ((words, other) for words, other in text.words(source, target))
+    return ((words, target_words) for words, target_words in text.words(source, target))
 
 
 def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline, text: TokenizedText) -> None:
@@ -118,12 +118,12 @@ def make_cut(
 
     tags = {vocabs[0].ids[tag] for tag in config.tags}
 
-    def cut(ids: Ids, other: Ids, key: str) -> tuple[Ids, Ids]:
+    def cut(ids: Ids, target_ids: Ids, key: str) -> tuple[Ids, Ids]:
         tagged = len(ids) > 0 and ids[0] in tags
         source, target = (
-            sampler(np.asarray(one).tolist(), f"{key} {name}") if sampler else one
-            for sampler, one, name in zip(
-                samplers, (ids[1:] if tagged else ids, other), ("source", "target"), strict=True
+            sampler(np.asarray(units).tolist(), f"{key} {name}") if sampler else units
+            for sampler, units, name in zip(
+                samplers, (ids[1:] if tagged else ids, target_ids), ("source", "target"), strict=True
             )
         )
         return [ids[0], *source] if tagged else source, target
@@ -160,11 +160,11 @@ def make_corpus(
     changed. `text`: may hold the words already; `thorough`: as for `open_corpus`."""
     text = text or training_text(config)
     stamp = make_stamp(config, *vocabs)
-    with held(cache):
+    with lock_cache(cache):
         if read_stamp(cache).get("stamp") != stamp:
             pairs = (
-                (pipelines[0].cut(words), pipelines[1].cut(other))
-                for words, other in tagged(config, pairs_of(config, *pipelines, text), text)
+                (pipelines[0].cut(words), pipelines[1].cut(target_words))
+                for words, target_words in tagged(config, pairs_of(config, *pipelines, text), text)
             )
             numbered = text.show_progress(pairs, "pairs", "numbering the words")
             sizes = text.listed.sizes if text.listed else ()
@@ -172,7 +172,7 @@ def make_corpus(
                 binarize(numbered, *vocabs, cache, config.max_length, stamp, sizes), config.max_length
             )
         corpus = open_corpus(cache, *map(len, vocabs), thorough=thorough)
-    paths = [one.source for one in config.corpora] or [config.train_source or config.phrase_table]
+    paths = [part.source for part in config.corpora] or [config.train_source or config.phrase_table]
     for path, size in zip(paths, corpus.parts or [len(corpus)], strict=True):
         if not size:
             raise DataError(f"{path}: no pair is left to train on; is data.max_length too small?")
@@ -186,8 +186,8 @@ def tagged(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> It
         return
     for corpus, size in zip(config.corpora, text.listed.sizes, strict=True):
         start = [corpus.tag] if corpus.tag else []
-        for words, other in islice(pairs, size):
-            yield start + words if words else words, other
+        for words, target_words in islice(pairs, size):
+            yield start + words if words else words, target_words
 
 
 def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
@@ -195,11 +195,11 @@ def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
     if not config.corpora:
         return []
     counts = corpora.epoch_counts(corpus.parts, config.corpora, config.temperature)
-    for one, size, count in zip(config.corpora, corpus.parts, counts, strict=True):
+    for part, size, count in zip(config.corpora, corpus.parts, counts, strict=True):
         log.log(
             logging.INFO if count else logging.WARNING,
             "corpus %s%s: %s pairs; an epoch takes %s, %.1f%% of its pairs, each %.2f times",
-            one.title, f" {one.tag}" if one.tag else "", f"{size:,}", f"{count:,}",
+            part.title, f" {part.tag}" if part.tag else "", f"{size:,}", f"{count:,}",
             100 * count / sum(counts), count / size,
         )  # fmt: skip
     return counts
@@ -213,8 +213,8 @@ def report_pairs(report: BinarizeReport, max_length: int) -> None:
     )  # fmt: skip
 
 
-def held(cache: Path) -> AbstractContextManager[None]:
-    """The lock of a cache while it is made or opened: trainings may share it. A read-only one needs none."""
+def lock_cache(cache: Path) -> AbstractContextManager[None]:
+    """Lock a cache while it is made or opened: trainings may share it. A read-only one needs no lock."""
     if cache.exists() and not os.access(cache, os.W_OK):
         return nullcontext()
     return locked(cache, "nmt-train", wait=True)
@@ -232,16 +232,16 @@ def make_dev(
     pairs, sources, references = [], list[list[Ids]](), []
     tokenized = bleu_tokenizer == TOKENIZED
     lengths = LineLengths([pipelines[0]], config.max_length)
-    for line, other in files.parallel(config.dev_source, config.dev_target):
-        words = pipelines[1].words(other)
+    for line, target_line in files.parallel(config.dev_source, config.dev_target):
+        words = pipelines[1].words(target_line)
         ids = vocabs[0].encode(pipelines[0].units(line))
-        references.append(" ".join(words) if tokenized else other)
+        references.append(" ".join(words) if tokenized else target_line)
         pairs.append((ids, vocabs[1].encode(pipelines[1].cut(words))))
         parts = [line] if tokenized else lengths.parts(line, False, lengths.limit())
         sources.append([ids] if parts == [line] else [vocabs[0].encode(pipelines[0].units(p)) for p in parts])
     remark_dev([ids for ids, _ in pairs], [ids for _, ids in pairs], pipelines)
     tags = {vocabs[0].ids[tag] for tag in config.tags}
-    if tags and all(one.tag for one in config.corpora) and not any(tags & {*ids[:1]} for ids, _ in pairs):
+    if tags and all(part.tag for part in config.corpora) and not any(tags & {*ids[:1]} for ids, _ in pairs):
         log.warning("%s: no line begins with a tag, but all training text has one", config.dev_source)
     return DevSet(
         pairs=list(pairs),
@@ -312,7 +312,7 @@ def make_running(
     changed. `text`: may hold the words already; `thorough`: as for `open_corpus`."""
     text = text or training_text(config)
     stamp = running.make_stamp(config, vocab)
-    with held(cache):
+    with lock_cache(cache):
         if read_stamp(cache).get("stamp") != stamp:
             lines = (pipeline.cut(words) for (words,) in text.words(pipeline))
             numbered = text.show_progress(lines, "lines", "numbering the words")

@@ -81,27 +81,27 @@ def propose(
     training may take, 0: as long as it needs."""
     pairs = report.usable
     preset = preset or ("large" if pairs >= LARGE else "small")
-    found = Proposal(run, preset, texts)
+    proposal = Proposal(run, preset, texts)
     if preset == "large":
-        found.training["max_epochs"] = (by_size(EPOCHS, max(pairs, LARGE)), "patience may end it sooner")
+        proposal.training["max_epochs"] = (by_size(EPOCHS, max(pairs, LARGE)), "patience may end it sooner")
     if minutes:
-        found.training["schedule"] = (LINEAR, "down to 0 at the end, be it by epochs or by minutes")
-        found.training["max_minutes"] = (minutes, "the last validation included")
+        proposal.training["schedule"] = (LINEAR, "down to 0 at the end, be it by epochs or by minutes")
+        proposal.training["max_minutes"] = (minutes, "the last validation included")
     sides = list(zip(report.sides, texts.languages, strict=True))
     merged = [is_cut_here(*side) for side in sides]
     if any(merged):
         rare = max(side.once() for side, language in sides if is_cut_here(side, language))
         reason = f"{100 * rare:.1f}% of the running words occur once; as whole words as many would be unknown"
-        found.data["bpe_merges"] = (by_size(MERGES, pairs), reason)
+        proposal.data["bpe_merges"] = (by_size(MERGES, pairs), reason)
         scripts = {side.guess().script for side in report.sides}
         if len(scripts) > 1 and all(merged) and preset != "transformer-small":
-            found.data["bpe_joint"] = (False, "the scripts have no units in common")
+            proposal.data["bpe_joint"] = (False, "the scripts have no units in common")
     if preset == "transformer-small":
-        found.data["shared_vocabulary"] = (True, "for model.tied: all")
-    found.data["max_length"] = max_length(report, any(merged))
-    for values, (side, language) in zip(found.sides, sides, strict=True):
+        proposal.data["shared_vocabulary"] = (True, "for model.tied: all")
+    proposal.data["max_length"] = max_length(report, any(merged))
+    for values, (side, language) in zip(proposal.sides, sides, strict=True):
         values.update(side_values(side, language))
-    return found
+    return proposal
 
 
 def is_cut_here(side: SideReport, language: str) -> bool:

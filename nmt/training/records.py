@@ -30,15 +30,15 @@ class LogTable:
         try:
             # a link would have another file cut back
             self.file = open(path, "a", encoding="utf-8", newline="\n", opener=without_links)
-            if (there := os.fstat(self.file.fileno()).st_size) < (size or 0):
+            if (size_on_disk := os.fstat(self.file.fileno()).st_size) < (size or 0):
                 log.warning(
                     "%s: %d bytes, but %d when it was saved; some lines of earlier starts are missing",
-                    path, there, size,
+                    path, size_on_disk, size,
                 )  # fmt: skip
-            self.file.truncate(min(there, size or 0))
+            self.file.truncate(min(size_on_disk, size or 0))
         except OSError as error:
             raise files.cannot_write(path, error) from error
-        if not size or not there:
+        if not size or not size_on_disk:
             self.write(columns)
 
     def add(self, values: Mapping[str, str]) -> None:
@@ -59,7 +59,6 @@ class LogTable:
         return os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
-        """Close the file."""
         self.file.close()
 
 

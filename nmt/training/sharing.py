@@ -27,13 +27,13 @@ def record_shares(job: TrainingJob) -> None:
 
 def report(progress: TrainingProgress, size: int, batches: int) -> None:
     """Log how many processes there are, and what they share."""
-    before = progress.update_batches
+    update_batches = progress.update_batches
     if size > 1:
         log.info("processes: %d; an update is of %d batches", size, batches)
     if progress.processes and progress.processes != size:
         log.info("processes: %d, of an earlier start %d", size, progress.processes)
-    if before and before != batches:
-        log.info("an update is of %d batches, before of %d", batches, before)
+    if update_batches and update_batches != batches:
+        log.info("an update is of %d batches, before of %d", batches, update_batches)
     if batches < size:
         log.warning(
             "training.update_batches: an update is of %d, so %d of the %d processes have nothing to do; "

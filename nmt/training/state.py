@@ -38,10 +38,10 @@ def save(job: TrainingJob, tables: tuple[LogTable, LogTable]) -> None:
     check_finite(job)
     keep = job.config.keep
     recent = [step for step in progress.saved if step != progress.step][-(keep - 1) :] if keep > 1 else []
-    kept = sorted({*recent, progress.step, *([progress.best_step] if progress.best_step else [])})
-    old = tuple(weights_path(job.directory, step).name for step in progress.saved if step not in kept)
+    steps = sorted({*recent, progress.step, *([progress.best_step] if progress.best_step else [])})
+    old = tuple(weights_path(job.directory, step).name for step in progress.saved if step not in steps)
     state: TrainingState = {
-        "progress": {**asdict(progress), "saved": kept},
+        "progress": {**asdict(progress), "saved": steps},
         "optimizer": job.optimizer.state_dict(),
         "random": torch.get_rng_state(),
         "random_cuda": torch.cuda.get_rng_state_all() if job.model.device.type == "cuda" else [],
@@ -56,7 +56,7 @@ def save(job: TrainingJob, tables: tuple[LogTable, LogTable]) -> None:
             weights.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
         weights.save_tensors(state, new / STATE)
         run_directory.write_index(new, progress.best_step or progress.step, progress.step)
-    progress.saved = kept
+    progress.saved = steps
 
 
 def check_finite(job: TrainingJob) -> None:

@@ -140,7 +140,7 @@ def make_sampler(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Samp
 
 def check_sampling(data: DataConfig, used: Sequence[object]) -> None:
     """ConfigError for a rate that none of the subwords, or of their classes, can use."""
-    keys = {one.rate_key for one in used if isinstance(one, Resampling)}
+    keys = {item.rate_key for item in used if isinstance(item, Resampling)}
     for key in RATES:
         if getattr(data, key) and key not in keys:
             raise ConfigError(

@@ -120,13 +120,13 @@ def read(config: Configuration) -> RunConfig:
 def run_training(
     config: RunConfig,
     *,
-    given: str = "",
+    config_path: str = "",
     overwrite: bool = False,
     stop: Callable[[], bool] = never,
     show_bar: bool = False,
 ) -> str:
     """Check what can be checked, then train in a run directory that no other training works in; returns why
-    the training ended. `given`: the file of the configuration."""
+    the training ended. `config_path`: the file of the configuration."""
     directory = Path(config.run)
     if overwrite and parallel.may_restart():
         raise ConfigError(
@@ -135,7 +135,7 @@ def run_training(
         )
     fresh = overwrite or not run_directory.exists(directory)
     if fresh:
-        inputs.check_new_run(config, given)
+        inputs.check_new_run(config, config_path)
     cpu_only = config.lm is not None and language_model_class(config.lm.type).cpu_only
     device = devices.resolve_device(config.device, cpu_only)
     check_precision(config.precision, device)

@@ -125,14 +125,14 @@ def read_vectors(config: RunConfig, side: str, vocab: Vocab) -> PretrainedVector
     """The vectors of a side. DataError for a file that is none, and for one without any of the words."""
     path, section = vectors_file(config, side), "lm" if config.lm else "model"
     size: int = getattr(config.lm or config.model, "embedding")  # noqa: B009  # of models with `vector_sides`
-    found = dict(word_vectors.read(path, vocab.ids, size, f"{section}.embedding"))
-    if not found:
+    vectors = dict(word_vectors.read(path, vocab.ids, size, f"{section}.embedding"))
+    if not vectors:
         raise DataError(
             f"{path}: has none of the {vocab.known:,} words of the {side} vocabulary; is it of this "
             "language, and are its words cased and cut in the same way?"
         )
-    ids = torch.tensor([vocab.ids[word] for word in found])
-    return PretrainedVectors(ids, torch.from_numpy(np.stack(list(found.values()))))
+    ids = torch.tensor([vocab.ids[word] for word in vectors])
+    return PretrainedVectors(ids, torch.from_numpy(np.stack(list(vectors.values()))))
 
 
 def check_vectors(config: RunConfig, vocabs: Mapping[str, Vocab]) -> None:
@@ -148,19 +148,19 @@ def apply_vectors(config: RunConfig, model: object, vocabs: Mapping[str, Vocab],
         frozen = config.training.freeze_vectors in (side, "both")
         if vectors_file(config, side) and (fresh or frozen):
             assert isinstance(model, WordTables)
-            found, table = read_vectors(config, side, vocab), model.word_table(side)
+            vectors, table = read_vectors(config, side, vocab), model.word_table(side)
             if fresh:
-                put_vectors(table, found)
-                report_vectors(found, vocab, side, vectors_file(config, side))
+                put_vectors(table, vectors)
+                report_vectors(vectors, vocab, side, vectors_file(config, side))
             if frozen:
-                freeze_rows(table, found.ids)
+                freeze_rows(table, vectors.ids)
 
 
 @torch.no_grad()
-def put_vectors(table: nn.Embedding, found: PretrainedVectors) -> None:
+def put_vectors(table: nn.Embedding, vectors: PretrainedVectors) -> None:
     """Let the model read these words as these vectors. A table that multiplies its rows gets them divided."""
     scale = float(getattr(table, "scale", 1.0))
-    table.weight[found.ids.to(table.weight.device)] = (found.values / scale).to(table.weight)
+    table.weight[vectors.ids.to(table.weight.device)] = (vectors.values / scale).to(table.weight)
 
 
 def freeze_rows(table: nn.Embedding, ids: Tensor) -> None:

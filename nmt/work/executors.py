@@ -154,10 +154,10 @@ class Processes(Generic[Task, Result]):
     def __enter__(self) -> Self:
         context = multiprocessing.get_context("spawn")  # a forked torch may hang
         for _ in range(self.workers):
-            here, there = context.Pipe()
-            process = context.Process(target=serve_tasks, args=(there, self.make_compute), daemon=True)
+            here, remote = context.Pipe()
+            process = context.Process(target=serve_tasks, args=(remote, self.make_compute), daemon=True)
             process.start()
-            there.close()  # or the end of the worker would not close the pipe
+            remote.close()  # or the end of the worker would not close the pipe
             self.processes.append((process, here))
             self.idle.put(here)
         return self
@@ -484,6 +484,6 @@ def convert_lines(
 
 
 def line_chunks(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    """Cut lines into chunks."""
+    """Group lines into chunks of LINES_PER_CHUNK; the last may be shorter."""
     while chunk := list(islice(lines, LINES_PER_CHUNK)):
         yield chunk

@@ -67,7 +67,7 @@ class DiscourseConfig(RNNConfig):
 
     @property
     def names(self) -> list[str]:
-        """The objectives, each once."""
+        """Names of the objectives, without duplicates."""
         return list(dict.fromkeys(self.objectives.split()))
 
 
@@ -92,7 +92,6 @@ class Discourse(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
         return next(self.parameters()).device
 
     def vectors(self, source: Packed) -> Tensor:
@@ -101,8 +100,8 @@ class Discourse(nn.Module):
         if not self.maximum or encoded.states is None:
             return encoded.summary
         B, T, K = len(source.order), len(source.sizes), encoded.states.shape[1]
-        places = source.order[source.rows] * T + source.steps
-        grid = encoded.states.new_full((B * T, K), -torch.inf).index_copy(0, places, encoded.states)
+        positions = source.order[source.rows] * T + source.steps
+        grid = encoded.states.new_full((B * T, K), -torch.inf).index_copy(0, positions, encoded.states)
         return grid.view(B, T, K).amax(1)
 
     def scores(self, batch: DiscourseBatch) -> Tensor:
@@ -110,11 +109,11 @@ class Discourse(nn.Module):
         objective = self.objectives[batch.objective]
         assert isinstance(objective, Objective)
         vectors = self.vectors(batch.source)
-        found: Tensor = objective(vectors.view(len(batch.answers), -1, vectors.shape[1]))
-        return found
+        log_probs: Tensor = objective(vectors.view(len(batch.answers), -1, vectors.shape[1]))
+        return log_probs
 
     def cost(self, batch: DiscourseBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
-        """What training minimizes, Σ -log p of the answers, (), and no state."""
+        """Training loss, Σ -log p of the answers, (); no state is carried to the next batch."""
         cost = F.cross_entropy(self.scores(batch), batch.answers, reduction="sum")
         return (cost + total_penalty(self.penalized) if self.penalized else cost), None
 

@@ -69,7 +69,7 @@ class Objective(nn.Module):
     share: ClassVar[float] = 1.0  # of its examples, in each epoch that it shares with other objectives
 
     def __init__(self, width: int) -> None:
-        """`width`: D"""
+        """Create a classifier of sentence vectors of `width` dimensions (D)."""
         super().__init__()
 
     @staticmethod
@@ -78,8 +78,8 @@ class Objective(nn.Module):
         raise NotImplementedError
 
     @staticmethod
-    def example(text: Paragraphs, place: Ints, rng: np.random.Generator) -> Example:
-        """The example at a place, with as many sentences as all others of the objective."""
+    def example(text: Paragraphs, position: Ints, rng: np.random.Generator) -> Example:
+        """The example at a position, with as many sentences as all others of the objective."""
         raise NotImplementedError
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -105,8 +105,8 @@ class Order(Objective):
         return text.neighbors()[:, None]
 
     @staticmethod
-    def example(text: Paragraphs, place: Ints, rng: np.random.Generator) -> Example:
-        pair = [text.sentence(int(place[0])), text.sentence(int(place[0]) + 1)]
+    def example(text: Paragraphs, position: Ints, rng: np.random.Generator) -> Example:
+        pair = [text.sentence(int(position[0])), text.sentence(int(position[0]) + 1)]
         turned = int(rng.integers(2))
         return Example([*pair[::-1]] if turned else [*pair], turned)
 
@@ -138,8 +138,8 @@ class Following(Objective):
         return text.spans[text.spans[:, 1] - text.spans[:, 0] >= SHORTEST_PARAGRAPH]
 
     @staticmethod
-    def example(text: Paragraphs, place: Ints, rng: np.random.Generator) -> Example:
-        first, end = place.tolist()
+    def example(text: Paragraphs, position: Ints, rng: np.random.Generator) -> Example:
+        first, end = position.tolist()
         follows = first + CONTEXT
         later = rng.permutation(np.arange(follows + 1, end))[: CANDIDATES - 1]
         answer = int(rng.integers(CANDIDATES))
@@ -178,11 +178,11 @@ def conjunction(units: Sequence[str]) -> tuple[int, int]:
     """The kind of conjunction that a sentence begins with, followed by a comma, and how many units both are;
     -1, 0 without one. Case does not matter; units may be pieces of words."""
     for count in range(1, min(LONGEST_CONJUNCTION, len(units)) + 1):
-        begin = " ".join(units[:count]).replace("@@ ", "")
-        if "\u2581" in begin:
-            begin = begin.replace(" ", "").replace("\u2581", " ")
-        if begin.endswith(","):
-            kind = CONJUNCTIONS.get(begin[:-1].strip().lower(), -1)
+        opening = " ".join(units[:count]).replace("@@ ", "")
+        if "\u2581" in opening:
+            opening = opening.replace(" ", "").replace("\u2581", " ")
+        if opening.endswith(","):
+            kind = CONJUNCTIONS.get(opening[:-1].strip().lower(), -1)
             return (kind, count) if kind >= 0 else (-1, 0)
     return -1, 0
 
@@ -200,23 +200,27 @@ class Conjunction(Objective):
     def find(text: Paragraphs) -> Ints:
         """The line before, the kind, and how many units are taken off either sentence: (n, 4)"""
 
-        def begin(line: int) -> tuple[int, int]:
+        def leading_conjunction(line: int) -> tuple[int, int]:
             return conjunction(
                 [text.words[word] for word in text.sentence(line)[:LONGEST_CONJUNCTION].tolist()]
             )
 
-        found = []
+        candidates = []
         for first, end in text.spans.tolist():
-            kinds = [begin(line) for line in range(first, end)]
-            for line, ((_, before), (kind, count)) in enumerate(pairwise(kinds), first):
-                if kind >= 0 and len(text.sentence(line + 1)) > count and len(text.sentence(line)) > before:
-                    found.append((line, kind, before, count))
-        return np.array(found, np.int64).reshape(-1, 4)
+            kinds = [leading_conjunction(line) for line in range(first, end)]
+            for line, ((_, left_count), (kind, count)) in enumerate(pairwise(kinds), first):
+                if (
+                    kind >= 0
+                    and len(text.sentence(line + 1)) > count
+                    and len(text.sentence(line)) > left_count
+                ):
+                    candidates.append((line, kind, left_count, count))
+        return np.array(candidates, np.int64).reshape(-1, 4)
 
     @staticmethod
-    def example(text: Paragraphs, place: Ints, rng: np.random.Generator) -> Example:
-        line, kind, before, count = place.tolist()
-        return Example([text.sentence(line)[before:], text.sentence(line + 1)[count:]], kind)
+    def example(text: Paragraphs, position: Ints, rng: np.random.Generator) -> Example:
+        line, kind, left_count, count = position.tolist()
+        return Example([text.sentence(line)[left_count:], text.sentence(line + 1)[count:]], kind)
 
     def forward(self, vectors: Tensor) -> Tensor:
         return torch.einsum("bi,cij,bj->bc", vectors[:, 0], self.matrices, vectors[:, 1])
@@ -244,17 +248,16 @@ class DiscourseBatch:
     answers: Tensor  # (B,)
 
     def to(self, device: torch.device | str) -> "DiscourseBatch":
-        """The same on a device."""
         return replace(self, source=self.source.to(device), answers=self.answers.to(device))
 
     @property
     def sentences(self) -> int:
-        """Examples."""
+        """Number of examples, not of the sentences in them."""
         return len(self.answers)
 
     @property
     def target_tokens(self) -> int:
-        """What is predicted: an answer for each example."""
+        """Number of predictions: one answer per example."""
         return len(self.answers)
 
     @property
@@ -275,9 +278,9 @@ class DiscourseStream:
     def __init__(self, text: Paragraphs, objectives: Sequence[str], batch_size: int, seed: int) -> None:
         """DataError for a text without an example of an objective."""
         self.text, self.batch_size, self.seed = text, batch_size, seed
-        self.places: dict[str, Ints] = {name: OBJECTIVES[name].find(text) for name in objectives}
-        for name, places in self.places.items():
-            if not len(places):
+        self.positions: dict[str, Ints] = {name: OBJECTIVES[name].find(text) for name in objectives}
+        for name, positions in self.positions.items():
+            if not len(positions):
                 raise DataError(
                     f"objective {name}: the text has no example, in {len(text.spans):,} paragraphs; expected "
                     "one sentence a line and an empty line between paragraphs"
@@ -285,19 +288,19 @@ class DiscourseStream:
 
     def examples(self, name: str) -> int:
         """Examples of an objective in an epoch."""
-        share = OBJECTIVES[name].share if len(self.places) > 1 else 1.0
-        return max(1, int(share * len(self.places[name])))
+        share = OBJECTIVES[name].share if len(self.positions) > 1 else 1.0
+        return max(1, int(share * len(self.positions[name])))
 
     def count(self, epoch: int) -> int:
-        """Batches of an epoch."""
-        return sum(-(-self.examples(name) // self.batch_size) for name in self.places)
+        """Number of batches in an epoch, over all objectives."""
+        return sum(-(-self.examples(name) // self.batch_size) for name in self.positions)
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[DiscourseBatch]:
         """The batches of an epoch, from number `start` on, of a share."""
         rng = np.random.default_rng([self.seed, epoch])
         cuts: list[tuple[str, Ints]] = []
-        for name, places in self.places.items():
-            rows = rng.permutation(len(places))[: self.examples(name)]
+        for name, positions in self.positions.items():
+            rows = rng.permutation(len(positions))[: self.examples(name)]
             cuts += [(name, rows[at : at + self.batch_size]) for at in range(0, len(rows), self.batch_size)]
         order = rng.permutation(len(cuts))
         for number in filter(share.has, range(start, len(order))):
@@ -306,7 +309,9 @@ class DiscourseStream:
 
     def batch(self, name: str, rows: Ints, rng: np.random.Generator) -> DiscourseBatch:
         """Some examples of an objective."""
-        examples = [OBJECTIVES[name].example(self.text, place, rng) for place in self.places[name][rows]]
+        examples = [
+            OBJECTIVES[name].example(self.text, position, rng) for position in self.positions[name][rows]
+        ]
         sentences: list[Ids] = [sentence for example in examples for sentence in example.sentences]
         answers = torch.tensor([example.answer for example in examples])
         return DiscourseBatch(name, pack_source(sentences), answers)

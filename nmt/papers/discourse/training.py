@@ -41,8 +41,8 @@ def pretrained(run: build.RunSetup) -> build.Parts:
     torch.manual_seed(config.seed)
     model = Discourse(sizes, vocab.words, fill=run.fresh).to(run.device)
     stream = stream_of(corpus, vocab, sizes, training.batch_size, config.seed)
-    for name, places in stream.places.items():
-        log.info("objective %s: %s examples", name, f"{len(places):,}")
+    for name, positions in stream.positions.items():
+        log.info("objective %s: %s examples", name, f"{len(positions):,}")
     validate = None
     if dev:
         validate = partial(validate_pretrained, model, stream_of(dev, vocab, sizes, 64, DEV_SEED))

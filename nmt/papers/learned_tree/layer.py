@@ -44,10 +44,10 @@ ALIKE = 1.5  # probabilities of a smaller ratio are alike
 MEMORY = 0.3  # share of the statistics that is kept when the tree is built anew
 
 
-def objective(shares: Floats, given: Floats) -> float:
+def objective(shares: Floats, conditional: Floats) -> float:
     """J of a node: q (W,), which sum to 1, p_{j|i} (W, M)"""
-    mean = shares @ given
-    return float(2 / given.shape[1] * (shares @ np.abs(given - mean).sum(1)))
+    mean = shares @ conditional
+    return float(2 / conditional.shape[1] * (shares @ np.abs(conditional - mean).sum(1)))
 
 
 def best_objective(arity: int) -> float:
@@ -70,9 +70,11 @@ def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
     of_node[used] = np.add.reduceat(sums[order], first, axis=0)
     mean = of_node / np.maximum(total, 1e-30)[:, None].astype(sums.dtype)
     share = (counts / total[node]).astype(sums.dtype)
-    given = sums / counts[:, None].astype(sums.dtype)
+    conditional = sums / counts[:, None].astype(sums.dtype)
     usual = mean[node]
-    gains = given * ((given > ALIKE * usual) * 1.0 - (given * ALIKE < usual)).astype(sums.dtype)
+    gains = conditional * ((conditional > ALIKE * usual) * 1.0 - (conditional * ALIKE < usual)).astype(
+        sums.dtype
+    )
     gains *= (share * (1 - share) * (counts > 1))[:, None]
     return np.asarray(gains)
 
@@ -93,12 +95,12 @@ def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
     while len(waiting):
         order = np.lexsort((-liking[waiting], node[waiting]))
         words = waiting[order]
-        where = node[words] * M + wanted[words]
-        late = ranks(where) >= room - taken.reshape(-1)[where]
+        slots = node[words] * M + wanted[words]
+        late = ranks(slots) >= room - taken.reshape(-1)[slots]
         blocked = after_first(late, node[words])
-        settled = words[~blocked]
-        child[settled] = wanted[settled]
-        np.add.at(taken, (node[settled], child[settled]), 1)
+        assigned = words[~blocked]
+        child[assigned] = wanted[assigned]
+        np.add.at(taken, (node[assigned], child[assigned]), 1)
         waiting = np.sort(words[blocked])
         full = taken >= room
         again = waiting[full[node[waiting], wanted[waiting]]]
@@ -119,11 +121,11 @@ def favorites(gains: Floats, present: Ints) -> tuple[Ints, Floats]:
 def ranks(keys: Ints) -> Ints:
     """How many entries before each one are equal to it: (n,) -> (n,)"""
     order = np.argsort(keys, kind="stable")
-    found = np.arange(len(keys))
+    positions = np.arange(len(keys))
     new = np.r_[True, keys[order][1:] != keys[order][:-1]] if len(keys) else np.zeros(0, bool)
-    starts = np.maximum.accumulate(np.where(new, found, 0))
+    starts = np.maximum.accumulate(np.where(new, positions, 0))
     result = np.empty(len(keys), np.int64)
-    result[order] = found - starts
+    result[order] = positions - starts
     return result
 
 
@@ -131,8 +133,8 @@ def after_first(marks: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
     """Which entries of each group stand at or behind its first mark; groups are in increasing order: (n,)"""
     so_far = np.cumsum(marks)
     new = np.r_[True, groups[1:] != groups[:-1]] if len(groups) else np.zeros(0, bool)
-    before = np.maximum.accumulate(np.where(new, so_far - marks, 0))
-    return np.asarray(so_far > before)
+    marks_before_group = np.maximum.accumulate(np.where(new, so_far - marks, 0))
+    return np.asarray(so_far > marks_before_group)
 
 
 def rebuild_codes(codes: Ints, sums: Floats, counts: Floats) -> Ints:
@@ -218,19 +220,19 @@ class LearnedTree(Hierarchical, Callback):
         if not self.training:
             return super().cross_entropy(features, targets, smoothing, penalty)
         seen: list[SeenNodes] = []
-        found = self.along(features, everyone(targets), targets, seen)
+        log_probs = self.along(features, everyone(targets), targets, seen)
         self.count(targets, seen)
-        return -found.sum(dtype=torch.float64).to(features.dtype)
+        return -log_probs.sum(dtype=torch.float64).to(features.dtype)
 
     @torch.no_grad()
     def count(self, targets: Tensor, seen: list[SeenNodes]) -> None:
         """Add what was computed on the way to some words (N,) to the statistics."""
         words, heights, _ = self.steps(targets)
-        place = targets[words] * self.depth + (self.depth - 1 - heights)
-        self.counts.view(-1).index_add_(0, place, self.counts.new_ones(len(place)))
+        positions = targets[words] * self.depth + (self.depth - 1 - heights)
+        self.counts.view(-1).index_add_(0, positions, self.counts.new_ones(len(positions)))
         for part in seen:
             probabilities = part.log_probs.exp().to(self.sums.dtype)
-            self.sums.view(-1, self.arity).index_add_(0, place[part.pairs], probabilities)
+            self.sums.view(-1, self.arity).index_add_(0, positions[part.pairs], probabilities)
 
     def on_update(self, step: int) -> None:
         """Build the tree anew when it is time."""
@@ -247,9 +249,9 @@ class LearnedTree(Hierarchical, Callback):
     def rebuild(self) -> int:
         """Build the tree anew from its statistics; returns how many words have moved. They take the rows of
         their leaves with them. A node that no word came to before starts afresh."""
-        before, used = self.codes, self.nodes_in_use()
+        old_codes, used = self.codes, self.nodes_in_use()
         sums, counts = self.sums.cpu().numpy(), self.counts.cpu().numpy()
-        codes = rebuild_codes(before, sums, counts)
+        codes = rebuild_codes(old_codes, sums, counts)
         self.sums.copy_(torch.from_numpy(sums))
         self.counts.copy_(torch.from_numpy(counts))
         leaf = self.leaf
@@ -262,7 +264,7 @@ class LearnedTree(Hierarchical, Callback):
             old = self.rows_bias[leaf]
             self.rows_bias[fresh] = 0
             self.rows_bias[self.leaf] = old
-        return int((codes != before).sum())
+        return int((codes != old_codes).sum())
 
     def nodes_in_use(self) -> Tensor:
         """Which nodes are on the path of a word: (n,)"""

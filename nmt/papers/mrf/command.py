@@ -34,13 +34,12 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def parser() -> options.Parser:
-    """The options."""
-    found = options.Parser(
+    root = options.Parser(
         "nmt-mrf",
         "A Markov random field over the words of a text: each word depends on its neighbors on both sides. "
         "smt-rescore --feature mrf=FILE adds its pseudo-log-likelihood to n-best lists.",
     )
-    actions = found.add_subparsers(
+    actions = root.add_subparsers(
         dest="action", required=True, parser_class=options.ActionParser, metavar="ACTION"
     )
     make = actions.add_parser("train", help="make a model", description="Train a model on tokenized text.")
@@ -63,7 +62,7 @@ def parser() -> options.Parser:
             "--threads", type=arguments.positive, default=None, help="torch decides unless given"
         )
         options.add_quiet(part)
-    return found
+    return root
 
 
 def words_of(path: str) -> list[list[str]]:

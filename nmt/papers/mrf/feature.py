@@ -24,14 +24,13 @@ class MarkovRandomField:
         return cls(Path(spec.path), *file.load(Path(spec.path)))
 
     def identity(self) -> str:
-        """See Feature."""
         return digest("mrf", [self.path])
 
     def readers(self) -> dict[str, SideReader]:
-        """The target side alone."""
+        """Read only the target side, as words of the vocabulary."""
         return {"target": SideReader(cut=list, known=self.vocab.ids)}
 
     def score(self, pairs: WordPairs) -> Values:
-        """Natural logarithms."""
+        """Score the target side of each pair, in natural logarithms."""
         texts = [self.vocab.encode(list(map(unescape, words))) for words in pairs.targets]
         return self.model.score_sentences(texts, ends=pairs.whole)

@@ -50,31 +50,31 @@ class ChainMRF(nn.Module):
         """log p of every word given its neighbors: (N, K), (N, K) -> (N, V). Neighbor l of `before` is l
         places before the word, and so for `after`; NONE where there is none."""
         left = self.left[before.clamp(min=0)] * (before >= 0)[..., None]  # (N, K, D)
-        places = torch.arange(self.order, device=before.device)
-        right = (self.right[places, after.clamp(min=0)] * (after >= 0)[..., None]).sum(1)  # (N, D)
-        known = torch.cat([left.flatten(1), right], 1)  # (N, (K + 1) D)
+        distances = torch.arange(self.order, device=before.device)
+        right = (self.right[distances, after.clamp(min=0)] * (after >= 0)[..., None]).sum(1)  # (N, D)
+        context = torch.cat([left.flatten(1), right], 1)  # (N, (K + 1) D)
         weights = torch.cat([*self.right, self.left], 1)  # (V, (K + 1) D)
-        return torch.log_softmax(known @ weights.T + self.unary, -1)
+        return torch.log_softmax(context @ weights.T + self.unary, -1)
 
     @torch.no_grad()
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> NDArray[np.float64]:
         """The pseudo-log-likelihood, Σ log p(t_i | its neighbors), natural, of each text: (texts,). A text is
         a ring of its own with K separators, which count; without `ends`, its words alone, with nothing around
         them."""
-        found = [windows(ring([text], self.order) if ends else text, self.order, ends) for text in texts]
-        sizes = [len(words) for words, _, _ in found]
+        contexts = [windows(ring([text], self.order) if ends else text, self.order, ends) for text in texts]
+        sizes = [len(words) for words, _, _ in contexts]
         if not sum(sizes):
             return np.zeros(len(texts))
-        words, before, after = (np.concatenate(part) for part in zip(*found, strict=True))
+        words, before, after = (np.concatenate(part) for part in zip(*contexts, strict=True))
         # Lists repeat themselves: each distinct window is computed once.
-        distinct, place = np.unique(np.column_stack([words, before, after]), axis=0, return_inverse=True)
+        distinct, inverse = np.unique(np.column_stack([words, before, after]), axis=0, return_inverse=True)
         values = []
         for rows in torch.from_numpy(distinct).split(ROWS):
             log_probs = self.conditional(rows[:, 1 : 1 + self.order], rows[:, 1 + self.order :])
             values.append(log_probs.gather(1, rows[:, :1])[:, 0].double())
         owner = np.repeat(np.arange(len(texts)), sizes)
         return np.asarray(
-            np.bincount(owner, torch.cat(values).numpy()[place.ravel()], len(texts)), np.float64
+            np.bincount(owner, torch.cat(values).numpy()[inverse.ravel()], len(texts)), np.float64
         )
 
 
@@ -89,16 +89,20 @@ def windows(
     """The symbols, (N,), and the K before and after each, nearest first, (N, K). `closed`: the last is
     followed by the first; otherwise NONE is beyond both ends."""
     row = np.array(symbols, np.int64)
-    places = np.arange(len(row))[:, None]
+    positions = np.arange(len(row))[:, None]
     steps = np.arange(1, order + 1)
 
-    def at(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at(positions: NDArray[np.int64]) -> NDArray[np.int64]:
         if closed:
-            return row[places % len(row)]
-        inside = (places >= 0) & (places < len(row))
-        return np.where(inside, row[np.clip(places, 0, max(0, len(row) - 1))], NONE) if len(row) else places
+            return row[positions % len(row)]
+        inside = (positions >= 0) & (positions < len(row))
+        return (
+            np.where(inside, row[np.clip(positions, 0, max(0, len(row) - 1))], NONE)
+            if len(row)
+            else positions
+        )
 
-    return row, at(places - steps), at(places + steps)
+    return row, at(positions - steps), at(positions + steps)
 
 
 # ---- lifted ------------------------------------------------------------------------------------------------
@@ -158,9 +162,9 @@ def tighten(
         if slope.abs().max() <= tolerance:
             break
         trial = delta - rate * slope
-        found, turn = star_slope(unary, edges, trial)
-        if found < value:
-            delta, value, slope = trial, found, turn
+        trial_value, turn = star_slope(unary, edges, trial)
+        if trial_value < value:
+            delta, value, slope = trial, trial_value, turn
         else:
             rate /= 2
         values.append(value)
@@ -249,12 +253,12 @@ class Moments:
         self.words, _, after = windows(symbols, order)
         self.pairs = []  # of each distance: words, words after them, relative frequencies
         for row in after.T:
-            found, counts = np.unique(np.stack([self.words, row]), axis=1, return_counts=True)
-            self.pairs.append((*torch.from_numpy(found), torch.from_numpy(counts / len(row))))
+            distinct, counts = np.unique(np.stack([self.words, row]), axis=1, return_counts=True)
+            self.pairs.append((*torch.from_numpy(distinct), torch.from_numpy(counts / len(row))))
 
     def mean_potential(self, model: ChainMRF) -> Tensor:
         """Σ_i (θ0(t_i) + Σ_l θ^l(t_i, t_{i+l})) / N: ()"""
         total = model.unary[torch.from_numpy(self.words)].mean()
-        for (one, other, shares), right in zip(self.pairs, model.right, strict=True):
-            total = total + shares.to(right.dtype) @ (model.left[one] * right[other]).sum(1)
+        for (first, second, shares), right in zip(self.pairs, model.right, strict=True):
+            total = total + shares.to(right.dtype) @ (model.left[first] * right[second]).sum(1)
         return total

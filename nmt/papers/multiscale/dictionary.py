@@ -99,12 +99,12 @@ class Dictionary:
             raise DataError(
                 f"{path}: {len(tokens)} tokens, but its first line promises {size}; was it copied whole?"
             )
-        found = cls(tokens=tokens, counts=counts)
+        dictionary = cls(tokens=tokens, counts=counts)
         if len(set(tokens)) != len(tokens) or not {symbol for token in tokens for symbol in token} <= set(
-            found.symbols
+            dictionary.symbols
         ):
             raise DataError(f"{path}: a token is repeated, or has a symbol that is not a token itself")
-        return found
+        return dictionary
 
 
 class Learner:
@@ -129,11 +129,11 @@ class Learner:
 
     def number(self, token: tuple[str, ...], parts: tuple[int, int]) -> int:
         """The number of a token, a new one if need be."""
-        found = self.numbers.setdefault(token, len(self.tokens))
-        if found == len(self.tokens):
+        token_number = self.numbers.setdefault(token, len(self.tokens))
+        if token_number == len(self.tokens):
             self.tokens.append(token)
             self.parts.append(parts)
-        return found
+        return token_number
 
     def keys(self, edges: Keys) -> Keys:
         """The pairs text[edge], text[edge + 1], each as one number; none crosses the end of a line."""
@@ -172,9 +172,9 @@ class Learner:
             bounds.append((minus, key))
             left, right = divmod(key, SHIFT)
             if left == right or best is None:
-                places = self.places(left, right)
-                if best is None or (-len(places), key) < (-best[0], best[1]):
-                    best = len(places), key, places
+                positions = self.places(left, right)
+                if best is None or (-len(positions), key) < (-best[0], best[1]):
+                    best = len(positions), key, positions
             elif (minus, key) < (-best[0], best[1]):
                 best = -minus, key, self.places(left, right)
         for entry in bounds:
@@ -183,15 +183,15 @@ class Learner:
 
     def places(self, left: int, right: int) -> Keys:
         """The places of a pair; they do not overlap: in `a a a` only the first."""
-        found = np.flatnonzero((self.text[:-1] == left) & (self.text[1:] == right))
-        if left != right or not len(found):
-            return found
-        begins = np.concatenate([[True], np.diff(found) > 1])
-        first = np.maximum.accumulate(np.where(begins, np.arange(len(found)), 0))
-        kept: Keys = found[(np.arange(len(found)) - first) % 2 == 0]
-        return kept
+        matches = np.flatnonzero((self.text[:-1] == left) & (self.text[1:] == right))
+        if left != right or not len(matches):
+            return matches
+        begins = np.concatenate([[True], np.diff(matches) > 1])
+        first = np.maximum.accumulate(np.where(begins, np.arange(len(matches)), 0))
+        disjoint: Keys = matches[(np.arange(len(matches)) - first) % 2 == 0]
+        return disjoint
 
-    def merge(self, key: int, places: Keys) -> int:
+    def merge(self, key: int, positions: Keys) -> int:
         """Replace a pair by a new token; returns its number."""
         left, right = divmod(key, SHIFT)
         token = self.number(self.tokens[left] + self.tokens[right], (left, right))
@@ -199,16 +199,16 @@ class Learner:
             self.alive = np.append(self.alive, True)
             self.counts = np.append(self.counts, 0)
         self.alive[token] = True
-        gone = self.keys(np.unique(np.concatenate([places - 1, places, places + 1])))
-        self.text[places] = token
-        kept = np.ones(len(self.text), bool)
-        kept[places + 1] = False
-        now = places - np.arange(len(places))  # each earlier place has lost one token
-        self.text = self.text[kept]
+        gone = self.keys(np.unique(np.concatenate([positions - 1, positions, positions + 1])))
+        self.text[positions] = token
+        remaining = np.ones(len(self.text), bool)
+        remaining[positions + 1] = False
+        now = positions - np.arange(len(positions))  # each earlier position has lost one token
+        self.text = self.text[remaining]
         self.change(gone, self.keys(np.unique(np.concatenate([now - 1, now]))))
-        self.counts[token] += len(places)
-        self.counts[left] -= len(places)
-        self.counts[right] -= len(places)
+        self.counts[token] += len(positions)
+        self.counts[left] -= len(positions)
+        self.counts[right] -= len(positions)
         return token
 
     def remove_rarer(self, token: int, among: Sequence[int]) -> None:
@@ -233,15 +233,15 @@ class Learner:
         for number, parts in wholes.items():
             lengths[number] = len(parts)
         inside = self.text >= 0
-        places = np.flatnonzero(inside & np.isin(self.text, list(wholes)))
-        gone = self.keys(np.unique(np.concatenate([places - 1, places])))
+        positions = np.flatnonzero(inside & np.isin(self.text, list(wholes)))
+        gone = self.keys(np.unique(np.concatenate([positions - 1, positions])))
         width = np.ones(len(self.text), np.int64)
-        width[places] = lengths[self.text[places]]
+        width[positions] = lengths[self.text[positions]]
         starts = np.cumsum(width) - width
-        old, self.text = self.text[places], np.repeat(self.text, width)
+        old, self.text = self.text[positions], np.repeat(self.text, width)
         changed = []
         for number, parts in wholes.items():
-            here = starts[places[old == number]]
+            here = starts[positions[old == number]]
             for offset, part in enumerate(parts):
                 self.text[here + offset] = part
                 changed.append(here + offset)
@@ -259,8 +259,10 @@ class Learner:
 
     def result(self) -> Dictionary:
         """The tokens that are left."""
-        kept = np.flatnonzero(self.alive).tolist()
-        return Dictionary(tokens=[self.tokens[number] for number in kept], counts=self.counts[kept].tolist())
+        alive = np.flatnonzero(self.alive).tolist()
+        return Dictionary(
+            tokens=[self.tokens[number] for number in alive], counts=self.counts[alive].tolist()
+        )
 
 
 def learn(
@@ -275,11 +277,11 @@ def learn(
     if not work.tokens:
         raise DataError("no symbols to learn a dictionary from")
     largest, stalled = int(work.alive.sum()), 0
-    while int(work.alive.sum()) < size and stalled < STALL and (found := work.best()):
-        token = work.merge(*found)
+    while int(work.alive.sum()) < size and stalled < STALL and (best := work.best()):
+        token = work.merge(*best)
         if removals != "none":
             work.remove_rarer(
-                token, divmod(found[0], SHIFT) if removals == "parts" else range(len(work.tokens))
+                token, divmod(best[0], SHIFT) if removals == "parts" else range(len(work.tokens))
             )
         now = int(work.alive.sum())
         largest, stalled = max(largest, now), 0 if now > largest else stalled + 1
@@ -290,28 +292,32 @@ def learn(
 def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, ...]]:
     """Cut a text into the fewest possible tokens; of several ways the one that begins with the longest
     token."""
-    known = set(dictionary.tokens)
+    tokens = set(dictionary.tokens)
     fewest: list[float] = [0.0]
     for start in range(len(symbols) - 1, -1, -1):
         lengths = range(1, min(dictionary.longest, len(symbols) - start) + 1)
         fewest.append(
             1
             + min(
-                (fewest[-length] for length in lengths if tuple(symbols[start : start + length]) in known),
+                (fewest[-length] for length in lengths if tuple(symbols[start : start + length]) in tokens),
                 default=np.inf,
             )
         )
     fewest.reverse()
-    found, at = [], 0
+    segments, at = [], 0
     while at < len(symbols):
         lengths = range(min(dictionary.longest, len(symbols) - at), 0, -1)
         length = next(
-            (n for n in lengths if tuple(symbols[at : at + n]) in known and fewest[at + n] == fewest[at] - 1),
+            (
+                n
+                for n in lengths
+                if tuple(symbols[at : at + n]) in tokens and fewest[at + n] == fewest[at] - 1
+            ),
             1,
         )
-        found.append(tuple(symbols[at : at + length]))
+        segments.append(tuple(symbols[at : at + length]))
         at += length
-    return found
+    return segments
 
 
 def table(dictionary: Dictionary) -> list[tuple[int, str, int]]:

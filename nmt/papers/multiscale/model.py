@@ -58,8 +58,8 @@ class Arcs:
 
 
 class Tokens:
-    """What the model predicts: the V symbols of a vocabulary, specials included, then the longer tokens of
-    the dictionary.
+    """Output tokens of the model: the V symbols of a vocabulary, specials included, then the longer tokens
+    of the dictionary.
 
     Texts are read through a trie: a string that ends at a symbol is one that ended before it, extended by
     the symbol.
@@ -96,13 +96,13 @@ class Tokens:
     def arcs(self, symbols: Ids, steps: int) -> Arcs:
         """Every token that ends at one of the last `steps` symbols: (B, N) -> Arcs. No token has the symbol
         -1."""
-        before, parts = symbols.shape[1] - steps, []
+        prefix_length, parts = symbols.shape[1] - steps, []
         code = np.zeros_like(symbols)  # of the string of this length that ends here; -1: not a prefix
         for length in range(1, self.longest + 1):
             if length > 1:
                 code = np.concatenate([np.full((len(symbols), 1), -1), code[:, :-1]], 1)
             code = np.where((code >= 0) & (symbols >= 0), self.find(code * self.size + symbols), -1)
-            token = np.where(code >= 0, self.token_of[code], -1)[:, before:]
+            token = np.where(code >= 0, self.token_of[code], -1)[:, prefix_length:]
             rows, columns = np.nonzero(token >= 0)
             parts.append(np.stack([rows, columns + 1, np.full(len(rows), length), token[rows, columns]]))
         rows, ends, lengths, tokens = np.concatenate(parts, 1)
@@ -111,19 +111,19 @@ class Tokens:
 
     def find(self, keys: Ids) -> Ids:
         """The codes of keys, -1 for those that are not there."""
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[place] == keys, self.codes[place], -1)
+        index = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[index] == keys, self.codes[index], -1)
 
 
 class _Marginal(torch.autograd.Function):
     """The forward recursion; its gradient is the posterior of each arc, by the backward recursion."""
 
     @staticmethod
-    def forward(ctx: Context, scores: Tensor, before: Tensor) -> Tensor:
-        """scores (T, B, L) of the arc of length l + 1 that ends at step t + 1, -inf: none; before (L, B): log
-        α of positions 1 - L .. 0"""
+    def forward(ctx: Context, scores: Tensor, initial: Tensor) -> Tensor:
+        """scores (T, B, L) of the arc of length l + 1 that ends at step t + 1, -inf: none; initial (L, B):
+        log α of positions 1 - L .. 0"""
         T, B, L = scores.shape
-        alpha = torch.cat([before, scores.new_empty(T, B)])  # position t is row t + L - 1
+        alpha = torch.cat([initial, scores.new_empty(T, B)])  # position t is row t + L - 1
         for t in range(T):
             alpha[t + L] = torch.logsumexp(scores[t] + alpha[t : t + L].flip(0).t(), 1)
         ctx.save_for_backward(scores, alpha)
@@ -145,9 +145,9 @@ class _Marginal(torch.autograd.Function):
         return d_scores, None
 
 
-def marginal(scores: Tensor, before: Tensor) -> Tensor:
+def marginal(scores: Tensor, initial: Tensor) -> Tensor:
     """log α of positions 1 .. T: (T, B, L), (L, B) -> (T, B)"""
-    return apply(_Marginal, scores, before)
+    return apply(_Marginal, scores, initial)
 
 
 # ---- model -------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Window:
 
 
 class UnrollContext(Context, Protocol):
-    """What the recurrence leaves for its backward pass."""
+    """Values that the recurrence saves for its backward pass."""
 
     cuts: list[int]
     table: int  # rows of the table of tokens in use
@@ -220,17 +220,17 @@ class _UnrollFunction(torch.autograd.Function):
         cuts[t] : cuts[t + 1]. -> hidden (T * B, H), cells (T * B, H) without gradient
         """
         steps, H = len(cuts) - 1, hidden.shape[1]
-        before, B = len(hidden), int(rows.max()) + 1
+        prefix_rows, B = len(hidden), int(rows.max()) + 1
         h_all, c_all = (
             torch.cat([hidden, hidden.new_empty(steps * B, H)]),
             torch.cat([cells, cells.new_empty(steps * B, H)]),
         )
-        r_all = hidden.new_empty(before + steps * B, 4 * H)
-        torch.mm(hidden, matrix.t(), out=r_all[:before])
+        r_all = hidden.new_empty(prefix_rows + steps * B, 4 * H)
+        torch.mm(hidden, matrix.t(), out=r_all[:prefix_rows])
         gates = hidden.new_empty(len(words), 4 * H)
         opened, squashed = hidden.new_empty(steps * B, H), hidden.new_empty(steps * B, H)
         for t in range(steps):
-            now, at = slice(cuts[t], cuts[t + 1]), slice(before + t * B, before + (t + 1) * B)
+            now, at = slice(cuts[t], cuts[t + 1]), slice(prefix_rows + t * B, prefix_rows + (t + 1) * B)
             source, row, weight = sources[now], rows[now], weights[now, None]
             a = torch.add(r_all.index_select(0, source), table.index_select(0, words[now]), out=gates[now])
             a[:, : 2 * H].sigmoid_()
@@ -244,7 +244,7 @@ class _UnrollFunction(torch.autograd.Function):
             torch.mm(h_all[at], matrix.t(), out=r_all[at])
         ctx.save_for_backward(matrix, h_all, c_all, gates, opened, squashed, words, sources, rows, weights)
         ctx.cuts, ctx.table = cuts, len(table)
-        states, last = h_all[before:], c_all[before:]
+        states, last = h_all[prefix_rows:], c_all[prefix_rows:]
         ctx.mark_non_differentiable(last)
         return states, last
 
@@ -255,13 +255,13 @@ class _UnrollFunction(torch.autograd.Function):
         cuts, H = ctx.cuts, grad.shape[1]
         steps = len(cuts) - 1
         B = len(grad) // steps
-        before = len(h_all) - len(grad)
+        prefix_rows = len(h_all) - len(grad)
         dr_all, dc_all = torch.zeros(len(h_all), 4 * H, dtype=grad.dtype), torch.zeros_like(c_all)
         d_gates = torch.empty_like(gates)
         for t in range(steps - 1, -1, -1):
             now, at, own = (
                 slice(cuts[t], cuts[t + 1]),
-                slice(before + t * B, before + (t + 1) * B),
+                slice(prefix_rows + t * B, prefix_rows + (t + 1) * B),
                 slice(t * B, (t + 1) * B),
             )
             source, row, weight = sources[now], rows[now], weights[now, None]
@@ -281,8 +281,8 @@ class _UnrollFunction(torch.autograd.Function):
         return (
             d_table,
             dr_all.t() @ h_all,
-            dr_all[:before] @ matrix,
-            dc_all[:before],
+            dr_all[:prefix_rows] @ matrix,
+            dc_all[:prefix_rows],
             None,
             None,
             None,
@@ -355,11 +355,11 @@ class MultiscaleLM(LMBase):
         arcs = tokens.arcs(text.numpy(), T)
         used, words = np.unique(arcs.tokens, return_inverse=True)
         table = F.linear(self.drop(self.embedding(torch.from_numpy(used))), self.inputs, self.bias)
-        begin = arcs.ends - arcs.lengths + L - 1  # rows of the states, those before the chunk included
+        starts = arcs.ends - arcs.lengths + L - 1  # rows of the states, those before the chunk included
         per_state = np.bincount((arcs.ends - 1) * B + arcs.rows, minlength=T * B)
         weights = torch.from_numpy(1 / per_state[(arcs.ends - 1) * B + arcs.rows]).to(table.dtype)
         cuts = np.searchsorted(arcs.ends, np.arange(1, T + 2)).tolist()
-        sources, rows = torch.from_numpy(begin * B + arcs.rows), torch.from_numpy(arcs.rows)
+        sources, rows = torch.from_numpy(starts * B + arcs.rows), torch.from_numpy(arcs.rows)
         hidden, cells = _UnrollFunction.apply(  # type: ignore[no-untyped-call]
             table,
             self.recurrent,
@@ -392,7 +392,6 @@ class MultiscaleLM(LMBase):
         return alpha, after
 
     def drop(self, values: Tensor) -> Tensor:
-        """Dropout."""
         return F.dropout(values, self.dropout, self.training)
 
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
@@ -421,7 +420,7 @@ class MultiscaleLM(LMBase):
         return -self.lines(batch.target.split(batch.target.ids))[0].sum()
 
     def token_log_probs(self, batch: Batch) -> Tensor:
-        """As `score_running`, of lines on their own, in packed order: (N,)"""
+        """Score each token of independent lines as `score_running` does, in packed order: (N,)"""
         with torch.no_grad():
             _, alpha = self.lines(batch.target.split(batch.target.ids))
         return differences(alpha)[batch.target.steps, batch.target.order[batch.target.rows]]

@@ -12,7 +12,7 @@ from nmt.papers.variable.analysis import ComputationConfig
 
 
 class Computation:
-    """What is computed at each unit of a text."""
+    """Report how much of its state the model computes at each unit of a text."""
 
     help = "How much of its state a model of variable computation updates at each unit of a text."
 

@@ -37,30 +37,30 @@ class ComputationStep:
     equivalent: float  # units of an Elman layer that does as much
 
 
-def table(found: Sequence[ComputationStep]) -> ResultTable:
+def table(steps: Sequence[ComputationStep]) -> ResultTable:
     """A row for each unit and layer."""
     columns = {"line": "", "position": "", "unit": "", "layer": "", "m": ".4f", "dimensions": "",
                "equivalent": ".1f"}  # fmt: skip
-    return ResultTable(columns, field_values(found))
+    return ResultTable(columns, field_values(steps))
 
 
-def equivalent(found: Sequence[ComputationStep]) -> float:
+def equivalent(steps: Sequence[ComputationStep]) -> float:
     """The units of an Elman layer that does as many operations on average: √ of the mean square."""
-    return math.sqrt(mean(step.equivalent**2 for step in found))
+    return math.sqrt(mean(step.equivalent**2 for step in steps))
 
 
-def summary(found: Sequence[ComputationStep]) -> list[str]:
+def summary(steps: Sequence[ComputationStep]) -> list[str]:
     """For each layer its mean m and what it is worth; units of the first layer that cost most and least."""
     said = []
-    for layer in sorted({step.layer for step in found}):
-        own = [step for step in found if step.layer == layer]
+    for layer in sorted({step.layer for step in steps}):
+        own = [step for step in steps if step.layer == layer]
         m, dimensions = mean(step.m for step in own), mean(step.dimensions for step in own)
         said.append(
             f"layer {layer}: mean m {m:.3f}, {dimensions:.1f} units computed; as many operations as an Elman "
             f"layer of {equivalent(own):.0f}"
         )
     by_unit = defaultdict(list)
-    for step in found:
+    for step in steps:
         if step.layer == 1:
             by_unit[step.unit].append(step.m)
     ranked = sorted(by_unit, key=lambda unit: (-mean(by_unit[unit]), unit))
@@ -70,18 +70,18 @@ def summary(found: Sequence[ComputationStep]) -> list[str]:
     return said
 
 
-def svg(found: Sequence[ComputationStep], config: ComputationConfig) -> str:
+def svg(steps: Sequence[ComputationStep], config: ComputationConfig) -> str:
     """The first lines of a text with a curve of the first layer's m above each unit, which is darker where
     more is computed, as SVG."""
-    drawn = [step for step in found if step.layer == 1 and step.line <= config.shown]
+    drawn = [step for step in steps if step.layer == 1 and step.line <= config.shown]
     rows: list[list[ComputationStep]] = []
     for step in drawn:
         if not step.position or len(rows[-1]) == WIDE:
             rows.append([])
         rows[-1].append(step)
     parts, widest = [], 0.0
-    for place, row in enumerate(rows):
-        x, bottom, points = MARGIN, MARGIN + ROW * place + HIGH, []
+    for index, row in enumerate(rows):
+        x, bottom, points = MARGIN, MARGIN + ROW * index + HIGH, []
         for step in row:
             text = printable(step.unit)
             width = LETTER * (len(text) + 1)

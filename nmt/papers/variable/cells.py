@@ -40,8 +40,8 @@ MASK_EPSILON = 1e-6  # values of the mask nearer than this to 0 or 1 are 0 or 1;
 def mask_of(m: Tensor, size: int, sharpness: Tensor) -> Tensor:
     """The mask of a vector of this size: shares (R,), λ () -> (R, D), 0 or 1 where it is within EPSILON of
     them."""
-    places = torch.arange(size, dtype=m.dtype, device=m.device)
-    e = torch.sigmoid(sharpness * (m[:, None] * size - places))
+    positions = torch.arange(size, dtype=m.dtype, device=m.device)
+    e = torch.sigmoid(sharpness * (m[:, None] * size - positions))
     return torch.where(e < MASK_EPSILON, 0.0, torch.where(e > 1 - MASK_EPSILON, 1.0, e))
 
 
@@ -133,7 +133,7 @@ class Masks:
 
     @property
     def saved(self) -> tuple[Tensor, ...]:
-        """For `MaskGradients`."""
+        """Tensors that the backward pass needs, in the order in which `MaskGradients` takes them."""
         return (
             self.x, self.u, self.sharpness, self.m, self.state_mask, self.input_mask, self.previous, self.h,
             self.inputs,
@@ -277,8 +277,8 @@ ALONE = 4  # rows that are computed one by one at most: a group takes longer to 
 
 
 class VariableCell(ConfiguredCell):
-    """What both units share. A state is h, (R, H); a context, if any, is not masked: it is projected once for
-    all steps."""
+    """Base class of both variable units. A state is h, (R, H); a context, if any, is not masked: it is
+    projected once for all steps."""
 
     function: ClassVar[type[torch.autograd.Function]]
     matrices: ClassVar[int]  # G
@@ -303,7 +303,7 @@ class VariableCell(ConfiguredCell):
     def unroll_shares(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """As `unroll`, and what the scheduler decided: hidden states (N, H), m (N,)"""
+        """Unroll, and also return the decisions of the scheduler: hidden states (N, H), m (N,)"""
         projected = self.project(inputs)
         if not torch.is_grad_enabled():
             return self._unroll_by_steps(projected, sizes, start, context)
@@ -340,8 +340,8 @@ class VariableCell(ConfiguredCell):
         return (mask_of(m, self.hidden, self.scheduler.sharpness) > 0).sum(1)
 
     def project(self, inputs: Tensor) -> Tensor:
-        """What can be computed of words alone: x and v x + b, (N, E) -> (N, E + 1). The matrices have to
-        wait for m."""
+        """Compute what depends on the words alone: x and v x + b, (N, E) -> (N, E + 1). The products with
+        the matrices need m."""
         return torch.cat([inputs, self.scheduler.project(inputs)], 1)
 
     def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
@@ -373,8 +373,8 @@ class VariableCell(ConfiguredCell):
         """U h + V x + b of one of the G matrices, d dimensions of it: (R, k), (R, d), (R, GH) -> (R, d)"""
         d, first = hidden.shape[1], gate * self.hidden
         rows = slice(first, first + d)
-        found = torch.addmm(base[:, rows], hidden, self.recurrent[rows, :d].t())
-        return torch.addmm(found, inputs, self.inputs[rows, : inputs.shape[1]].t())
+        preactivation = torch.addmm(base[:, rows], hidden, self.recurrent[rows, :d].t())
+        return torch.addmm(preactivation, inputs, self.inputs[rows, : inputs.shape[1]].t())
 
 
 def parts(e: Tensor, f: Tensor) -> Iterator[tuple[Tensor | slice, int, int]]:

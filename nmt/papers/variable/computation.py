@@ -17,7 +17,7 @@ from nmt.text.vocab import EOS, SPECIALS
 
 @dataclass
 class LayerComputation:
-    """What one layer computed of each of T words."""
+    """Amount of computation of one layer at each of T words."""
 
     hidden: int  # its units
     equivalent: float  # units of an Elman layer with as many operations as one of its units

@@ -173,8 +173,8 @@ def test_an_epoch_goes_on_anywhere() -> None:
     stream = DiscourseStream(paragraphs_of(planted(12)), ["order", "next", "conj"], 8, 3)
     whole = list(stream.batches(1))
     assert len(whole) == stream.count(1)
-    found = {name: sum(b.sentences for b in whole if b.objective == name) for name in stream.places}
-    assert found["order"] == 12 * 9 and found["next"] == 3 and found["conj"] == len(stream.places["conj"])
+    found = {name: sum(b.sentences for b in whole if b.objective == name) for name in stream.positions}
+    assert found["order"] == 12 * 9 and found["next"] == 3 and found["conj"] == len(stream.positions["conj"])
     for start in (0, 5, len(whole)):
         rest = list(stream.batches(1, start))
         assert len(rest) == len(whole) - start and all(map(equal, rest, whole[start:]))
