@@ -21,7 +21,7 @@ WORK = "build"  # below the system's folder: all that decoding does not need
 
 @dataclass
 class BuildConfig:
-    """Options of smt-build."""
+    """Options of smt-build: its input texts, its output folder, and how the system is built."""
 
     source: str
     target: str

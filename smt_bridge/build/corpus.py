@@ -141,9 +141,11 @@ class BuildTexts:
     def sides(self, config: BuildConfig) -> tuple[TextSide, TextSide]:
         """Convert between raw lines and words, with the truecase models of the build."""
         converters = []
-        for name, one in zip(SIDES, sides(config), strict=True):
+        for name, side_config in zip(SIDES, sides(config), strict=True):
             path = self.path(truecase_file(name))
-            converters.append(TextSide(one, truecase.load(path) if one.case == "truecase" else None))
+            converters.append(
+                TextSide(side_config, truecase.load(path) if side_config.case == "truecase" else None)
+            )
         return converters[0], converters[1]
 
 
@@ -154,15 +156,15 @@ def prepare(build: Build) -> None:
     settings = sides(config)
     train = clean_pairs(config.source, config.target, RAW, raw)
     split = [
-        list(tokenize_lines(one, [pair[number] for pair in train], workers))
-        for number, one in enumerate(settings)
+        list(tokenize_lines(side_config, [pair[number] for pair in train], workers))
+        for number, side_config in enumerate(settings)
     ]
     pairs = list(clean(zip(*split, strict=True), WORDS, split_report))
     if not pairs:
         raise DataError(f"{config.source}: no pair is left after tokenization and cleaning")
     dev = development_set(config, settings)
-    for number, (name, one) in enumerate(zip(SIDES, settings, strict=True)):
-        converter = learn_side(one, [pair[number] for pair in pairs])
+    for number, (name, side_config) in enumerate(zip(SIDES, settings, strict=True)):
+        converter = learn_side(side_config, [pair[number] for pair in pairs])
         if converter.truecaser:
             truecase.save(converter.truecaser, texts.path(truecase_file(name)))
         files.write_text(

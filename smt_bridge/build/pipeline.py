@@ -216,7 +216,7 @@ def resume_settings(config: BuildConfig) -> dict[str, object]:
 
 
 def planned_steps(current: Plan) -> list[BuildStep]:
-    """Steps of a plan."""
+    """Steps that the plan includes, in the order they run."""
     return [step for step in STEPS if step.name in current.seconds]
 
 
@@ -226,7 +226,7 @@ def next_step(build: Build) -> BuildStep | None:
 
 
 def take_steps(build: Build, show_bar: bool) -> None:
-    """Run all unfinished steps."""
+    """Run the unfinished steps in order, shortening later ones when the build is behind schedule."""
     clock, workers = BuildClock(build.work), build.config.workers
     budget = max(build.config.budget, sum(plan.seconds_with_workers(build.plan, workers).values()))
     with Progress(None, UNIT, show_bar, "building", left=clock.left) as progress:

@@ -35,7 +35,6 @@ def align(build: Build) -> None:
 
 
 def train_config(build: Build) -> TrainConfig:
-    """Settings of smt-train."""
     texts = BuildTexts(build.work)
     return TrainConfig(
         source=str(texts.path("train.source")),

@@ -37,7 +37,7 @@ STACK = 100
 
 @dataclass
 class TuningResult:
-    """Result of a tuning."""
+    """BLEU, weight names and warnings of a finished tuning."""
 
     bleu: float  # of the best decoding, 0 to 1
     iterations: list[float]  # BLEU of each

@@ -107,7 +107,7 @@ def run(args: argparse.Namespace, line: str) -> None:
     proposer = propose.Proposer(
         inverse=bool(args.inverse),
         config=config,
-        known=table,
+        table=table,
         lexicons=(propose.read_lexicon(f"{args.lexical}.f2e"), propose.read_lexicon(f"{args.lexical}.e2f")),
     )
     with start_networks(args) as executor:

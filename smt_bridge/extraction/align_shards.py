@@ -157,14 +157,14 @@ def align(
     method: str,
     heuristic: str,
     executor: ExecutorConfig,
-    place: SharedFolder,
+    shared: SharedFolder,
     words: int = SHARD_WORDS,
 ) -> AlignmentCounts:
     """Write the links of a parallel text. `method`, `heuristic`: names in ALIGNERS and HEURISTICS.
 
     DataError for texts of unequal length or without words; errors of the executor and of `stages.held`.
     """
-    folder = place.folder
+    folder = shared.folder
     job_settings: dict[str, object] = {
         "source": manifest.digest(source),
         "target": manifest.digest(target),
@@ -173,7 +173,7 @@ def align(
         "words": words,
         **executor.recorded(),
     }
-    with stages.lock_shared(place, job_settings):
+    with stages.lock_shared(shared, job_settings):
         names = stages.cut_shards(folder, (source, target), words)
         if not any(all(map(files.split_words, row)) for row in stages.read_shards(folder)):
             raise no_words_error(source)

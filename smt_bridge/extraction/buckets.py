@@ -43,7 +43,6 @@ class Buckets:
             self.rows[bucket] += len(part)
 
     def path(self, bucket: int) -> Path:
-        """File of a bucket."""
         return self.folder / f"{bucket:05d}"
 
     def read(self, bucket: int) -> Array:

@@ -109,16 +109,16 @@ def count_words(lines: Iterable[tuple[str, ...]], names: Sequence[str], first: i
     return counts
 
 
-def check_word(word: str, where: str) -> None:
+def check_word(word: str, location: str) -> None:
     """DataError for a word that Moses' tables cannot hold."""
     if "|" in word:
         raise DataError(
-            f"{where}: '|' in {word[:40]!r}: Moses' tables cannot hold it; escape the text (nmt-tokenize "
+            f"{location}: '|' in {word[:40]!r}: Moses' tables cannot hold it; escape the text (nmt-tokenize "
             "--escape), which writes &#124;"
         )
     if word[0] == "[" and word[-1] == "]":
         raise DataError(
-            f"{where}: {word[:40]!r} would be a non-terminal for Moses; escape the text (nmt-tokenize "
+            f"{location}: {word[:40]!r} would be a non-terminal for Moses; escape the text (nmt-tokenize "
             "--escape), which writes &#91; and &#93;"
         )
 

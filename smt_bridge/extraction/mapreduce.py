@@ -75,7 +75,7 @@ class ExtractionWorker(stages.StageWorker):
 
     @cached_property
     def buckets(self) -> int:
-        """Their number."""
+        """Number of buckets, as recorded in the plan."""
         return int(str((job_folder.read_settings(self.folder / PLAN) or {})["buckets"]))
 
     @cached_property
@@ -88,16 +88,16 @@ class ExtractionWorker(stages.StageWorker):
 
     @cached_property
     def lines(self) -> TableLines:
-        keys, held, totals = (
+        keys, counts, totals = (
             arrays.read_rows(self.folder / SHARED, part, 1)[:, 0].astype(np.int64) for part in range(3)
         )
         lexicon = WordTable(len(self.words.target))
-        lexicon.join(keys, held)
+        lexicon.join(keys, counts)
         lexicon.finish()
         return TableLines(self.words, self.config, lexicon, scores.CorpusTotals(int(totals[0]), totals[1:]))
 
     def gather(self, stage: str, tasks: int, part: int, columns: int) -> list[UINT]:
-        """What each task of a stage made for one task of a later stage: (N, columns) each"""
+        """Read the rows that each task of a stage wrote for task `part` of a later one: (N, columns) each"""
         return [arrays.read_rows(task_file(self.folder, stage, task), part, columns) for task in range(tasks)]
 
 
@@ -107,10 +107,10 @@ class ExtractionWorker(stages.StageWorker):
 def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     """The words of both sides, and how many words, pairs and instances there are."""
     shard = stages.read_shard(worker.folder, number)
-    found = corpus.count_words(shard.rows, worker.names, shard.first)
+    counts = corpus.count_words(shard.rows, worker.names, shard.first)
     instances, tokens = sample_instances(shard.rows[:SAMPLED_PAIRS], worker.config.max_length)
-    numbers = {"pairs": found.pairs, "tokens": found.tokens, "instances": instances, "sampled": tokens}
-    return [*("\n".join(sorted(side)).encode() for side in found.sides), json.dumps(numbers).encode()]
+    numbers = {"pairs": counts.pairs, "tokens": counts.tokens, "instances": instances, "sampled": tokens}
+    return [*("\n".join(sorted(side)).encode() for side in counts.sides), json.dumps(numbers).encode()]
 
 
 def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[int, int]:
@@ -131,8 +131,11 @@ def extract_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     lexicon = WordTable(len(worker.words.target))
     lexicon.add(*word_pairs(block))
     lexicon.settle()
-    where = arrays.hash_buckets(rows[:, : worker.extractor.source.columns], worker.buckets)
-    return [*arrays.split_buckets(rows, where, worker.buckets), np.stack([lexicon.keys, lexicon.counts], 1)]
+    bucket_of_row = arrays.hash_buckets(rows[:, : worker.extractor.source.columns], worker.buckets)
+    return [
+        *arrays.split_buckets(rows, bucket_of_row, worker.buckets),
+        np.stack([lexicon.keys, lexicon.counts], 1),
+    ]
 
 
 def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
@@ -158,9 +161,9 @@ def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     """For each bucket of sources the rows of its pairs, how often their targets were extracted, and with how
     many sources."""
     target, buckets = worker.extractor.target.columns, worker.buckets
-    found = worker.gather(COUNT, buckets, number, target + 2)
-    of = np.repeat(np.arange(buckets), [len(rows) for rows in found])
-    rows = np.concatenate(found)
+    parts = worker.gather(COUNT, buckets, number, target + 2)
+    of = np.repeat(np.arange(buckets), [len(rows) for rows in parts])
+    rows = np.concatenate(parts)
     order = arrays.sorted_order(rows, target)
     rows, of = rows[order], of[order]
     starts, sizes = scores.row_groups(rows, target)
@@ -186,10 +189,10 @@ def read_pairs(worker: ExtractionWorker, number: int) -> PhrasePairs:
     """The pairs of a bucket, as `count` wrote them."""
     path, first = task_file(worker.folder, COUNT, number), worker.buckets
     width = worker.extractor.source.columns + worker.extractor.target.columns
-    keys, held, direct, inverse, ways = (
+    keys, count, direct, inverse, ways = (
         arrays.read_rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
     )
-    return PhrasePairs(keys, held[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], ways.astype(np.int64))
+    return PhrasePairs(keys, count[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], ways.astype(np.int64))
 
 
 STAGES: dict[str, Callable[[ExtractionWorker, int], Iterable[Part]]] = {
@@ -203,15 +206,15 @@ STAGES: dict[str, Callable[[ExtractionWorker, int], Iterable[Part]]] = {
 
 def read_words(paths: Iterable[Path]) -> corpus.WordCounts:
     """The words of the files that `survey` wrote, together."""
-    found = corpus.WordCounts((set(), set()))
+    words = corpus.WordCounts((set(), set()))
     for path in paths:
-        for part, side in enumerate(found.sides):
+        for part, side in enumerate(words.sides):
             side.update(stages.read_part(path, part).decode().split("\n"))
             side.discard("")  # of a side without words
         numbers = json.loads(stages.read_part(path, 2))
-        found.pairs += numbers["pairs"]
-        found.tokens += numbers["tokens"]
-    return found
+        words.pairs += numbers["pairs"]
+        words.tokens += numbers["tokens"]
+    return words
 
 
 # ---- all stages --------------------------------------------------------------------------------------------
@@ -230,20 +233,20 @@ def build(
     outputs: TableOutputs,
     config: ExtractConfig,
     executor: ExecutorConfig,
-    where: SharedFolder,
+    shared: SharedFolder,
     progress: Told = lambda done, total: None,
 ) -> int:
     """Write the tables; returns the number of pairs. Errors are those of `tables.build`, of the executor, and
     of `stages.held`. `progress` is called with the words read so far and all words."""
     settings.check(config)
     names = inputs.source, inputs.target, inputs.alignment
-    folder = where.folder
+    folder = shared.folder
     made_from: dict[str, object] = {
         name: manifest.digest(path) for name, path in asdict(inputs).items()
     } | asdict(config)
     del made_from["memory"]  # affects no result: the number of buckets is in the plan
     made_from |= executor.recorded()
-    with stages.lock_shared(where, made_from):
+    with stages.lock_shared(shared, made_from):
         worker = ExtractionWorker(folder, names, config)
         with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
             return SharedExtraction(folder, names, config, running).run(outputs, progress)
@@ -287,8 +290,8 @@ class SharedExtraction:
         """Number the words, and decide on the number of buckets."""
         list(self.stage(SURVEY, self.shards))
         paths = [task_file(self.folder, SURVEY, number) for number in range(len(self.shards))]
-        found = read_words(paths)
-        self.words = found.survey(self.names)
+        words = read_words(paths)
+        self.words = words.survey(self.names)
         log.info(
             "%s sentence pairs, %s and %s different words",
             f"{self.words.pairs:,}",
@@ -301,8 +304,8 @@ class SharedExtraction:
         stages.ensure_file(
             self.folder / WORDS,
             lambda: [
-                *("\n".join(sorted(side)).encode() for side in found.sides),
-                json.dumps({"pairs": found.pairs, "tokens": found.tokens}).encode(),
+                *("\n".join(sorted(side)).encode() for side in words.sides),
+                json.dumps({"pairs": words.pairs, "tokens": words.tokens}).encode(),
             ],
         )
         plan = job_folder.read_settings(self.folder / PLAN) or {
@@ -335,9 +338,9 @@ class SharedExtraction:
         lexicon.settle()
         for number in range(self.buckets):
             path = task_file(self.folder, COUNT, number)
-            found = arrays.read_rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
-            totals.pairs += int(found[0])
-            totals.counts_of_counts = totals.counts_of_counts + found[1:]
+            counts = arrays.read_rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
+            totals.pairs += int(counts[0])
+            totals.counts_of_counts = totals.counts_of_counts + counts[1:]
         both = np.array([totals.pairs, *totals.counts_of_counts])
         stages.ensure_file(self.folder / SHARED, lambda: [lexicon.keys, lexicon.counts, both])
         return lexicon, totals.pairs
@@ -353,6 +356,6 @@ class SharedExtraction:
         path = task_file(self.folder, SCORE, bucket)
         for part in range(0, stages.count_parts(path), 2):
             table, reordering = (
-                stages.read_part(path, part + other).decode().split("\n") for other in (0, 1)
+                stages.read_part(path, part + offset).decode().split("\n") for offset in (0, 1)
             )
             yield from zip(table, reordering, strict=True)

@@ -62,24 +62,24 @@ def merge_rows(rows: UINT) -> UINT:
 
 
 @njit
-def larger_alignment(one: np.uint64, other: np.uint64, by_target: bool) -> bool:
+def larger_alignment(first: np.uint64, second: np.uint64, by_target: bool) -> bool:
     """Compare two alignments as Moses compares vectors of sets: word by word of one side, by the words linked
     to each, in order."""
     for outer in range(8):
         for inner in range(8):
             shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
-            here, there = (one >> shift) & np.uint64(1), (other >> shift) & np.uint64(1)
-            if here == there:
+            in_first, in_second = (first >> shift) & np.uint64(1), (second >> shift) & np.uint64(1)
+            if in_first == in_second:
                 continue
             # The first word that is in one set only: this set is larger if the other one ends here, else
             # smaller.
-            lacking = other if here else one
+            lacking = second if in_first else first
             ends = True
             for rest in range(inner + 1, 8):
-                place = np.uint64(8 * rest + outer) if by_target else np.uint64(8 * outer + rest)
-                if (lacking >> place) & np.uint64(1):
+                bit = np.uint64(8 * rest + outer) if by_target else np.uint64(8 * outer + rest)
+                if (lacking >> bit) & np.uint64(1):
                     ends = False
-            return bool(here) == ends
+            return bool(in_first) == ends
     return False
 
 
@@ -145,8 +145,8 @@ class WordTable:
             keys, counts = (
                 np.concatenate(column) for column in zip((self.keys, self.counts), *self.waiting, strict=True)
             )
-            self.keys, where = np.unique(keys, return_inverse=True)
-            self.counts = np.bincount(where, counts).astype(np.int64)
+            self.keys, positions = np.unique(keys, return_inverse=True)
+            self.counts = np.bincount(positions, counts).astype(np.int64)
             self.waiting, self.held = [], 0
 
     def finish(self) -> None:
@@ -175,16 +175,16 @@ def lexical_weights(
     """
     weight = np.ones(len(square))
     for row in range(len(square)):
-        own, other = (target, source) if by_target else (source, target)
+        own, partners = (target, source) if by_target else (source, target)
         for outer in range(min(8, own.shape[1])):
             word = own[row, outer]
             if word == 0:
                 break  # the end of the phrase
             total, count = 0.0, 0
-            for inner in range(min(8, other.shape[1])):
+            for inner in range(min(8, partners.shape[1])):
                 shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
                 if (square[row] >> shift) & np.uint64(1):
-                    total += look_up(keys, probability, targets, other[row, inner], word, by_target)
+                    total += look_up(keys, probability, targets, partners[row, inner], word, by_target)
                     count += 1
             if count == 0:
                 total, count = look_up(keys, probability, targets, 0, word, by_target), 1
@@ -193,12 +193,14 @@ def lexical_weights(
 
 
 @njit
-def look_up(keys: Int64s, probability: Floats, targets: int, other: int, word: int, by_target: bool) -> float:
+def look_up(
+    keys: Int64s, probability: Floats, targets: int, partner: int, word: int, by_target: bool
+) -> float:
     """The probability of a word given another one, 1 for an unknown pair."""
-    key = np.int64(other) * targets + word if by_target else np.int64(word) * targets + other
-    place = np.searchsorted(keys, key)
-    if place < len(keys) and keys[place] == key:
-        return float(probability[place])
+    key = np.int64(partner) * targets + word if by_target else np.int64(word) * targets + partner
+    index = np.searchsorted(keys, key)
+    if index < len(keys) and keys[index] == key:
+        return float(probability[index])
     return 1.0
 
 
@@ -210,7 +212,7 @@ MAX_COUNT = 10  # larger counts are not discounted by Good-Turing
 
 @dataclass
 class CorpusTotals:
-    """What smoothing needs to know of all pairs."""
+    """Totals over all pairs, for smoothing."""
 
     pairs: int = 0
     # How many pairs occur c times: (MOST + 2,)
@@ -218,8 +220,8 @@ class CorpusTotals:
 
     def add(self, count: Int64s) -> None:
         """Add pairs by their counts: (P,)"""
-        held = np.bincount(np.minimum(count, MAX_COUNT + 2), minlength=MAX_COUNT + 3)[: MAX_COUNT + 2]
-        self.counts_of_counts = self.counts_of_counts + held
+        counts = np.bincount(np.minimum(count, MAX_COUNT + 2), minlength=MAX_COUNT + 3)[: MAX_COUNT + 2]
+        self.counts_of_counts = self.counts_of_counts + counts
         self.pairs += len(count)
 
     def good_turing(self) -> Floats:

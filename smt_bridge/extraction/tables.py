@@ -31,12 +31,12 @@ from smt_bridge.extraction.scores import Int64s, PhrasePairs, WordTable
 
 
 class TableLines:
-    """What the lines of pairs need to know of the whole corpus."""
+    """Formats pairs as table lines, with the vocabularies and totals of the whole corpus."""
 
     def __init__(
         self, words: CorpusSurvey, config: ExtractConfig, lexicon: WordTable, totals: scores.CorpusTotals
     ) -> None:
-        """`lexicon`: finished."""
+        """`lexicon` must be complete: call its `finish` first."""
         self.words, self.config, self.lexicon, self.totals = words, config, lexicon, totals
         self.source = make_packing(words.source, config.max_length)
         self.target = make_packing(words.target, config.max_length)
@@ -86,13 +86,13 @@ class TableLines:
             f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g} ||| {shape} ||| {t} {s} {j} ||| |||"
             for head, shape, a, b, c, d, t, s, j in zip(heads, shapes, *columns, strict=True)
         ]
-        known: dict[tuple[int, ...], str] = {}
+        text_by_way: dict[tuple[int, ...], str] = {}
         probabilities = scores.orientation_scores(pairs.ways)
         reordering = []
         for row, (head, way) in enumerate(zip(heads, map(tuple, pairs.ways.tolist()), strict=True)):
-            text = known.get(way)
+            text = text_by_way.get(way)
             if text is None:
-                text = known[way] = " ".join(f"{value:.6g}" for value in probabilities[row])
+                text = text_by_way[way] = " ".join(f"{value:.6g}" for value in probabilities[row])
             reordering.append(head + text)
         return table, reordering
 
@@ -285,8 +285,8 @@ class Extraction:
         """The lines of the phrase table and of the reordering table, a part at a time."""
         lines = TableLines(self.words, self.config, self.lexicon, self.totals)
         for part, size in enumerate(self.parts):
-            with np.load(self.folder / f"part{part}.npz", allow_pickle=False) as held:
-                pairs = PhrasePairs(**held)
+            with np.load(self.folder / f"part{part}.npz", allow_pickle=False) as archive:
+                pairs = PhrasePairs(**archive)
             answer = self.back.read(part)
             numbers = answer[np.argsort(answer[:, 1])].astype(np.int64)
             assert len(numbers) == size

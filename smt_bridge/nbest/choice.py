@@ -46,7 +46,7 @@ class NbestEntry:
 class Chooser(Protocol):
     """Gets the sentences one by one, and gives their best translations in the same order."""
 
-    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> list[str]:
+    def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
         """Another sentence: the entries of each list, and the entries of all that are written. Returns the
         lines that are decided now."""
         ...
@@ -59,8 +59,8 @@ class Chooser(Protocol):
 class ByTotal:
     """The entry with the greatest total, the first of equals."""
 
-    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> list[str]:
-        return [" ".join(max(found, key=lambda entry: entry.total).text)]
+    def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
+        return [" ".join(max(entries, key=lambda entry: entry.total).text)]
 
     def rest(self) -> list[str]:
         return []
@@ -74,18 +74,20 @@ class ByRisk:
     config: MBRConfig
     of_totals: bool
 
-    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> list[str]:
-        texts = self.evidence(groups, found)
+    def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
+        texts = self.evidence(groups, entries)
         scales = self.config.list_scales(len(texts.owners))
-        return [texts_as_written(found)[texts.texts[choose(texts, self.config.mbr, [scales])[0]]]]
+        return [texts_as_written(entries)[texts.texts[choose(texts, self.config.mbr, [scales])[0]]]]
 
     def rest(self) -> list[str]:
         return []
 
-    def evidence(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> Evidence:
+    def evidence(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> Evidence:
         if self.of_totals:
-            return evidence([[(plain(entry.text), entry.total) for entry in found]])
-        return evidence([[(plain(one.text), one.total) for one in group] for group in groups])
+            return evidence([[(plain(entry.text), entry.total) for entry in entries]])
+        return evidence(
+            [[(plain(hypothesis.text), hypothesis.total) for hypothesis in group] for group in groups]
+        )
 
 
 @dataclass
@@ -109,21 +111,21 @@ class TunedRisk:
             )
         self.grid = list(product(GRID, repeat=self.lists))
 
-    def add(self, groups: Sequence[Sequence[Hypothesis]], found: Sequence[NbestEntry]) -> list[str]:
-        texts = self.risk.evidence(groups, found)
-        self.chosen.append([texts.texts[place] for place in choose(texts, self.risk.config.mbr, self.grid)])
-        self.best.append(plain(max(found, key=lambda entry: entry.total).text))
-        self.lines.append(texts_as_written(found))
+    def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
+        texts = self.risk.evidence(groups, entries)
+        self.chosen.append([texts.texts[index] for index in choose(texts, self.risk.config.mbr, self.grid)])
+        self.best.append(plain(max(entries, key=lambda entry: entry.total).text))
+        self.lines.append(texts_as_written(entries))
         return []
 
     def rest(self) -> list[str]:
         texts = [[plain(files.split_words(line)) for line in text] for text in self.references]
         choices = [[*row, best] for row, best in zip(self.chosen, self.best, strict=True)]
-        *scores, before = METRICS[self.risk.config.mbr](choices, texts)
+        *scores, total_score = METRICS[self.risk.config.mbr](choices, texts)
         top = max(range(len(scores)), key=lambda number: scores[number].score)
         self.scales = self.grid[top]
         if self.lists == 1:
-            log.info("%s by the best total", before)
+            log.info("%s by the best total", total_score)
             for (scale,), score in zip(self.grid, scores, strict=True):
                 log.info("%.2f with --mbr-scale %g", score.score, scale)
         log.info("%s with --mbr %s --mbr-scale %s", scores[top], self.risk.config.mbr, self.scale_line())
@@ -139,9 +141,9 @@ def plain(words: Sequence[str]) -> str:
     return " ".join(map(unescape, words))
 
 
-def texts_as_written(found: Sequence[NbestEntry]) -> dict[str, str]:
+def texts_as_written(entries: Sequence[NbestEntry]) -> dict[str, str]:
     """For each text how it is written: as its first entry."""
-    return {plain(entry.text): " ".join(entry.text) for entry in reversed(found)}
+    return {plain(entry.text): " ".join(entry.text) for entry in reversed(entries)}
 
 
 # ---- corpus scores -----------------------------------------------------------------------------------------
@@ -150,16 +152,16 @@ def texts_as_written(found: Sequence[NbestEntry]) -> dict[str, str]:
 def corpus_bleu(choices: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> list[Score]:
     """BLEU of many outputs of one text, words split at blanks: (sentences, outputs) -> (outputs,). What they
     share is compared with the references once."""
-    texts, places, owners = distinct(choices)
+    texts, indices, owners = distinct(choices)
     statistics = BleuStatistics(texts, [[text[owner] for owner in owners] for text in references], "none")
-    return [statistics.bleu(column) for column in places.T]
+    return [statistics.bleu(column) for column in indices.T]
 
 
 def corpus_chrf(choices: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> list[Score]:
-    """The same by chrF2."""
-    texts, places, owners = distinct(choices)
+    """chrF2 of many outputs of one text: (sentences, outputs) -> (outputs,)"""
+    texts, indices, owners = distinct(choices)
     statistics = ChrfStatistics(texts, [[text[owner] for owner in owners] for text in references])
-    return [statistics.chrf(column) for column in places.T]
+    return [statistics.chrf(column) for column in indices.T]
 
 
 METRICS = {"bleu": corpus_bleu, "chrf": corpus_chrf}
@@ -170,16 +172,16 @@ def distinct(choices: Sequence[Sequence[str]]) -> tuple[list[str], Ints, list[in
     them: (sentences, outputs); the sentence of each: (N,)"""
     texts: list[str] = []
     owners: list[int] = []
-    places = []
+    indices = []
     for number, row in enumerate(choices):
-        place: dict[str, int] = {}
+        index_of: dict[str, int] = {}
         for text in row:
-            if text not in place:
-                place[text] = len(texts)
+            if text not in index_of:
+                index_of[text] = len(texts)
                 texts.append(text)
                 owners.append(number)
-        places.append([place[text] for text in row])
-    return texts, np.array(places, np.int64), owners
+        indices.append([index_of[text] for text in row])
+    return texts, np.array(indices, np.int64), owners
 
 
 # ---- totals ------------------------------------------------------------------------------------------------
@@ -212,7 +214,7 @@ def entry_total(features: dict[str, list[float]], weights: Weights) -> float:
 
 
 def unknown_words(hypothesis: Hypothesis, weights: Weights) -> float:
-    """What the decoder's total has beyond the printed features: -100 for each unknown word.
+    """Part of the decoder's total that no printed feature accounts for: -100 for each unknown word.
 
     `weights` are those of the decoder. ConfigError when the rest is not a multiple of that: these are not its
     weights.

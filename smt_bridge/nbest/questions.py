@@ -20,7 +20,7 @@ from smt_bridge.tables.chunks import FLOOR
 
 
 class Way(Enum):
-    """What a feature is asked about a hypothesis."""
+    """Form in which a feature scores a hypothesis."""
 
     SENTENCE = auto()  # its text
     PHRASES = auto()  # the phrases of its segmentation, to be summed
@@ -60,58 +60,58 @@ def sentences(
     for number, sentence in enumerate(chunk):
         distinct: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
         for hypothesis in sentence.hypotheses:
-            words, places = tuple(hypothesis.text), tuple[int, ...]()
+            words, positions = tuple(hypothesis.text), tuple[int, ...]()
             if aligned:
-                where = f"{name}: sentence {sentence.number}"
-                places = tuple(aligned(hypothesis, len(sentence.source), where))
-            if (words, places) not in distinct:
-                distinct[words, places] = len(targets)
+                location = f"{name}: sentence {sentence.number}"
+                positions = tuple(aligned(hypothesis, len(sentence.source), location))
+            if (words, positions) not in distinct:
+                distinct[words, positions] = len(targets)
                 targets.append(list(words))
                 source_of.append(number)
-                affiliations.append(list(places))
-            rows.append([distinct[words, places]])
+                affiliations.append(list(positions))
+            rows.append([distinct[words, positions]])
     sources = [sentence.source for sentence in chunk]
     pairs = WordPairs(sources, targets, source_of, True, affiliations if aligned else None)
     return FeatureQuestions(pairs, rows)
 
 
-def affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
+def affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
     """The source word, of `source` ones, that each word of a hypothesis belongs to; looked for within
     phrases, as in the search. DataError for a segmentation or an alignment that does not fit."""
-    links, phrases = phrases_of(hypothesis, source, where)
+    links, phrases = phrases_of(hypothesis, source, location)
     return affiliations_by_phrase(links, phrases, len(hypothesis.text))
 
 
-def inverse_affiliation(hypothesis: Hypothesis, source: int, where: str) -> list[int]:
+def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
     """The word of a hypothesis that each of `source` words of its source belongs to; likewise."""
-    links, phrases = phrases_of(hypothesis, source, where)
+    links, phrases = phrases_of(hypothesis, source, location)
     read = sorted(word for (first, last), _ in phrases for word in range(first, last + 1))
     if read != list(range(source)):
-        raise DataError(f"{where}: the segmentation does not cover each of {source} source words once")
+        raise DataError(f"{location}: the segmentation does not cover each of {source} source words once")
     return affiliations_by_phrase(((b, a) for a, b in links), ((t, s) for s, t in phrases), source)
 
 
-def phrases_of(hypothesis: Hypothesis, source: int, where: str) -> tuple[Links, list[Phrase]]:
+def phrases_of(hypothesis: Hypothesis, source: int, location: str) -> tuple[Links, list[Phrase]]:
     """The alignment points and the phrases, in the order of the target, of a hypothesis. DataError for those
     that do not fit."""
     target = len(hypothesis.text)
-    links = nbest.alignment(hypothesis, where)
-    pharaoh.check_points(links, source, target, where)
-    segments = nbest.segmentation(hypothesis, where)
+    links = nbest.alignment(hypothesis, location)
+    pharaoh.check_points(links, source, target, location)
+    segments = nbest.segmentation(hypothesis, location)
     phrases = []
     covered = 0
-    for place, ((first, last), (begin, end)) in enumerate(segments, 1):
-        most = segments[place][1][0] - 1 if place < len(segments) else target - 1
-        if not (first <= last < source and begin == covered and begin <= end):
+    for number, ((first, last), (start, end)) in enumerate(segments, 1):
+        most = segments[number][1][0] - 1 if number < len(segments) else target - 1
+        if not (first <= last < source and start == covered and start <= end):
             raise DataError(
-                f"{where}: segmentation {first}-{last}={begin}-{end} does not fit the sentence; is --source "
-                "the text of this list?"
+                f"{location}: segmentation {first}-{last}={start}-{end} does not fit the sentence; "
+                "is --source the text of this list?"
             )
         end = min(end, most)  # a phrase without words has the place of the next one
-        phrases.append(((first, last), (begin, end)))
+        phrases.append(((first, last), (start, end)))
         covered = end + 1
     if covered != target:
-        raise DataError(f"{where}: the segmentation covers {covered} of {target} words")
+        raise DataError(f"{location}: the segmentation covers {covered} of {target} words")
     return links, phrases
 
 
@@ -122,13 +122,13 @@ def phrases(chunk: Sequence[NbestSentence], name: str) -> FeatureQuestions:
     distinct: dict[tuple[int, tuple[str, ...]], int] = {}
     rows = []
     for sentence in chunk:
-        where = f"{name}: sentence {sentence.number}"
+        location = f"{name}: sentence {sentence.number}"
         for hypothesis in sentence.hypotheses:
             text, row = hypothesis.text, []
-            for (first, last), (start, end) in nbest.segmentation(hypothesis, where):
+            for (first, last), (start, end) in nbest.segmentation(hypothesis, location):
                 if not (first <= last < len(sentence.source) and start <= end < len(text)):
                     raise DataError(
-                        f"{where}: segmentation {first}-{last}={start}-{end} points outside the sentence; "
+                        f"{location}: segmentation {first}-{last}={start}-{end} points outside the sentence; "
                         "is --source the text of this list?"
                     )
                 source = sources.setdefault(tuple(sentence.source[first : last + 1]), len(sources))
@@ -151,15 +151,15 @@ ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], FeatureQuestions]] = 
 
 
 def ask(chunk: Sequence[NbestSentence], ways: Sequence[Way], name: str) -> list[FeatureQuestions]:
-    """What each feature has to score; those that score the same pairs share them. `name`: of the list, for
-    messages."""
-    found = {way: ASKING[way](chunk, name) for way in dict.fromkeys(ways)}
-    return [found[way] for way in ways]
+    """Collect the pairs that each feature has to score; features of the same way share one object. `name` is
+    that of the list, for error messages."""
+    questions = {way: ASKING[way](chunk, name) for way in dict.fromkeys(ways)}
+    return [questions[way] for way in ways]
 
 
-def sums(asked: FeatureQuestions, scores: Values, way: Way) -> Values:
+def sums(questions: FeatureQuestions, scores: Values, way: Way) -> Values:
     """One value for each hypothesis. Phrases are floored as the column of a table is, so that both give the
     same number."""
     if way is Way.PHRASES:
         scores = np.maximum(scores, math.log(FLOOR))
-    return np.array([math.fsum(scores[row] for row in rows) for rows in asked.rows])
+    return np.array([math.fsum(scores[row] for row in rows) for rows in questions.rows])

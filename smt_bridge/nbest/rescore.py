@@ -49,7 +49,7 @@ Chunk = list[NbestSentence]  # its scores: (hypotheses, features), nan where it 
 
 @dataclass
 class RescoreConfig:
-    """What smt-rescore may be told beside its lists and features."""
+    """Options of smt-rescore other than its lists and features."""
 
     output: str | None = None  # the list again
     best: str | None = None  # the best translation of each sentence
@@ -110,11 +110,11 @@ def rescore(
             rows = iter(values.tolist())
             for sentence in chunk:
                 own = list(islice(rows, len(sentence.hypotheses)))
-                found = entries(sentence, own, lists, features.names, config)
+                rescored = entries(sentence, own, lists, features.names, config)
                 if nbest_list:
-                    nbest_list.write_lines(entry.line for entry in found)
+                    nbest_list.write_lines(entry.line for entry in rescored)
                 if best:
-                    best.write_lines(chooser.add(sentence.groups, found))
+                    best.write_lines(chooser.add(sentence.groups, rescored))
             done += len(chunk)
             progress(done, count)
         lost.check(lists.source, lost_chunks_remedy(job))
@@ -143,7 +143,7 @@ def check_sentences(
 
 
 def make_chooser(lists: NbestLists, config: RescoreConfig) -> Chooser:
-    """What chooses the best translations. ConfigError for scales that do not fit the lists."""
+    """Choose by total or by minimum Bayes risk. ConfigError for scales that do not fit the lists."""
     if config.mbr is None:
         return ByTotal()
     risk = ByRisk(config.mbr, of_totals=config.weights is not None)
@@ -175,7 +175,7 @@ def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) ->
 
 
 def blocks(stream: Iterator[NbestSentence]) -> Iterator[Chunk]:
-    """Chunks of SENTENCES sentences."""
+    """Split a stream into chunks of SENTENCES sentences; the last may be shorter."""
     while block := list(islice(stream, SENTENCES)):
         yield block
 
@@ -209,20 +209,22 @@ def compute_chunks(
 
     def tasks() -> Iterator[Task]:
         for chunk in chunks:
-            asked = ask(chunk, ways, name)
-            waiting.append((chunk, asked))
-            yield [one.pairs for one in asked]
+            questions = ask(chunk, ways, name)
+            waiting.append((chunk, questions))
+            yield [feature.pairs for feature in questions]
 
-    for found in executor.map(tasks()):
-        chunk, asked = waiting.popleft()
+    for results in executor.map(tasks()):
+        chunk, questions = waiting.popleft()
         rows = sum(len(sentence.hypotheses) for sentence in chunk)
-        if isinstance(found, Lost):
+        if isinstance(results, Lost):
             yield chunk, lost_scores(rows, len(ways))
             continue
         if not ways:  # no feature at all
             yield chunk, np.zeros((rows, 0))
             continue
-        columns = [sums(one, scores, way) for one, scores, way in zip(asked, found, ways, strict=True)]
+        columns = [
+            sums(feature, scores, way) for feature, scores, way in zip(questions, results, ways, strict=True)
+        ]
         yield chunk, np.stack(columns, 1)
 
 
@@ -238,7 +240,7 @@ def entries(
 ) -> list[NbestEntry]:
     """The entries of a sentence with their new features `names`, and new totals where there are weights: then
     the best first. `values`: (hypotheses, features)"""
-    found = []
+    rescored = []
     weights, several = config.weights, len(lists.paths) > 1
     for hypothesis, holders, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):
         beyond = beyond_features(hypothesis, config.decoder_weights)
@@ -253,7 +255,7 @@ def entries(
             check_weights(features, weights)
             score = entry_total(features, weights) + beyond
         line = nbest.extended(hypothesis, new, None if weights is None else score)
-        found.append(NbestEntry(total=score, line=line, text=hypothesis.text))
+        rescored.append(NbestEntry(total=score, line=line, text=hypothesis.text))
     if weights is not None:
-        found.sort(key=lambda entry: -entry.total)  # stable: of equals the first stays first
-    return found
+        rescored.sort(key=lambda entry: -entry.total)  # stable: of equals the first stays first
+    return rescored

@@ -81,10 +81,10 @@ class NbestLists:
             if len(self.paths) > 1:
                 add_word_penalty(sentence)
             if not self.fill_missing:
-                place, names = missing_features(sentence, computed)
+                index, names = missing_features(sentence, computed)
                 if names:
                     raise UserError(
-                        f"{self.paths[place]}: sentence {sentence.number} has hypotheses without "
+                        f"{self.paths[index]}: sentence {sentence.number} has hypotheses without "
                         f"{', '.join(names)}, which are not computed from the text; "
                         "give a --feature of that name, e.g. lm:LM0=FILE, or --fill-missing (0, told apart "
                         "by the List features)"
@@ -98,8 +98,8 @@ class NbestLists:
     def complete(self, hypothesis: Hypothesis, new: Mapping[str, list[float]], lists: frozenset[int]) -> None:
         """Give an entry of several lists all of their features in one order: new values where there are any,
         0 for those it lacks, and which lists have it."""
-        known = {**new, **hypothesis.features}
-        features = {name: known.get(name, [0.0] * size) for name, size in self.sizes.items()}
+        by_name = {**new, **hypothesis.features}
+        features = {name: by_name.get(name, [0.0] * size) for name, size in self.sizes.items()}
         sparse = {name: values for name, values in hypothesis.features.items() if name not in self.sizes}
         hypothesis.features = {**features, **sparse, **self.indicators(lists)}
         hypothesis.raw = nbest.with_field(hypothesis.raw, 2, nbest.format_features(hypothesis.features))
@@ -161,14 +161,14 @@ def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[fr
     entries, lists = [], []
     for number, group in enumerate(groups):
         for hypothesis in group:
-            held = holders[key(hypothesis)]
-            if number != min(held):
+            by_list = holders[key(hypothesis)]
+            if number != min(by_list):
                 continue  # an entry of the first list that has this text stands for it
-            for other in sorted(set(held) - {number}):
-                for name, values in held[other].features.items():
+            for later in sorted(set(by_list) - {number}):
+                for name, values in by_list[later].features.items():
                     hypothesis.features.setdefault(name, values)
             entries.append(hypothesis)
-            lists.append(frozenset(held))
+            lists.append(frozenset(by_list))
     return entries, lists
 
 

@@ -38,17 +38,17 @@ def write_columns(table: str, columns: list[dict[str, object]]) -> None:
 def read_columns(table: str) -> dict[str, int]:
     """Identities of features and their columns, from 1. DataError where the file that smt-score-table writes
     beside a table is missing or damaged."""
-    place = Path(f"{table}.scores.json")
+    path = Path(f"{table}.scores.json")
     try:
-        columns = json.loads(place.read_text(encoding="utf-8"))["columns"]
+        columns = json.loads(path.read_text(encoding="utf-8"))["columns"]
         return {str(column["identity"]): numbers.count(str(column["column"])) for column in columns}
     except FileNotFoundError as error:
         raise DataError(
-            f"{place}: not there; smt-score-table writes it beside its output, and without it there is no "
+            f"{path}: not there; smt-score-table writes it beside its output, and without it there is no "
             "telling which run made a column"
         ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{place}: damaged; score the table again, without --reuse") from error
+        raise DataError(f"{path}: damaged; score the table again, without --reuse") from error
 
 
 class OldTable:
@@ -87,7 +87,7 @@ class OldTable:
 
 
 def sort_key(pair: PhrasePair) -> bytes:
-    """What tables are sorted by, as far as a pair decides it."""
+    """The part of a line that decides its position in a sorted table: source and target with separators."""
     return pair.source + b" ||| " + pair.target + b" ||| "
 
 
@@ -121,8 +121,7 @@ def chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
 
 @dataclass
 class TableSurvey:
-    """What one reading of the whole table found; nothing is scored before its end has been seen to be
-    sound."""
+    """Sizes and a sample of a table, from a first pass that checks all of it before anything is scored."""
 
     pairs: int = 0
     sources: int = 0
@@ -133,20 +132,20 @@ class TableSurvey:
 
 def survey(table: str, unsorted: bool = False) -> TableSurvey:
     """Read and check a table. DataError for the first thing in it that is wrong."""
-    found = TableSurvey()
+    result = TableSurvey()
     every = 1
     for number, piece in enumerate(chunks(phrase_table.checked(table, unsorted))):
-        found.chunks += 1
-        found.pairs += len(piece)
-        found.sources += len({pair.source for pair in piece})
-        found.columns = len(piece[0].scores.split())
+        result.chunks += 1
+        result.pairs += len(piece)
+        result.sources += len({pair.source for pair in piece})
+        result.columns = len(piece[0].scores.split())
         if number % every == 0:
-            if len(found.sample) == 2 * SAMPLES:  # keep every other one and continue in steps twice as long
-                del found.sample[1::2]
+            if len(result.sample) == 2 * SAMPLES:  # keep every other one and continue in steps twice as long
+                del result.sample[1::2]
                 every *= 2
             if number % every == 0:
-                found.sample.append(piece)
-    return found
+                result.sample.append(piece)
+    return result
 
 
 def score_chunks(
@@ -184,13 +183,13 @@ def compute_chunks(
             waiting.append((piece, values))
             yield unscored_pairs(piece, values)
 
-    for found in executor.map(tasks()):
+    for computed in executor.map(tasks()):
         piece, values = waiting.popleft()
-        if isinstance(found, Lost):
+        if isinstance(computed, Lost):
             yield piece, lost_scores(len(piece), features)
             continue
         for feature in range(features):
-            values[np.isnan(values[:, feature]), feature] = found[feature]
+            values[np.isnan(values[:, feature]), feature] = computed[feature]
         yield piece, values
 
 
@@ -198,7 +197,7 @@ def unscored_pairs(piece: Sequence[PhrasePair], values: Scores) -> Task:
     """For each feature the pairs whose value is not known yet (nan)."""
     pairs = of_phrases(piece)
     unknown = np.isnan(values)
-    return [pairs if asked.all() else pairs.take(np.flatnonzero(asked)) for asked in unknown.T]
+    return [pairs if missing.all() else pairs.take(np.flatnonzero(missing)) for missing in unknown.T]
 
 
 def scored_lines(piece: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]:
@@ -223,17 +222,17 @@ ESTIMATE_SECONDS = 30.0  # seconds that are measured, or one chunk
 
 @dataclass
 class ScoringEstimate:
-    """What one process does."""
+    """Speed and memory of one scoring process, measured on a sample."""
 
     measured: int  # pairs
     rate: float  # pairs a second
     memory: float  # MB
 
 
-def estimate(found: TableSurvey, features: FeatureSet) -> ScoringEstimate:
+def estimate(table_survey: TableSurvey, features: FeatureSet) -> ScoringEstimate:
     """Score some chunks in this process."""
     clock, count = time.monotonic(), 0
-    for piece in found.sample:
+    for piece in table_survey.sample:
         features.compute([of_phrases(piece)] * len(features))
         count += len(piece)
         if time.monotonic() - clock > ESTIMATE_SECONDS:

@@ -58,10 +58,10 @@ def wanted_rows(
 ) -> Iterator[PhrasePair]:
     """The wanted rows of a table. DataError for a table that is not sound. `over`: hands on all rows, and may
     count them."""
-    before, keep = b"", False
+    previous, keep = b"", False
     for pair in over(phrase_table.checked(table, unsorted)):
-        if pair.source != before:
-            before, keep = pair.source, pair.source in wanted
+        if pair.source != previous:
+            previous, keep = pair.source, pair.source in wanted
         if keep:
             yield pair
 
@@ -71,25 +71,25 @@ def same_rows(
 ) -> Iterator[tuple[PhrasePair, PhrasePair]]:
     """Rows of the phrase table and of the reordering table, side by side. DataError for the first pair that
     only one of them has."""
-    for pair, other in zip_longest(pairs, others):
-        if pair is None or other is None or differ(pair, other):
-            raise row_mismatch(name, pair, other)
-        yield pair, other
+    for pair, row in zip_longest(pairs, others):
+        if pair is None or row is None or differ(pair, row):
+            raise row_mismatch(name, pair, row)
+        yield pair, row
 
 
-def differ(one: PhrasePair, other: PhrasePair) -> bool:
+def differ(first: PhrasePair, second: PhrasePair) -> bool:
     """Are these rows of two pairs?"""
-    return (one.source, one.target) != (other.source, other.target)
+    return (first.source, first.target) != (second.source, second.target)
 
 
-def row_mismatch(name: str, pair: PhrasePair | None, other: PhrasePair | None) -> DataError:
+def row_mismatch(name: str, pair: PhrasePair | None, row: PhrasePair | None) -> DataError:
     """The error for tables that are not of the same pairs."""
 
-    def shown(one: PhrasePair | None) -> str:
-        return "the end" if one is None else f"'{one.source.decode()} ||| {one.target.decode()}'"
+    def shown(entry: PhrasePair | None) -> str:
+        return "the end" if entry is None else f"'{entry.source.decode()} ||| {entry.target.decode()}'"
 
     return DataError(
-        f"{name}: {shown(other)} where the phrase table has {shown(pair)}: the two tables do not have the "
+        f"{name}: {shown(row)} where the phrase table has {shown(pair)}: the two tables do not have the "
         "same pairs, and Moses gives a pair without a row here probability 1, a bonus; make both from the "
         "same extraction"
     )
@@ -113,19 +113,19 @@ def filter_tables(
 ) -> int:
     """Write the wanted rows of a phrase table, and the same rows of its reordering table if there is one;
     returns their number. DataError as from `filtered` and `same_rows`."""
-    kept = 0
+    count = 0
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(paths.output))
         pairs = wanted_rows(paths.table, wanted, paths.unsorted, over)
         if not paths.reordering:
             for pair in pairs:
                 out.write(pair.raw + b"\n")
-                kept += 1
-            return kept
+                count += 1
+            return count
         other_out = stack.enter_context(files.Writing(paths.reordering_output))
         others = wanted_rows(paths.reordering, wanted, paths.unsorted)
-        for pair, other in same_rows(pairs, others, str(paths.reordering)):
+        for pair, row in same_rows(pairs, others, str(paths.reordering)):
             out.write(pair.raw + b"\n")
-            other_out.write(other.raw + b"\n")
-            kept += 1
-    return kept
+            other_out.write(row.raw + b"\n")
+            count += 1
+    return count

@@ -50,7 +50,7 @@ Lexicon = Mapping[tuple[bytes, bytes], float]  # (given word, word) -> probabili
 
 @dataclass
 class KnownPairs:
-    """What proposals need to know of a table."""
+    """Pairs, counts and reordering of an existing table, on which proposals depend."""
 
     targets: dict[bytes, set[bytes]] = field(default_factory=dict)  # of each source
     counts: dict[bytes, int] = field(default_factory=dict)  # how often a source was extracted
@@ -73,7 +73,7 @@ class ProposedRow:
 def read_table(path: str, reordering: str | None) -> KnownPairs:
     """One reading. DataError for a table that is not sound; ConfigError for one with more than Moses' four
     scores."""
-    known = KnownPairs()
+    table = KnownPairs()
     pairs = phrase_table.checked(path)
     others: Iterator[tuple[PhrasePair, PhrasePair | None]] = (
         same_rows(pairs, phrase_table.read(reordering), reordering)
@@ -81,85 +81,87 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
         else ((pair, None) for pair in pairs)
     )
     total, rows = np.zeros(REORDERING), 0
-    for rows, (pair, other) in enumerate(others, 1):
+    for rows, (pair, reordering_row) in enumerate(others, 1):
         if rows == 1 and len(pair.scores.split()) != COLUMNS:
             raise ConfigError(
                 f"{path}: {len(pair.scores.split())} scores a row, expected Moses' four; propose first, "
                 "then score further columns"
             )
-        add_pair(known, pair, f"{path}:{rows}")
-        if other is not None:
-            values = reordering_scores(other, f"{reordering}:{rows}")
+        add_pair(table, pair, f"{path}:{rows}")
+        if reordering_row is not None:
+            values = reordering_scores(reordering_row, f"{reordering}:{rows}")
             total += values
-            if known.counts.get(pair.source, 0) <= RARE:
-                known.reordering.setdefault(pair.source, []).append(values)
-    known.mean = total / max(1, rows)
-    return known
+            if table.counts.get(pair.source, 0) <= RARE:
+                table.reordering.setdefault(pair.source, []).append(values)
+    table.mean = total / max(1, rows)
+    return table
 
 
-def add_pair(known: KnownPairs, pair: PhrasePair, where: str) -> None:
+def add_pair(table: KnownPairs, pair: PhrasePair, location: str) -> None:
     """Remember a row of the phrase table."""
-    known.targets.setdefault(pair.source, set()).add(pair.target)
-    counts = phrase_table.counts(pair, where)
+    table.targets.setdefault(pair.source, set()).add(pair.target)
+    counts = phrase_table.counts(pair, location)
     if len(counts) > 1:
-        known.counts[pair.source] = counts[1]
-        known.target_counts[pair.target] = counts[0]
+        table.counts[pair.source] = counts[1]
+        table.target_counts[pair.target] = counts[0]
     for word in pair.target.decode("utf-8").split(" "):
-        known.words.setdefault(unescape(word), word)
+        table.words.setdefault(unescape(word), word)
 
 
-def reordering_scores(row: PhrasePair, where: str) -> NDArray[np.float64]:
+def reordering_scores(row: PhrasePair, location: str) -> NDArray[np.float64]:
     """The six probabilities of a row of the reordering table. DataError for another number of them."""
     words = [word.decode("utf-8", "replace") for word in row.scores.split()]
     try:
         values = np.array(numbers.reals(words))
     except ValueError as error:
         raise DataError(
-            f"{where}: {error}, expected {REORDERING} probabilities (msd-bidirectional-fe)"
+            f"{location}: {error}, expected {REORDERING} probabilities (msd-bidirectional-fe)"
         ) from error
     if len(values) != REORDERING:
-        raise DataError(f"{where}: {len(values)} probabilities, expected {REORDERING} (msd-bidirectional-fe)")
+        raise DataError(
+            f"{location}: {len(values)} probabilities, expected {REORDERING} (msd-bidirectional-fe)"
+        )
     return values
 
 
-def thin_sources(occurring: Occurring, known: KnownPairs, config: ProposeConfig) -> list[bytes]:
+def thin_sources(occurring: Occurring, table: KnownPairs, config: ProposeConfig) -> list[bytes]:
     """The phrases of a text that the table lacks or covers thinly, in order of their bytes."""
-    found = []
+    sources = []
     for source in sorted(occurring.grams):
         if source.count(b" ") >= config.max_length:
             continue
-        options, count = len(known.targets.get(source, ())), known.counts.get(source, 0)
+        options, count = len(table.targets.get(source, ())), table.counts.get(source, 0)
         if options <= config.thin or 0 < count <= config.rare:
-            found.append(source)
-    return found
+            sources.append(source)
+    return sources
 
 
 def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
     """Moses' lex files: lines `word given probability`. DataError for another line."""
-    found = {}
+    lexicon = {}
     for number, line in enumerate(files.read_lines(path), 1):
         try:
-            word, given, probability = line.split(" ")
-            found[given.encode(), word.encode()] = numbers.real(probability)
+            word, origin, probability = line.split(" ")
+            lexicon[origin.encode(), word.encode()] = numbers.real(probability)
         except ValueError as error:
             raise DataError(
                 f"{path}:{number}: expected 'word given probability', found {numbers.shown(line)}"
             ) from error
-    return found
+    return lexicon
 
 
 def best_links(
-    given: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
+    origins: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
 ) -> tuple[list[tuple[int, int]], float]:
     """Each word to the given word, or NULL, that makes it most likely: links (given, word), and the product
     of the probabilities."""
     points, weight = [], 1.0
-    for place, word in enumerate(words):
-        chances = [lexicon.get((origin, word), 0.0) for origin in given]
+    for position, word in enumerate(words):
+        chances = [lexicon.get((origin, word), 0.0) for origin in origins]
         top = int(np.argmax(chances))
         null = lexicon.get((b"NULL", word), 0.0)
         if chances[top] >= null and chances[top] > 0:
-            points.append((top, place))
+            points.append((top, position))
         weight *= max(FLOOR, chances[top], null)
     return points, weight
 
@@ -189,7 +191,7 @@ def table_line(
 
 
 class PhraseSearch(Protocol):
-    """What proposes: nmt.Run, or anything that searches like it."""
+    """Source of proposals: nmt.Run, or anything else with its `n_best`."""
 
     def n_best(
         self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
@@ -200,8 +202,7 @@ class PhraseSearch(Protocol):
 
 @dataclass(frozen=True)
 class NetworkRequest:
-    """What the networks are asked: translations of source phrases, or probabilities of pairs the other way
-    round."""
+    """Source phrases to translate, and pairs to score in the inverse direction."""
 
     sources: Sequence[bytes] = ()
     pairs: Sequence[tuple[bytes, bytes]] = ()
@@ -209,7 +210,7 @@ class NetworkRequest:
 
 @dataclass(frozen=True)
 class NetworkAnswers:
-    """What they say of each."""
+    """Results of a `NetworkRequest`, in its order."""
 
     translations: list[list[tuple[list[str], float]]]  # words and natural log p(target | source), best first
     inverse: list[float]  # p(source | target)
@@ -217,7 +218,7 @@ class NetworkAnswers:
 
 @dataclass
 class Networks:
-    """What proposes, and what scores proposals."""
+    """Networks that propose translations and score them in the inverse direction."""
 
     search: PhraseSearch
     inverse: PairFeature | None  # of the other direction, for p(source | target)
@@ -228,24 +229,26 @@ class Networks:
         """Of the latter, see Feature."""
         return self.inverse.identity() if self.inverse else ""
 
-    def compute(self, asked: NetworkRequest) -> NetworkAnswers:
-        """The answers, in order."""
+    def compute(self, request: NetworkRequest) -> NetworkAnswers:
+        """Translate the sources and score the pairs of a request."""
         translations: list[list[tuple[list[str], float]]] = []
-        if asked.sources:
-            texts = [" ".join(phrase_table.words(source)) for source in asked.sources]
+        if request.sources:
+            texts = [" ".join(phrase_table.words(source)) for source in request.sources]
             beam = BeamConfig(beam_size=self.beam_size, normalize="none", max_length_factor=3.0)
-            found = self.search.n_best(texts, beam, tokenized=True)
-            translations = [[(one.words, one.log_prob) for one in candidates] for candidates in found]
-        return NetworkAnswers(translations, self.inverse_of(asked.pairs))
+            results = self.search.n_best(texts, beam, tokenized=True)
+            translations = [
+                [(candidate.words, candidate.log_prob) for candidate in candidates] for candidates in results
+            ]
+        return NetworkAnswers(translations, self.inverse_of(request.pairs))
 
-    def inverse_of(self, found: Sequence[tuple[bytes, bytes]]) -> list[float]:
+    def inverse_of(self, proposed: Sequence[tuple[bytes, bytes]]) -> list[float]:
         """p(source | target) of each pair; nothing without a network of that direction."""
-        if self.inverse is None or not found:
+        if self.inverse is None or not proposed:
             return []
         pairs = WordPairs(
-            sources=[source.decode().split(" ") for source, _ in found],
-            targets=[target.decode().split(" ") for _, target in found],
-            source_of=list(range(len(found))),
+            sources=[source.decode().split(" ") for source, _ in proposed],
+            targets=[target.decode().split(" ") for _, target in proposed],
+            source_of=list(range(len(proposed))),
         )
         return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
 
@@ -256,11 +259,11 @@ Proposal = tuple[bytes, bytes, float]  # source, target, p(target | source)
 
 @dataclass
 class Proposer:
-    """What makes rows of the networks' answers."""
+    """Builds table rows from the answers of the networks."""
 
     inverse: bool  # is there a network of the other direction?
     config: ProposeConfig
-    known: KnownPairs
+    table: KnownPairs
     lexicons: tuple[Lexicon, Lexicon]  # of target words given source words, and back
 
     def rows(
@@ -272,51 +275,54 @@ class Proposer:
         """The proposals for some source phrases, in order of their lines. `executor` computes as Networks do;
         `progress` is called with the number of phrases of each batch. UserError for phrases that it lost."""
         batches = [sources[start : start + BATCH] for start in range(0, len(sources), BATCH)]
-        found: list[list[Proposal]] = []
+        proposed: list[list[Proposal]] = []
         for batch, said in zip(
             batches, require_results(executor.map(map(NetworkRequest, batches))), strict=True
         ):
-            found.append(self.targets_of(batch, said))
+            proposed.append(self.targets_of(batch, said))
             progress(len(batch))
         rows: list[ProposedRow] = []
-        for proposals, chances in zip(found, self.inverse_of(found, executor), strict=True):
+        for proposals, chances in zip(proposed, self.inverse_of(proposed, executor), strict=True):
             for (source, target, direct), back in zip(proposals, chances, strict=True):
-                counts = (self.known.target_counts.get(target, 0), self.known.counts.get(source, 0))
+                counts = (self.table.target_counts.get(target, 0), self.table.counts.get(source, 0))
                 line = table_line(source, target, (back, direct), self.lexicons, counts)
                 rows.append(ProposedRow(line=line, reordering=self.reordering(source, target), source=source))
         return sorted(rows)
 
     def reordering(self, source: bytes, target: bytes) -> bytes:
         """The row of the reordering table."""
-        own = self.known.reordering.get(source, [])
-        mean = np.mean(own, 0) if own else self.known.mean
+        own = self.table.reordering.get(source, [])
+        mean = np.mean(own, 0) if own else self.table.mean
         return b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist()))
 
     def targets_of(self, batch: Sequence[bytes], said: NetworkAnswers) -> list[Proposal]:
-        """What the table lacks of the answers."""
-        found = []
+        """Translations of a batch of sources that are likely enough and not yet in the table."""
+        proposals = []
         for source, translations in zip(batch, said.translations, strict=True):
-            held = self.known.targets.get(source, set())
+            existing = self.table.targets.get(source, set())
             new = 0
             for words, log_prob in translations:
                 chance = math.exp(min(0.0, log_prob))
                 if new >= self.config.options or chance < self.config.least:
                     break
-                target = " ".join(self.known.words.get(word, escape(word)) for word in words).encode()
-                if target and target not in held:
-                    found.append((source, target, chance))
+                target = " ".join(self.table.words.get(word, escape(word)) for word in words).encode()
+                if target and target not in existing:
+                    proposals.append((source, target, chance))
                     new += 1
-        return found
+        return proposals
 
-    def inverse_of(self, found: Sequence[list[Proposal]], executor: NetworkExecutor) -> Iterator[list[float]]:
+    def inverse_of(
+        self, batches: Sequence[list[Proposal]], executor: NetworkExecutor
+    ) -> Iterator[list[float]]:
         """p(source | target) of each batch; without a network of that direction that of the other."""
         if not self.inverse:
-            yield from ([chance for _, _, chance in proposals] for proposals in found)
+            yield from ([chance for _, _, chance in proposals] for proposals in batches)
             return
-        asked = (
-            NetworkRequest(pairs=[(source, target) for source, target, _ in proposals]) for proposals in found
+        requests = (
+            NetworkRequest(pairs=[(source, target) for source, target, _ in proposals])
+            for proposals in batches
         )
-        yield from (said.inverse for said in require_results(executor.map(asked)))
+        yield from (said.inverse for said in require_results(executor.map(requests)))
 
 
 def merge_rows(

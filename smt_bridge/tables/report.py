@@ -41,20 +41,20 @@ class Coverage:
     words: int = 0
     unknown: int = 0
 
-    def add(self, words: list[str], known: Container[str]) -> int:
+    def add(self, words: list[str], vocabulary: Container[str]) -> int:
         """Count the words of a phrase; returns how many are unknown."""
-        unknown = sum(word not in known for word in words)
+        unknown = sum(word not in vocabulary for word in words)
         self.words += len(words)
         self.unknown += unknown
         return unknown
 
     def rows(self, side: str) -> list[tuple[str, str]]:
-        """As coverage.tsv has them."""
-        known = 1 - self.unknown / max(1, self.words)
+        """Names and values of the rows of one side in coverage.tsv."""
+        share = 1 - self.unknown / max(1, self.words)
         return [
             (f"{side} words", f"{self.words}"),
             (f"unknown {side} words", f"{self.unknown}"),
-            (f"{side} coverage", f"{known:.4f}"),
+            (f"{side} coverage", f"{share:.4f}"),
         ]
 
 
@@ -63,7 +63,7 @@ class TableReport:
     written, or the plots package is missing."""
 
     def __init__(self, directory: str, names: Sequence[str], features: Sequence[PairFeature]) -> None:
-        """`names`: of the features."""
+        """Create the folder. `names` label the features in file names and plots."""
         self.directory = Path(directory)
         plots.pyplot()  # reported before the work, not after it
         try:
@@ -86,8 +86,8 @@ class TableReport:
             self.unknown_pairs += self.cover(pair)
             if len(self.points) < POINTS:
                 self.points.append((pair, row))
-            elif (place := self.random.randrange(self.pairs)) < POINTS:  # reservoir sampling
-                self.points[place] = (pair, row)
+            elif (index := self.random.randrange(self.pairs)) < POINTS:  # reservoir sampling
+                self.points[index] = (pair, row)
         for _, group in groupby(zip(piece, values, strict=True), key=lambda item: item[0].source):
             self.remember(list(group))
 
@@ -113,7 +113,6 @@ class TableReport:
         keep(self.rare, (-count, -self.sources), options)
 
     def write(self) -> None:
-        """Write the files."""
         rows = [("pairs", f"{self.pairs}")]
         if self.readers:
             rows.append(("pairs with an unknown word", f"{self.unknown_pairs}"))

@@ -88,18 +88,18 @@ def score_table(
         old = old_table(reuse, loaded)
         summary = TableReport(report, loaded.names, loaded.features) if report else None
         with loaded.executor(how) as running:
-            found = survey_table(table, unsorted, summary is not None)
-            pieces = select(table, found, shard, unsorted)
+            table_survey = survey_table(table, unsorted, summary is not None)
+            pieces = select(table, table_survey, shard, unsorted)
             if loaded.settings.precision != "fp32":
-                pieces = log_precision(loaded, found, pieces)
+                pieces = log_precision(loaded, table_survey, pieces)
             job = start_job(table, output, loaded, shard, resume, reuse, how)
             if job and resume:
                 again = old_table(reuse, loaded)
                 compute = partial(compute_chunks, executor=running, features=len(loaded), old=again)
-                job.recompute_lost(select(table, found, shard, unsorted), compute)
+                job.recompute_lost(select(table, table_survey, shard, unsorted), compute)
             stream = score_chunks(pieces, running, len(loaded), job, old)
-            total = found.pairs if found and not shard else 0
-            whole = partial(check_lost, table, found, shard, job)
+            total = table_survey.pairs if table_survey and not shard else 0
+            whole = partial(check_lost, table, table_survey, shard, job)
             done = write(output, stream, job, summary, whole, total, progress or (lambda done, total: None))
     if output != "-":
         write_columns(output, describe_columns(loaded, done.columns))
@@ -108,7 +108,7 @@ def score_table(
 
 
 def finish(job: ScoringJob | None, old: OldTable | None, report: TableReport | None) -> None:
-    """What is left to do once the table is written."""
+    """Remove the job folder, log how many pairs had old scores, and write the report."""
     if job:
         job.remove()
     if old:
@@ -125,7 +125,7 @@ def old_table(path: str | None, features: FeatureSet) -> OldTable | None:
 
 @dataclass
 class ScoredTable:
-    """What has been written: lines, and scores a line."""
+    """Size of a written table: its lines, and the scores of each line."""
 
     pairs: int = 0
     columns: int = 0
@@ -182,23 +182,23 @@ def survey_table(table: str, unsorted: bool = False, report: bool = False) -> Ta
     table without p(target | source)."""
     if not seekable(table):
         return None
-    found = survey(table, unsorted)
-    if report and found.columns < 3:
+    result = survey(table, unsorted)
+    if report and result.columns < 3:
         raise ConfigError(
-            f"--report: {table} has {found.columns} scores, but p(target | source) is Moses' third; "
+            f"--report: {table} has {result.columns} scores, but p(target | source) is Moses' third; "
             "leave --report out"
         )
-    counts = f"{found.pairs:,} pairs, {found.sources:,} sources"
-    log.info("%s: %s, %d scores a line", table, counts, found.columns)
-    return found
+    counts = f"{result.pairs:,} pairs, {result.sources:,} sources"
+    log.info("%s: %s, %d scores a line", table, counts, result.columns)
+    return result
 
 
 def select(
-    table: str, found: TableSurvey | None, shard: tuple[int, int] | None, unsorted: bool
+    table: str, table_survey: TableSurvey | None, shard: tuple[int, int] | None, unsorted: bool
 ) -> Iterator[list[PhrasePair]]:
     """The chunks of the table, or those of its shard; a table that was surveyed is not checked again."""
-    pairs = phrase_table.read(table) if found else phrase_table.checked(table, unsorted)
-    first, last = part(shard, found.chunks) if found and shard else (0, None)
+    pairs = phrase_table.read(table) if table_survey else phrase_table.checked(table, unsorted)
+    first, last = part(shard, table_survey.chunks) if table_survey and shard else (0, None)
     return islice(chunks(pairs), first, last)
 
 
@@ -209,13 +209,13 @@ def part(shard: tuple[int, int], count: int) -> tuple[int, int]:
 
 
 def log_precision(
-    features: FeatureSet, found: TableSurvey | None, pieces: Iterator[list[PhrasePair]]
+    features: FeatureSet, table_survey: TableSurvey | None, pieces: Iterator[list[PhrasePair]]
 ) -> Iterator[list[PhrasePair]]:
     """Log the error of the precision on a chunk from the middle of the table, or on the first one of a
     stream; the same chunks again."""
-    sample = found.sample[len(found.sample) // 2] if found else next(pieces, [])
+    sample = table_survey.sample[len(table_survey.sample) // 2] if table_survey else next(pieces, [])
     log.info("%s", features.precision_error(of_phrases(sample[:SAMPLE])))
-    return pieces if found else chain([sample], pieces)
+    return pieces if table_survey else chain([sample], pieces)
 
 
 def start_job(
@@ -230,9 +230,9 @@ def start_job(
     """The job folder beside the output; None for streams."""
     if not has_job(table, output):
         return None
-    place = Path(table).stat()
+    status = Path(table).stat()
     settings: dict[str, object] = {
-        "table": [os.path.realpath(table), place.st_size, place.st_mtime_ns],
+        "table": [os.path.realpath(table), status.st_size, status.st_mtime_ns],
         "features": features.identities(),
         "shard": shard,
         "back_end": features.settings.back_end,
@@ -286,7 +286,7 @@ def write(
 
 def check_lost(
     table: str,
-    found: TableSurvey | None,
+    table_survey: TableSurvey | None,
     shard: tuple[int, int] | None,
     job: ScoringJob | None,
     lost: LostLines,
@@ -295,15 +295,15 @@ def check_lost(
     the shard."""
     if not lost.ranges:
         return
-    first, _ = part(shard, found.chunks) if found and shard else (0, 0)
-    before = sum(map(len, islice(chunks(phrase_table.read(table)), first))) if first else 0
-    lost.check(table, lost_chunks_remedy(job), before)
+    first, _ = part(shard, table_survey.chunks) if table_survey and shard else (0, 0)
+    skipped = sum(map(len, islice(chunks(phrase_table.read(table)), first))) if first else 0
+    lost.check(table, lost_chunks_remedy(job), skipped)
 
 
-def describe_columns(features: FeatureSet, before: int) -> list[dict[str, object]]:
-    """What OUTPUT.scores.json says of each new column, after so many old ones."""
+def describe_columns(features: FeatureSet, old_columns: int) -> list[dict[str, object]]:
+    """Entries of OUTPUT.scores.json for the new columns, numbered after the `old_columns` of the table."""
     rows = zip(features.specs, features.identities(), strict=True)
     return [
         {"column": column, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": identity}
-        for column, (spec, identity) in enumerate(rows, before + 1)
+        for column, (spec, identity) in enumerate(rows, old_columns + 1)
     ]

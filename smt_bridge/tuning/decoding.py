@@ -32,7 +32,7 @@ DecodingExecutor = Executor[DecodingBlock, list[PhraseTranslation]]
 
 
 def with_weights(decoder: Decoder, weights: Weights) -> Decoder:
-    """The same decoder with other weights; the networks are not loaded again."""
+    """Return a decoder with new weights that shares the loaded networks."""
     return Decoder(decoder.system, decoder.config, weights, decoder.features)
 
 
@@ -47,20 +47,20 @@ def decode(
 def decode_by_executor(
     executor: DecodingExecutor, decoder: Decoder, weights: Weights, sources: Sequence[str], name: str
 ) -> Generator[PhraseTranslation]:
-    """The same by an executor that computes as `Redecoder` does: texts and features, without the sentences.
-    UserError, once all others are decoded, that names lines whose workers died."""
+    """Decode lines with new weights by an executor that computes as `Redecoder` does; keeps only texts and
+    features. UserError, once all others are decoded, that names lines whose workers died."""
     marked, lost, first = decoder.all_marked(sources, name), LostLines(), 0
 
     def blocks() -> Iterator[DecodingBlock]:
         while lines := list(islice(marked, BLOCK)):
             yield DecodingBlock(lines, weights)
 
-    for found in executor.map(blocks()):
+    for result in executor.map(blocks()):
         end = min(first + BLOCK, len(sources))
-        if isinstance(found, Lost):
-            lost.add(first + 1, end, found)
+        if isinstance(result, Lost):
+            lost.add(first + 1, end, result)
         else:
-            yield from found
+            yield from result
         first = end
     lost.check(name, "start the tuning again, and it goes on after the last iteration")
 
@@ -79,10 +79,14 @@ class Redecoder:
         return [strip_details(self.decoder.translate_line(line)) for line in block.lines]
 
 
-def strip_details(found: PhraseTranslation) -> PhraseTranslation:
+def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
     """Texts, features and totals alone."""
     return PhraseTranslation(
-        None, [Derivation(NO_OPTIONS, one.text, one.features, one.total) for one in found.derivations]
+        None,
+        [
+            Derivation(NO_OPTIONS, derivation.text, derivation.features, derivation.total)
+            for derivation in translation.derivations
+        ],
     )
 
 
@@ -99,5 +103,5 @@ def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
 
 def whole_weights(system: PhraseBasedSystem, names: Sequence[str], values: Floats) -> Weights:
     """The weights of the tuned features by name, with those of their scores that are not tuneable."""
-    made = system.with_weights(to_weights(names, values))
-    return {name: made[name] for name in system.sizes}
+    weights = system.with_weights(to_weights(names, values))
+    return {name: weights[name] for name in system.sizes}

@@ -87,44 +87,52 @@ class Tuning:
     def read(self, path: Path) -> Iteration:
         """An iteration from its file. DataError for a damaged one."""
         try:
-            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as held:
-                arrays = {name: held[name] for name in ("weights", "owner", "features", "stats")}
-                found = Iteration(bleu=float(held["bleu"]), promised=float(held["promised"]), **arrays)
-            self.check(found)
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in ("weights", "owner", "features", "stats")}
+                iteration = Iteration(
+                    bleu=float(archive["bleu"]), promised=float(archive["promised"]), **arrays
+                )
+            self.check(iteration)
         except Exception as error:  # zipfile, its decoders and numpy raise a dozen classes for damage
             raise DataError(
                 f"{path}: damaged ({error}); remove it and all later ones to resume from there"
             ) from error
-        return found
+        return iteration
 
-    def check(self, found: Iteration) -> None:
+    def check(self, iteration: Iteration) -> None:
         """ValueError for arrays that do not belong to this tuning."""
-        rows, width = len(found.owner), len(self.names)
-        shapes = found.weights.shape, found.owner.shape, found.features.shape, found.stats.shape
+        rows, width = len(iteration.owner), len(self.names)
+        shapes = (
+            iteration.weights.shape,
+            iteration.owner.shape,
+            iteration.features.shape,
+            iteration.stats.shape,
+        )
         if shapes != ((width,), (rows,), (rows, width), (rows, COLUMNS)):
             raise ValueError(
                 f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics per row"
             )
         if not all(
-            np.isfinite(array).all() for array in (found.weights, found.bleu, found.features, found.promised)
+            np.isfinite(array).all()
+            for array in (iteration.weights, iteration.bleu, iteration.features, iteration.promised)
         ):
             raise ValueError("numbers that are not finite")
-        if not rows or found.owner.min() < 0 or found.owner.max() >= self.sentences:
+        if not rows or iteration.owner.min() < 0 or iteration.owner.max() >= self.sentences:
             raise ValueError("rows of other sentences")
 
-    def save(self, made: Iteration) -> None:
+    def save(self, iteration: Iteration) -> None:
         """Write the next iteration, whole or not at all."""
         path = self.path(len(self.iterations))
         beside = path.with_suffix(".part.npz")
         try:
             np.savez_compressed(
                 beside,
-                weights=made.weights,
-                bleu=np.float64(made.bleu),
-                promised=np.float64(made.promised),
-                owner=made.owner,
-                features=made.features,
-                stats=made.stats.astype(np.int16),
+                weights=iteration.weights,
+                bleu=np.float64(iteration.bleu),
+                promised=np.float64(iteration.promised),
+                owner=iteration.owner,
+                features=iteration.features,
+                stats=iteration.stats.astype(np.int16),
             )
             with open(beside, "rb") as written:
                 os.fsync(written.fileno())
@@ -132,11 +140,11 @@ class Tuning:
             beside.unlink(missing_ok=True)
             raise files.cannot_write(path, error) from error
         manifest.publish(self.folder, {path.name: beside})
-        made.stats = made.stats.astype(np.int16)  # as it will be read back
-        self.iterations.append(made)
+        iteration.stats = iteration.stats.astype(np.int16)  # as it will be read back
+        self.iterations.append(iteration)
 
     def pool(self) -> Pool:
-        """All hypotheses so far."""
+        """Pool the hypotheses of all iterations decoded so far."""
         rows: pools.Rows = {}
         for iteration in self.iterations:
             cuts = np.flatnonzero(np.diff(iteration.owner)) + 1
@@ -145,9 +153,9 @@ class Tuning:
                 for array in (iteration.owner, iteration.features, iteration.stats.astype(np.float64))
             ]
             for owner, features, stats in zip(*parts, strict=True):
-                held = rows.setdefault(int(owner[0]), ([], []))
-                held[0].append(features)
-                held[1].append(stats)
+                sentence_rows = rows.setdefault(int(owner[0]), ([], []))
+                sentence_rows[0].append(features)
+                sentence_rows[1].append(stats)
         return pools.make_pool(self.names, rows, self.sentences)
 
     def best(self) -> int:
@@ -168,14 +176,14 @@ class Tuning:
 
     def share(self) -> float:
         """The share of the way, from the best weights decoded to what the tuner finds, that is gone."""
-        found = 1.0
+        fraction = 1.0
         for number in range(1, len(self.iterations)):
             if self.iterations[number].promised:
                 better = self.iterations[number].bleu > max(
                     iteration.bleu for iteration in self.iterations[:number]
                 )
-                found = min(1.0, 2 * found) if better else found / 2
-        return found
+                fraction = min(1.0, 2 * fraction) if better else fraction / 2
+        return fraction
 
     def tuned(self, pool: Pool, seed: int) -> TuningPoint:
         """The weights that the tuner finds on all lists so far."""
@@ -187,11 +195,11 @@ class Tuning:
         """The weights to decode with next, and their BLEU on all lists so far. They are those of the best
         decoding where the tuner finds no others."""
         pool, share, best = self.pool(), self.share(), self.best()
-        found = self.tuned(pool, self.config.seed * 1000 + len(self.iterations)).weights
+        tuned = self.tuned(pool, self.config.seed * 1000 + len(self.iterations)).weights
         start, others = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
 
         def reached() -> Floats:
-            return found if share == 1 else pools.normalize(start + share * (found - start))
+            return tuned if share == 1 else pools.normalize(start + share * (tuned - start))
 
         while not self.same(reached(), start) and any(
             self.same(reached(), self.iterations[number].weights) for number in others
@@ -249,11 +257,11 @@ def run(
                 )
             if tuning.same(point.weights, tuning.iterations[tuning.best()].weights):
                 return "the weights have converged"
-        begin = time.monotonic()
+        start_time = time.monotonic()
         with closing(decode(pools.to_weights(tuning.names, point.weights))) as translations:
             tuning.save(collect(translations, point, references, cache))
         here = tuning.iterations[-1]
-        seconds = time.monotonic() - begin
+        seconds = time.monotonic() - start_time
         log.info(
             "iteration %d: BLEU %.2f%s, %s hypotheses, %.0f s (%.1f sentences a second)",
             len(tuning.iterations), 100 * here.bleu,
@@ -273,16 +281,16 @@ def collect(
     promised. `cache`: the statistics of each sentence's known texts."""
     owner, features, stats, tops = [], [], [], []
     for number, translation in enumerate(translations):
-        known = cache[number]
+        sentence_cache = cache[number]
         for derivation in translation.derivations:
             text = " ".join(derivation.text)
-            row = known.get(text)
+            row = sentence_cache.get(text)
             if row is None:
-                row = known[text] = references[number].statistics(derivation.text)
+                row = sentence_cache[text] = references[number].statistics(derivation.text)
             owner.append(number)
             features.append(derivation.features)
             stats.append(row)
-        tops.append(known[" ".join(translation.text)])
+        tops.append(sentence_cache[" ".join(translation.text)])
     return Iteration(
         weights=point.weights,
         promised=point.bleu,
@@ -305,10 +313,10 @@ def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig
     same = {**settings, **asdict(config), **asdict(tuner)}
     for name in ("iterations", "patience"):
         same.pop(name)  # a resumed tuning may ask for more
-    before = job_folder.read_settings(folder / SETTINGS)
-    if before is None:
+    saved = job_folder.read_settings(folder / SETTINGS)
+    if saved is None:
         job_folder.write_settings(folder / SETTINGS, same)
-    elif changed := job_folder.changed_settings(before, same):
+    elif changed := job_folder.changed_settings(saved, same):
         raise ConfigError(
             f"{folder}: was started with another {', '.join(changed)}; name another --work folder, or remove "
             "this one to start anew"

@@ -53,10 +53,10 @@ class LineSearch:
         at step 0, (N,)."""
         pool = self.pool
         find, add = (trace_envelope, sum_bends) if HAVE_NUMBA else (envelope, cumulative_statistics)
-        first, before, after, steps = find(values, self.slopes(direction), pool.starts)
+        first, rows_before, rows_after, steps = find(values, self.slopes(direction), pool.starts)
         order = np.argsort(steps, kind="stable")
         steps = steps[order]
-        sums = add(pool.stats, first, before[order], after[order])
+        sums = add(pool.stats, first, rows_before[order], rows_after[order])
         scores = bleu(sums)  # before the first bend, after it, ...
         scores[1:-1][steps[1:] - steps[:-1] < NARROW] = -1
         best = int(np.argmax(scores))
@@ -71,12 +71,12 @@ class LineSearch:
 
 
 def trace_envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
-    """As `envelope`; the bends of a sentence come in order."""
+    """Upper envelopes in the format of `envelope`, with the bends of each sentence in order of step."""
     count, longest = len(values), int(np.diff(starts).max())
     first = np.empty(len(starts) - 1, np.int64)
-    before, after, steps = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
-    found = trace(values, slopes, starts, np.empty(longest), first, before, after, steps)
-    return first, before[:found], after[:found], steps[:found]
+    rows_before, rows_after, steps = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
+    bends = trace(values, slopes, starts, np.empty(longest), first, rows_before, rows_after, steps)
+    return first, rows_before[:bends], rows_after[:bends], steps[:bends]
 
 
 @njit_ieee
@@ -86,16 +86,16 @@ def trace(
     starts: Ints,
     cross: Floats,
     first: Ints,
-    before: Ints,
-    after: Ints,
+    rows_before: Ints,
+    rows_after: Ints,
     steps: Floats,
 ) -> int:
     """Fill the last four as `envelope` gives them; the number of bends. `cross`: room for a sentence."""
-    found = 0
+    bends = 0
     for sentence in range(len(starts) - 1):
-        begin, size = starts[sentence], starts[sentence + 1] - starts[sentence]
-        now, value, slope = begin, values[begin], slopes[begin]
-        for row in range(begin + 1, begin + size):
+        start, size = starts[sentence], starts[sentence + 1] - starts[sentence]
+        now, value, slope = start, values[start], slopes[start]
+        for row in range(start + 1, start + size):
             if slopes[row] <= slope and (slopes[row] < slope or values[row] > value):
                 now, value, slope = row, values[row], slopes[row]
         first[sentence] = now
@@ -103,8 +103,8 @@ def trace(
             # Two loops without branches, which become vector instructions: where each steeper line crosses
             # this one, and the first of these steps.
             for at in range(size):
-                rise = slopes[begin + at] - slope
-                cross[at] = (value - values[begin + at]) / rise if rise > 0 else np.inf
+                rise = slopes[start + at] - slope
+                cross[at] = (value - values[start + at]) / rise if rise > 0 else np.inf
             a, b, c, d = np.inf, np.inf, np.inf, np.inf
             for at in range(0, size - LANES + 1, LANES):
                 a = cross[at] if cross[at] < a else a
@@ -119,24 +119,24 @@ def trace(
             following = -1
             for at in range(size):
                 # Of several lines that cross at the same step, the steepest wins.
-                if cross[at] == nearest and (following < 0 or slopes[begin + at] > slopes[following]):
-                    following = begin + at
-            before[found], after[found], steps[found] = now, following, nearest
-            found += 1
+                if cross[at] == nearest and (following < 0 or slopes[start + at] > slopes[following]):
+                    following = start + at
+            rows_before[bends], rows_after[bends], steps[bends] = now, following, nearest
+            bends += 1
             now, value, slope = following, values[following], slopes[following]
-    return found
+    return bends
 
 
 @njit
-def sum_bends(stats: Floats, first: Ints, before: Ints, after: Ints) -> Floats:
-    """As `added`."""
+def sum_bends(stats: Floats, first: Ints, rows_before: Ints, rows_after: Ints) -> Floats:
+    """Sum statistics along the bends, as `cumulative_statistics` does, in compiled code."""
     columns = stats.shape[1]
-    sums = np.zeros((len(before) + 1, columns))
+    sums = np.zeros((len(rows_before) + 1, columns))
     for row in first:
         for column in range(columns):
             sums[0, column] += stats[row, column]
-    for bend in range(len(before)):
-        old, new = before[bend], after[bend]
+    for bend in range(len(rows_before)):
+        old, new = rows_before[bend], rows_after[bend]
         for column in range(columns):
             sums[bend + 1, column] = sums[bend, column] + (stats[new, column] - stats[old, column])
     return sums
@@ -158,7 +158,7 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
     first = now.copy()
     rows = np.arange(len(values))
     owner = np.repeat(np.arange(len(counts)), counts)
-    before, after, steps = [], [], []
+    rows_before, rows_after, steps = [], [], []
     while True:
         rising = slopes[rows] > slopes[now][owner]
         rows, owner = rows[rising], owner[rising]
@@ -172,27 +172,27 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
         ties = np.flatnonzero(cross == np.repeat(nearest, np.diff(begins, append=len(rows))))
         # Of several lines that cross at the same step, the steepest wins.
         following = first_best(slopes[rows[ties]], rows[ties], np.searchsorted(ties, begins))
-        before.append(now[alive])
-        after.append(following)
+        rows_before.append(now[alive])
+        rows_after.append(following)
         steps.append(nearest)
         now = now.copy()
         now[alive] = following
-    if not before:
+    if not rows_before:
         return first, np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    return first, np.concatenate(before), np.concatenate(after), np.concatenate(steps)
+    return first, np.concatenate(rows_before), np.concatenate(rows_after), np.concatenate(steps)
 
 
 def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
     """The row with the largest key in each group, the first of equals."""
     top = np.maximum.reduceat(keys, begins)
-    places = np.flatnonzero(keys == np.repeat(top, np.diff(begins, append=len(keys))))
-    return rows[places[np.searchsorted(places, begins)]]
+    ties = np.flatnonzero(keys == np.repeat(top, np.diff(begins, append=len(keys))))
+    return rows[ties[np.searchsorted(ties, begins)]]
 
 
-def cumulative_statistics(stats: Floats, first: Ints, before: Ints, after: Ints) -> Floats:
+def cumulative_statistics(stats: Floats, first: Ints, rows_before: Ints, rows_after: Ints) -> Floats:
     """The statistics of the corpus with the hypotheses `first` (S,), then after each of the bends (B,), in
     order: (B + 1, 9)"""
-    sums = np.vstack([stats[first].sum(0), stats[after] - stats[before]])
+    sums = np.vstack([stats[first].sum(0), stats[rows_after] - stats[rows_before]])
     return np.asarray(np.cumsum(sums, 0, out=sums))
 
 
@@ -221,23 +221,23 @@ def climb(
     values = search.values(weights)
     score = search.pool.bleu(weights)
     for _ in range(PASSES):
-        before = score
+        previous_score = score
         directions = [np.eye(len(weights))[axis] for axis in axes] + [
             random_direction(rng, free) for _ in range(extra)
         ]
-        for place in rng.permutation(len(directions)):
+        for index in rng.permutation(len(directions)):
             if stop is not None and stop.is_set():
                 return TuningPoint(weights, score)
-            step, found = search.best(values, directions[place])
-            if found > score + 1e-9:
-                weights = weights + step * directions[place]
+            step, new_score = search.best(values, directions[index])
+            if new_score > score + 1e-9:
+                weights = weights + step * directions[index]
                 values = search.values(weights)
-                score = found
+                score = new_score
         size = np.abs(weights).sum()
         if size > 0:
             weights, values = weights / size, values / size
         score = search.pool.bleu(weights)  # rounding may have changed it
-        if score < before + GAIN:
+        if score < previous_score + GAIN:
             break
     return TuningPoint(weights, score)
 
@@ -266,30 +266,30 @@ class Mert:
         """The best point found; see Tuner."""
         search, free = LineSearch(pool), ~pool.constant()
         rng = np.random.default_rng(seed)
-        given = [*([] if start is None else [start]), *others]
-        points = [np.where(free, normalize(point), 0.0) for point in given]
+        start_points = [*([] if start is None else [start]), *others]
+        points = [np.where(free, normalize(point), 0.0) for point in start_points]
         points += [normalize(random_direction(rng, free)) for _ in range(self.restarts)]
         steps, total = 0, len(points) + min(POLISHED, len(points))
         stop = threading.Event()
 
         def climb_all(starts: Sequence[Floats], first: int, extra: int) -> list[TuningPoint]:
             nonlocal steps
-            found = []
+            points_reached = []
             for point in crew.map(
                 lambda item: climb(search, item[1], free, [seed, item[0]], extra, stop),
                 enumerate(starts, first),
             ):
                 steps += 1
                 progress(steps, total)
-                found.append(point)
-            return sorted(found, key=lambda point: -point.bleu)  # stable: the first of equals
+                points_reached.append(point)
+            return sorted(points_reached, key=lambda point: -point.bleu)  # stable: the first of equals
 
         with ThreadPoolExecutor(threads) as crew:
             try:
-                found = climb_all(points, 0, RANDOM_DIRECTIONS)
-                polished = [point.weights for point in found[:POLISHED]]
-                found += climb_all(polished, len(points), POLISH_DIRECTIONS)
+                candidates = climb_all(points, 0, RANDOM_DIRECTIONS)
+                polished = [point.weights for point in candidates[:POLISHED]]
+                candidates += climb_all(polished, len(points), POLISH_DIRECTIONS)
             finally:  # after an interrupt, nobody waits for the climbs in progress
                 stop.set()
-        best = max(found, key=lambda point: point.bleu)
+        best = max(candidates, key=lambda point: point.bleu)
         return TuningPoint(normalize(best.weights), best.bleu)

@@ -62,7 +62,7 @@ def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]
         raise DataError(f"{path}: empty file, expected what Moses' extractor writes")
 
 
-def parse_header(words: Sequence[str], kind: str, where: str) -> tuple[int, int, int]:
+def parse_header(words: Sequence[str], kind: str, location: str) -> tuple[int, int, int]:
     """Sentence id, number of rows, number of columns."""
     match = BLOCK_BEGIN.match(words[0])
     try:
@@ -70,10 +70,10 @@ def parse_header(words: Sequence[str], kind: str, where: str) -> tuple[int, int,
             raise ValueError
         sentence, count, width = map(numbers.count, words[1:4])
     except ValueError as error:
-        found = numbers.shown(" ".join(words))
+        header = numbers.shown(" ".join(words))
         raise DataError(
-            f"{where}: {found}, expected '{kind}_TXT_BEGIN_0 id count columns names', as Moses' extractor "
-            "writes (text, not binary)"
+            f"{location}: {header}, expected '{kind}_TXT_BEGIN_0 id count columns names', as Moses' "
+            "extractor writes (text, not binary)"
         ) from error
     return sentence, count, width
 
@@ -86,14 +86,14 @@ def parse_row(line: str) -> list[float]:
 def features_block(sentence: int, names: Sequence[str], values: Floats) -> Iterator[str]:
     """The lines of a sentence in the file of features."""
     yield f"FEATURES_TXT_BEGIN_0 {sentence} {len(values)} {len(names)} {' '.join(names)} "
-    yield from (f"{' '.join(f'{value:.6g}' for value in found)} " for found in values.tolist())
+    yield from (f"{' '.join(f'{value:.6g}' for value in row)} " for row in values.tolist())
     yield "FEATURES_TXT_END_0"
 
 
 def scores_block(sentence: int, stats: Floats) -> Iterator[str]:
     """The lines of a sentence in the file of statistics."""
     yield f"SCORES_TXT_BEGIN_0 {sentence} {len(stats)} {stats.shape[1]} BLEU"
-    yield from (f"{' '.join(map(str, found))} " for found in stats.astype(np.int64).tolist())
+    yield from (f"{' '.join(map(str, row))} " for row in stats.astype(np.int64).tolist())
     yield "SCORES_TXT_END_0"
 
 
@@ -158,10 +158,10 @@ def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Poo
     """Build a pool with each distinct row once. DataError for a sentence without hypotheses, or a pool
     without any BLEU."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
-    held = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
-    if len(held) < count:
-        gap = next(number for number in range(count) if number not in held)
-        others = count - len(held) - 1
+    filled = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
+    if len(filled) < count:
+        gap = next(number for number in range(count) if number not in filled)
+        others = count - len(filled) - 1
         raise DataError(
             f"no hypotheses for sentence {gap}{f' and {others} others' * (others > 0)}; a list for the whole "
             "development set is needed"
@@ -215,8 +215,8 @@ class Lists:
         for number in sorted(self.rows):
             features, stats = map(np.vstack, self.rows[number])
             rows = [row.tobytes() for row in np.hstack([features, stats])]
-            kept = distinct_rows(rows, list(map(len, self.rows[number][0])))
-            yield number, features[kept], stats[kept]
+            distinct = distinct_rows(rows, list(map(len, self.rows[number][0])))
+            yield number, features[distinct], stats[distinct]
 
 
 def distinct_rows(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
@@ -224,21 +224,21 @@ def distinct_rows(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
 
     As in Moses' extractor, a repeated row is replaced by the last row of the lists so far.
     """
-    places: list[int] = []
+    indices: list[int] = []
     seen: set[bytes] = set()
-    begin = 0
+    first_row = 0
     for size in sizes:
-        at = len(places)
-        places += range(begin, begin + size)
-        begin += size
-        while at < len(places):
-            if rows[places[at]] in seen:
-                places[at] = places[-1]
-                places.pop()
+        at = len(indices)
+        indices += range(first_row, first_row + size)
+        first_row += size
+        while at < len(indices):
+            if rows[indices[at]] in seen:
+                indices[at] = indices[-1]
+                indices.pop()
             else:
-                seen.add(rows[places[at]])
+                seen.add(rows[indices[at]])
                 at += 1
-    return places
+    return indices
 
 
 def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
@@ -260,17 +260,17 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
                     f"{files.name_of(path)}: sentence {number}, but {references[0]} has {len(texts[0])} "
                     "lines (ids count from 0)"
                 )
-            found = column_names({name: len(values) for name, values in group[0].features.items()})
+            columns = column_names({name: len(values) for name, values in group[0].features.items()})
             sparse = [name for hypothesis in group for name in hypothesis.features if "_" in name]
             if sparse:
                 raise DataError(
                     f"{files.name_of(path)}: sentence {number} has the sparse feature {sparse[0]}; only "
                     "dense features are tuned here"
                 )
-            names = names or found
-            if found != names:
+            names = names or columns
+            if columns != names:
                 raise DataError(
-                    f"{files.name_of(path)}: features {' '.join(found)}, but {paths[0]} has "
+                    f"{files.name_of(path)}: features {' '.join(columns)}, but {paths[0]} has "
                     f"{' '.join(names)}; pool lists of one system only"
                 )
             if number not in judges:
@@ -305,13 +305,13 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
     for feature_path, score_path in zip(features, scores, strict=True):
         blocks = read_blocks(score_path, "SCORES")
         for number, head, block in read_blocks(feature_path, "FEATURES"):
-            other = next(blocks, None)
-            if other is None or other[0] != number or len(other[2]) != len(block):
+            score_block = next(blocks, None)
+            if score_block is None or score_block[0] != number or len(score_block[2]) != len(block):
                 raise DataError(
                     f"{score_path}: the block of sentence {number} is missing or has another number of rows "
                     f"than in {feature_path}"
                 )
-            if other[1][:1] != ["BLEU"] or other[2].shape[1] != COLUMNS:
+            if score_block[1][:1] != ["BLEU"] or score_block[2].shape[1] != COLUMNS:
                 raise DataError(f"{score_path}: sentence {number}: expected {COLUMNS} BLEU statistics a row")
             names = names or head
             if head != names or block.shape[1] != len(names):
@@ -319,9 +319,9 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
                     f"{feature_path}: sentence {number} has features {' '.join(head)}, but the first block "
                     f"{' '.join(names)}"
                 )
-            held = rows.setdefault(number, ([], []))
-            held[0].append(block)
-            held[1].append(other[2])
+            sentence_rows = rows.setdefault(number, ([], []))
+            sentence_rows[0].append(block)
+            sentence_rows[1].append(score_block[2])
     return Lists(names, rows)
 
 

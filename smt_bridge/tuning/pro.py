@@ -88,18 +88,18 @@ class Pro:
         threads: int = 1,
         progress: Progress = silent,
     ) -> TuningPoint:
-        """See Tuner."""
+        """Fit the regression on sampled pairs; parameters as in `Tuner.tune`, without a starting point."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
         gains = smoothed_bleu(pool.stats)
         differences = []
         for first, last in zip(pool.starts[:-1], pool.starts[1:], strict=True):
-            one, other = rng.integers(first, last, self.samples), rng.integers(first, last, self.samples)
-            gap = gains[one] - gains[other]
+            left, right = rng.integers(first, last, self.samples), rng.integers(first, last, self.samples)
+            gap = gains[left] - gains[right]
             order = np.argsort(-np.abs(gap), kind="stable")[: self.kept]
             order = order[np.abs(gap[order]) >= self.min_difference]
             differences.append(
-                (pool.features[one[order]] - pool.features[other[order]]) * np.sign(gap[order])[:, None]
+                (pool.features[left[order]] - pool.features[right[order]]) * np.sign(gap[order])[:, None]
             )
         weights = normalize(np.where(free, logistic(np.vstack(differences), self.ridge), 0.0))
         return TuningPoint(weights, pool.bleu(weights))
@@ -197,7 +197,7 @@ def mix_tangents(slopes: Floats, heights: Floats, ridge: float, shares: Floats, 
 
 @dataclass
 class Ranker:
-    """What margin and logistic have in common: rounds, and the pairs that a round compares."""
+    """Base of margin and logistic: the rounds, and the pairs that each round compares."""
 
     rounds: int = number(8, least=1, help="times that margin and logistic choose what they compare")
     pairs: int = number(20, least=1, help="pairs that margin and logistic draw for each sentence and round")
@@ -215,7 +215,7 @@ class Ranker:
         threads: int = 1,
         progress: Progress = silent,
     ) -> TuningPoint:
-        """See Tuner."""
+        """Return the round with the best BLEU on the pool; parameters as in `Tuner.tune`."""
         rng = np.random.default_rng(seed)
         lists, scale = scale_lists(pool)
         best = TuningPoint(np.zeros(len(scale)), -1.0)
@@ -228,7 +228,7 @@ class Ranker:
             progress(done, self.rounds)
         return best
 
-    def rank(self, lists: "ScaledLists", before: Floats | None, rng: np.random.Generator) -> Floats:
+    def rank(self, lists: "ScaledLists", previous: Floats | None, rng: np.random.Generator) -> Floats:
         """Weights of scaled features from those of the round before: (D,)"""
         raise NotImplementedError
 
@@ -244,13 +244,13 @@ class Margin(Ranker):
         0.01, above=0, below=1, help="share of its cost by which margin may miss the least"
     )
 
-    def rank(self, lists: "ScaledLists", before: Floats | None, rng: np.random.Generator) -> Floats:
-        """See Ranker; by the bundle method."""
+    def rank(self, lists: "ScaledLists", previous: Floats | None, rng: np.random.Generator) -> Floats:
+        """Minimize the regularized hinge loss by the bundle method; returns weights as in `Ranker.rank`."""
         if self.hinge == "pairs":
-            pairs = lists.draw(before, self.pairs, self.top, rng)
+            pairs = lists.draw(previous, self.pairs, self.top, rng)
             loss = pairwise_hinge(lists.differences(pairs), pairs.gaps)
         else:
-            hopes = first_of_highest(lists.gains + lists.scores(before), lists.starts)
+            hopes = first_of_highest(lists.gains + lists.scores(previous), lists.starts)
             margins = lists.of_all(lists.gains[hopes]) - lists.gains
             loss = structured_hinge(lists.features, lists.starts, hopes, margins)
         return bundle_minimum(loss, lists.features.shape[1], self.regularization, self.tolerance)
@@ -262,9 +262,9 @@ class Logistic(Ranker):
 
     ridge: float = number(1e-3, above=0, help="L2 regularization of pro and logistic, for each pair")
 
-    def rank(self, lists: "ScaledLists", before: Floats | None, rng: np.random.Generator) -> Floats:
-        """See Ranker; by Newton's method."""
-        pairs = lists.draw(before, self.pairs, self.top, rng)
+    def rank(self, lists: "ScaledLists", previous: Floats | None, rng: np.random.Generator) -> Floats:
+        """Fit the logistic loss by Newton's method; returns weights as in `Ranker.rank`."""
+        pairs = lists.draw(previous, self.pairs, self.top, rng)
         return logistic(lists.differences(pairs), self.ridge, pairs.gaps)
 
 
@@ -293,7 +293,7 @@ class ScaledLists:
         return np.zeros(len(self.features)) if weights is None else self.features @ weights
 
     def differences(self, pairs: Pairs) -> Floats:
-        """(N, D)"""
+        """Scaled features of the better entries minus those of the worse: (N, D)"""
         return self.features[pairs.better] - self.features[pairs.worse]
 
     def draw(self, weights: Floats | None, count: int, top: int, rng: np.random.Generator) -> Pairs:
@@ -304,11 +304,13 @@ class ScaledLists:
         if weights is not None:
             order = np.lexsort((-self.scores(weights), np.repeat(np.arange(len(sizes)), sizes)))
             sizes = np.minimum(sizes, top)
-        one, other = order[self.starts[:-1] + rng.integers(0, sizes, (2, count, len(sizes)))].reshape(2, -1)
-        gaps = self.gains[one] - self.gains[other]
-        one, other = np.where(gaps > 0, one, other), np.where(gaps > 0, other, one)
-        kept = gaps != 0
-        return Pairs(one[kept], other[kept], np.abs(gaps[kept]))
+        first, second = order[self.starts[:-1] + rng.integers(0, sizes, (2, count, len(sizes)))].reshape(
+            2, -1
+        )
+        gaps = self.gains[first] - self.gains[second]
+        first, second = np.where(gaps > 0, first, second), np.where(gaps > 0, second, first)
+        unequal = gaps != 0
+        return Pairs(first[unequal], second[unequal], np.abs(gaps[unequal]))
 
 
 def scale_lists(pool: Pool) -> tuple[ScaledLists, Floats]:

@@ -54,7 +54,7 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
     proposer = propose.Proposer(
         inverse=False,
         config=config,
-        known=known,
+        table=known,
         lexicons=tuple(propose.read_lexicon(f"{folder}/lex.{way}") for way in ("f2e", "e2f")),  # type: ignore[arg-type]
     )
     networks = propose.Networks(Run.of(folder / "run"), None, config.beam_size)

@@ -56,7 +56,7 @@ def proposer(known: KnownPairs, config: ProposeConfig | None = None, inverse: bo
     return Proposer(
         inverse=inverse,
         config=config or ProposeConfig(),
-        known=known,
+        table=known,
         lexicons=(
             {(b"cat", b"chat"): 0.7, (b"the", b"le"): 0.6, (b"NULL", b"l&apos;"): 0.2},
             {(b"chat", b"cat"): 0.9},
