@@ -56,8 +56,8 @@ def batches_by_length(pairs: Sequence[tuple[Ids, Ids]], size: int) -> Iterator[l
 
 
 class Walk(Protocol[State]):
-    """What walking through tries of targets asks of a model: a state with a row for each node of a level, and
-    a step to the next level."""
+    """A model that walks through tries of targets: its state has a row for each node of a level, and it
+    steps to the next level."""
 
     @property
     def output(self) -> OutputLayer: ...
@@ -114,12 +114,10 @@ def walk_tries(
             hidden.append(after)
             children = slice(*np.searchsorted(below.parents, [cut.start, cut.stop]))
             finished = slice(*np.searchsorted(level.nodes, [cut.start, cut.stop]))
-            asked = np.concatenate([below.parents[children], level.nodes[finished]]) - cut.start
-            answers = np.concatenate(
-                [below.token_ids[children], np.full(finished.stop - finished.start, EOS)]
-            )
-            found = edge_scores(walk.output, features, asked, answers)
-            scores[children], end_scores[finished] = np.split(found, [children.stop - children.start])
+            nodes = np.concatenate([below.parents[children], level.nodes[finished]]) - cut.start
+            words = np.concatenate([below.token_ids[children], np.full(finished.stop - finished.start, EOS)])
+            edges = edge_scores(walk.output, features, nodes, words)
+            scores[children], end_scores[finished] = np.split(edges, [children.stop - children.start])
         state = walk.join(hidden)
         total[level.ended] = above[level.nodes] + end_scores if ends else above[level.nodes]
         above = above[below.parents] + scores
@@ -132,8 +130,8 @@ def edge_scores(
 ) -> NDArray[np.float64]:
     """Natural log p of words after nodes: features (n, K), nodes (m,) of 0..n-1, words (m,) -> (m,)"""
     if isinstance(output, WordByWord):
-        asked, answers = on_device(nodes, features.device), on_device(words, features.device)
-        return np.asarray(output.log_probs_of_words(features, asked, answers).double().cpu().numpy())
+        node_ids, word_ids = on_device(nodes, features.device), on_device(words, features.device)
+        return np.asarray(output.log_probs_of_words(features, node_ids, word_ids).double().cpu().numpy())
     order = np.argsort(nodes, kind="stable")
     nodes, words = nodes[order], words[order]
     result = np.empty(len(nodes))
@@ -191,16 +189,16 @@ def window_scores(
     result = np.empty(len(words))
     room = None if normalized else output.room(min(WINDOW_ROWS, count))
     for start in range(0, count, WINDOW_ROWS):
-        found = features(start, min(start + WINDOW_ROWS, count))
-        edges = slice(*np.searchsorted(index, [start, start + len(found)]))
-        asked, answers = (
-            torch.from_numpy(part).to(found.device) for part in (index[edges] - start, words[edges])
+        block = features(start, min(start + WINDOW_ROWS, count))
+        edges = slice(*np.searchsorted(index, [start, start + len(block)]))
+        rows, answers = (
+            torch.from_numpy(part).to(block.device) for part in (index[edges] - start, words[edges])
         )
         if isinstance(output, WordByWord):
-            scores = output.log_probs_of_words(found, asked, answers)
+            scores = output.log_probs_of_words(block, rows, answers)
         elif room is None:
-            scores = output.scores_of(found.index_select(0, asked), answers)
+            scores = output.scores_of(block.index_select(0, rows), answers)
         else:
-            scores = output.log_probs(found, out=room[: len(found)])[asked, answers]
+            scores = output.log_probs(block, out=room[: len(block)])[rows, answers]
         result[order[edges]] = scores.double().cpu().numpy()
     return result

@@ -128,13 +128,13 @@ class SpelledWords(nn.Module):
 
     @property
     def row_names(self) -> list[str]:
-        """What each row of `characters` stands for: four markers, then specials and characters."""
+        """Labels of the rows of `characters`: four markers, then special tokens and characters."""
         return ["\0pad", "\0begin", "\0end", "\0other", *self.symbols]
 
     def forward(self, ids: Tensor) -> Tensor:
         if self.training or torch.is_grad_enabled():
-            distinct, places = ids.unique(return_inverse=True)
-            return F.embedding(places, self.vectors(self.spelling[distinct]))
+            distinct, index = ids.unique(return_inverse=True)
+            return F.embedding(index, self.vectors(self.spelling[distinct]))
         return F.embedding(ids, self.all_vectors())
 
     def all_vectors(self) -> Tensor:
@@ -159,15 +159,15 @@ class SpelledWords(nn.Module):
         """y, the maximum of each filter over the word: characters (W, L) -> (W, filters)"""
         letters = F.embedding(spelling, self.characters)  # (W, L, Q)
         lengths = (spelling != PAD).sum(1)
-        found = []
+        maxima = []
         for width, matrix, bias in zip(self.widths, self.filters, self.filter_biases, strict=True):
             windows = letters.unfold(1, width, 1).flatten(2)  # (W, L - w + 1, Q w)
             values = F.linear(windows, matrix)
             starts = torch.arange(values.shape[1], device=spelling.device)
             # A word shorter than the filter has one window.
             outside = starts[None] > (lengths - width).clamp(min=0)[:, None]
-            found.append(torch.tanh(values.masked_fill(outside[:, :, None], -torch.inf).amax(1) + bias))
-        return torch.cat(found, 1)
+            maxima.append(torch.tanh(values.masked_fill(outside[:, :, None], -torch.inf).amax(1) + bias))
+        return torch.cat(maxima, 1)
 
 
 class CharacterWords(SpelledWords):
@@ -188,7 +188,7 @@ class CharacterWords(SpelledWords):
         self.transform_bias.fill_(TRANSFORM_BIAS)
 
     def above(self, maxima: Tensor) -> Tensor:
-        """e = P z"""
+        """Word vectors e = P z of the highway output z for these maxima."""
         z = highway(maxima, self.highway, self.highway_bias, self.transform, self.transform_bias)
         return F.linear(z, self.projection)
 

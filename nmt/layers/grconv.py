@@ -56,7 +56,7 @@ def levels(sizes: list[int], device: torch.device) -> Iterator[MergeLevel]:
 
 
 class MergeContext(Protocol):
-    """What the forward pass leaves for the backward pass."""
+    """Values that the forward pass saves for the backward pass."""
 
     saved_tensors: tuple[Tensor, ...]
     tree: list[MergeLevel]

@@ -20,12 +20,12 @@ Layers = Callable[[Tensor, list[int], Tensor, Sequence[Tensor]], tuple[Tensor, T
 def unroll_in_segments(
     layers: Layers, inputs: Tensor, sizes: list[int], start: Tensor, masks: Sequence[Tensor], steps: int
 ) -> tuple[Tensor, Tensor]:
-    """What `layers` gives for all steps, computed `steps` at a time. Between segments only the states are
-    kept. `masks`: dropout, drawn beforehand, so that the second computation has the same."""
+    """Compute `layers` for all time steps, `steps` at a time, storing only the states between segments.
+    `masks`: dropout drawn beforehand, so that the second computation uses the same."""
     parts = [sizes[at : at + steps] for at in range(0, len(sizes), steps)]
     rows = [sum(part) for part in parts]
     split = [mask.split(rows) for mask in masks]
-    found, state = [], start
+    segments, state = [], start
     for number, (part, here) in enumerate(zip(parts, inputs.split(rows), strict=True)):
         features, state = checkpoint(
             layers,
@@ -37,17 +37,17 @@ def unroll_in_segments(
             preserve_rng_state=False,
             context_fn=contexts,
         )
-        found.append(features)
-    return torch.cat(found), state
+        segments.append(features)
+    return torch.cat(segments), state
 
 
 def recomputed(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """layer(x), of which only x is kept. Its dropout is drawn again as it was."""
-    found: Tensor = checkpoint(layer, x, use_reentrant=False, context_fn=contexts)
-    return found
+    output: Tensor = checkpoint(layer, x, use_reentrant=False, context_fn=contexts)
+    return output
 
 
 def contexts() -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
-    """Those of the first computation and of the second: torch's engine leaves modes, so bf16 is entered
+    """Contexts of the first and the second computation: torch's engine leaves modes, so bf16 is entered
     again."""
     return nullcontext(), Mixed.entered[-1] if Mixed.entered else nullcontext()

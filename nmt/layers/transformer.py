@@ -28,7 +28,7 @@ from nmt.layers.recompute import recomputed
 # numbers, no vectors. Hypotheses of different lengths lie side by side: their last words are in the last
 # column, and the shorter ones have no row in the first columns.
 #
-#   column 0   column 1   column 2        places     hypothesis 0    1    2
+#   column 0   column 1   column 2        row_index  hypothesis 0    1    2
 #   b          e          x               column 0             -1    0   -1     1 has read three words, b e y,
 #              a          y               column 1              1    0    2     the others two, a x and k z
 #              k          z               column 2              0    1    2
@@ -38,56 +38,56 @@ from nmt.layers.recompute import recomputed
 
 @dataclass
 class Past:
-    """What R hypotheses have read, between two words."""
+    """Keys and values of the words that R hypotheses have read so far."""
 
     columns: list[Tensor]  # of each step: (rows, W)
-    places: Tensor  # (T, R) the row of a hypothesis in each column; -1: it is shorter
+    row_index: Tensor  # (T, R) the row of a hypothesis in each column; -1: it is shorter
 
     @staticmethod
     def start(rows: int, device: torch.device) -> "Past":
-        """Before the first word."""
-        return Past(columns=[], places=torch.zeros(0, rows, dtype=torch.long, device=device))
+        """Empty past of `rows` hypotheses that have read no word."""
+        return Past(columns=[], row_index=torch.zeros(0, rows, dtype=torch.long, device=device))
 
     @property
     def lengths(self) -> Tensor:
         """Words read by each hypothesis: (R,)"""
-        return (self.places >= 0).sum(0)
+        return (self.row_index >= 0).sum(0)
 
     def rows(self, rows: Tensor) -> "Past":
         """Hypothesis i of the result is hypothesis rows[i]. Columns that nobody needs are dropped."""
-        places = self.places.index_select(1, rows)
-        if not len(places) or bool((places[0] >= 0).any()):
-            return Past(columns=self.columns, places=places)
-        first = int((places >= 0).any(1).logical_not().sum())
-        return Past(columns=self.columns[first:], places=places[first:])
+        row_index = self.row_index.index_select(1, rows)
+        if not len(row_index) or bool((row_index[0] >= 0).any()):
+            return Past(columns=self.columns, row_index=row_index)
+        first = int((row_index >= 0).any(1).logical_not().sum())
+        return Past(columns=self.columns[first:], row_index=row_index[first:])
 
     @staticmethod
     def join(parts: "Sequence[Past]") -> "Past":
         """The hypotheses of all parts, one below the other."""
-        T, columns, places = max(len(part.columns) for part in parts), [], []
+        T, columns, row_indices = max(len(part.columns) for part in parts), [], []
         for back in range(T, 0, -1):
-            column, place = join_column(
+            column, row_index = join_column(
                 [
-                    (part.columns[-back], part.places[-back])
+                    (part.columns[-back], part.row_index[-back])
                     if back <= len(part.columns)
-                    else (None, part.places.new_full(part.places.shape[1:], -1))
+                    else (None, part.row_index.new_full(part.row_index.shape[1:], -1))
                     for part in parts
                 ]
             )
             columns.append(column)
-            places.append(place)
-        if not places:
-            return Past(columns=[], places=torch.cat([part.places for part in parts], 1))
-        return Past(columns=columns, places=torch.stack(places))
+            row_indices.append(row_index)
+        if not row_indices:
+            return Past(columns=[], row_index=torch.cat([part.row_index for part in parts], 1))
+        return Past(columns=columns, row_index=torch.stack(row_indices))
 
     def reading(self, layers: int, heads: int, width: int, like: Tensor) -> "ReadingStep":
         """Room for one more word of each hypothesis, with all words before it."""
-        T, R = self.places.shape
+        T, R = self.row_index.shape
         values = like.new_empty(T + 1, R, width)
-        there = self.places.clamp(min=0)
+        row_index = self.row_index.clamp(min=0)
         for step, column in enumerate(self.columns):
-            torch.index_select(column, 0, there[step], out=values[step])
-        missing = self.places < 0
+            torch.index_select(column, 0, row_index[step], out=values[step])
+        missing = self.row_index < 0
         mask = None
         if T and bool(missing[0].any()):
             mask = values.new_zeros(T + 1, R)
@@ -96,26 +96,26 @@ class Past:
 
 
 def join_column(parts: Sequence[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, Tensor]:
-    """A column of several parts, None where a part has none, and the places of their hypotheses in it."""
+    """A column of several parts, None where a part has none, and the row of each hypothesis in it."""
     pools: list[Tensor] = []
     starts: dict[int, int] = {}
     shifted, count = [], 0
-    for column, place in parts:
+    for column, row_index in parts:
         if column is None:
-            shifted.append(place)
+            shifted.append(row_index)
             continue
         if id(column) not in starts:
             starts[id(column)] = count
             pools.append(column)
             count += len(column)
-        shifted.append(torch.where(place >= 0, place + starts[id(column)], place))
-    places = torch.cat(shifted)
+        shifted.append(torch.where(row_index >= 0, row_index + starts[id(column)], row_index))
+    row_indices = torch.cat(shifted)
     pool = pools[0] if len(pools) == 1 else torch.cat(pools)
-    if len(pool) <= len(places):
-        return pool, places
-    used, index = places.unique(return_inverse=True)  # -1 is the smallest
-    kept = used[used >= 0]
-    return pool.index_select(0, kept), index - (len(used) - len(kept))
+    if len(pool) <= len(row_indices):
+        return pool, row_indices
+    used, index = row_indices.unique(return_inverse=True)  # -1 is the smallest
+    used_rows = used[used >= 0]
+    return pool.index_select(0, used_rows), index - (len(used) - len(used_rows))
 
 
 @dataclass
@@ -135,17 +135,17 @@ class ReadingStep:
         return keys, values
 
     def after(self) -> Past:
-        """What has been read once all layers have the new word."""
-        R = self.past.places.shape[1]
-        row = torch.arange(R, device=self.past.places.device)
+        """The past that includes the new word, once all layers have added it."""
+        R = self.past.row_index.shape[1]
+        row = torch.arange(R, device=self.past.row_index.device)
         return Past(
             columns=[*self.past.columns, self.values[-1].reshape(R, -1).clone()],
-            places=torch.cat([self.past.places, row[None]]),
+            row_index=torch.cat([self.past.row_index, row[None]]),
         )
 
 
 # ---- positions ---------------------------------------------------------------------------------------------
-# What tells the words of a sentence apart by their place: vectors added to word vectors (Vaswani et al.
+# Position vectors tell the words of a sentence apart: vectors added to word vectors (Vaswani et al.
 # 2017, section 3.5).
 #
 # N words, R rows (hypotheses), D width.
@@ -155,52 +155,52 @@ SINUSOIDS = 256  # sinusoids computed in advance; those of longer sentences are 
 
 
 def sinusoids(count: int, size: int) -> Tensor:
-    """Those of places 0 to count - 1, (count, D): column 2i is sin(place / 10000^(2i / D)), column 2i + 1 the
-    cosine."""
-    places = torch.arange(count, dtype=torch.float64)[:, None]
+    """Position vectors 0 to count - 1, (count, D): column 2i is sin(position / 10000^(2i / D)), column 2i + 1
+    the cosine."""
+    positions = torch.arange(count, dtype=torch.float64)[:, None]
     rates = 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
-    return torch.stack([torch.sin(places * rates), torch.cos(places * rates)], 2).view(count, size)
+    return torch.stack([torch.sin(positions * rates), torch.cos(positions * rates)], 2).view(count, size)
 
 
 class SinusoidalPositions(nn.Module):
     """Sines and cosines of D / 2 wavelengths."""
 
-    known: Tensor
+    cached: Tensor  # (SINUSOIDS, D)
 
     def __init__(self, size: int, longest: int) -> None:
-        """`longest` is not used: there is a vector for every place."""
+        """`longest` is not used: there is a vector for every position."""
         super().__init__()
         self.size = size
-        self.register_buffer("known", sinusoids(SINUSOIDS, size).float(), persistent=False)
+        self.register_buffer("cached", sinusoids(SINUSOIDS, size).float(), persistent=False)
 
-    def forward(self, places: Tensor) -> Tensor:
-        """(N,) -> (N, D)"""
-        count = int(places.max()) + 1 if len(places) else 0
-        table = self.known if count <= len(self.known) else sinusoids(count, self.size).to(self.known)
-        return table.index_select(0, places)
+    def forward(self, positions: Tensor) -> Tensor:
+        """Look up the vectors of positions, computing those beyond the table: (N,) -> (N, D)"""
+        count = int(positions.max()) + 1 if len(positions) else 0
+        table = self.cached if count <= len(self.cached) else sinusoids(count, self.size).to(self.cached)
+        return table.index_select(0, positions)
 
 
 class LearnedPositions(nn.Module):
-    """A parameter for each of the first places; all places behind them share the last one."""
+    """A parameter for each of the first `longest` positions; later positions share the last one."""
 
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(longest, size))
 
-    def forward(self, places: Tensor) -> Tensor:
-        """(N,) -> (N, D)"""
-        return self.weight.index_select(0, places.clamp(max=len(self.weight) - 1))
+    def forward(self, positions: Tensor) -> Tensor:
+        """Look up the vectors of positions: (N,) -> (N, D)"""
+        return self.weight.index_select(0, positions.clamp(max=len(self.weight) - 1))
 
 
 class NoPositions(nn.Module):
-    """Words without places: an encoder then reads a bag of words."""
+    """No position vectors: an encoder then reads a bag of words."""
 
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
 
-    def forward(self, places: Tensor) -> Tensor:
-        """(N,) -> ()"""
-        return torch.zeros((), device=places.device)
+    def forward(self, positions: Tensor) -> Tensor:
+        """Zero at every position: (N,) -> ()"""
+        return torch.zeros((), device=positions.device)
 
 
 POSITIONS: dict[str, type[SinusoidalPositions] | type[LearnedPositions] | type[NoPositions]] = {
@@ -227,8 +227,8 @@ def dropout(x: Tensor, share: float, training: bool) -> Tensor:
     dropped = min(round(share * DROPOUT_STEPS), DROPOUT_STEPS - 1)
     # torch draws 64 bits at a time; its own dropout draws and compares floats one by one.
     bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
-    kept = bits[: x.numel()].view(x.shape) >= dropped - DROPOUT_STEPS // 2
-    return x * kept.to(x.dtype).mul_(DROPOUT_STEPS / (DROPOUT_STEPS - dropped))
+    mask = bits[: x.numel()].view(x.shape) >= dropped - DROPOUT_STEPS // 2
+    return x * mask.to(x.dtype).mul_(DROPOUT_STEPS / (DROPOUT_STEPS - dropped))
 
 
 # ---- multihead ---------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ class SourceAttention(nn.Module):
         self.outputs = Affine(size, size)
 
     def memory(self, states: Tensor, grid: WordGrid) -> AttentionMemory:
-        """What there is to look at: packed words (N, D) as keys and values (S, L, D)"""
+        """Keys and values (S, L, D) of packed words (N, D) for attention."""
         keys, values = grid.spread(self.pairs(states)).chunk(2, 2)
         mask = keys.new_zeros(grid.shape) if grid.mask is None else grid.mask
         return AttentionMemory(keys=keys, values=values, mask=mask)
@@ -403,16 +403,16 @@ class ScaledEmbedding(nn.Embedding):
     give scores of variance 1."""
 
     def after_initialize(self) -> None:
-        """Set what `initialize` drew."""
+        """Draw the weights again, from N(0, 1/D)."""
         self.weight.normal_(0, self.embedding_dim**-0.5)
 
     @property
     def scale(self) -> float:
-        """What the rows are multiplied by, √D."""
+        """Factor of the rows, √D."""
         return math.sqrt(self.embedding_dim)
 
     def forward(self, input: Tensor) -> Tensor:
-        """(N,) -> (N, D)"""
+        """Look up vectors and scale them by √D: (N,) -> (N, D)"""
         return super().forward(input) * self.scale
 
 
@@ -515,9 +515,9 @@ class Stack(nn.Module):
         """The layers, the lowest first."""
         return list(self.layers)  # type: ignore[arg-type]
 
-    def embed(self, token_ids: Tensor, places: Tensor) -> Tensor:
+    def embed(self, token_ids: Tensor, positions: Tensor) -> Tensor:
         """(N,), (N,) -> (N, D)"""
-        x = self.embedding(token_ids) + self.positions(places)
+        x = self.embedding(token_ids) + self.positions(positions)
         return dropout(x, self.dropout, self.training)
 
     def memory(self, states: Tensor, grid: WordGrid) -> list[AttentionMemory]:
@@ -531,7 +531,7 @@ class Stack(nn.Module):
     def attended(
         self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory], shown: Shown
     ) -> tuple[Tensor, Tensor | None]:
-        """As `forward`, and the attention to the source that is shown: (N, L)"""
+        """Run `forward` and also return the attention weights that `shown` selects: (N, L)"""
         x = self.embed(token_ids, grid.steps)
         look = Look(grid, memory, shown)
         again = self.recompute and torch.is_grad_enabled()

@@ -80,7 +80,7 @@ class TextScorer(Protocol):
 
 
 class RunFile(Protocol):
-    """What a kind of model learns from its training text beside its weights, in a file of the run."""
+    """File of a run with what a type of model learns from its training text besides its weights."""
 
     @classmethod
     def learn(cls, config: Any, lines: Iterator[list[str]], show_bar: bool) -> Self:

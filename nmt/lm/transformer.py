@@ -94,7 +94,7 @@ class TransformerLM(SoftmaxLM):
         """log p of every next word after `token_ids` (R,), None before the first: (R, V), natural logarithm;
         and the new state."""
         if token_ids is None:
-            token_ids = torch.full((state.places.shape[1],), BOS, device=self.device)
+            token_ids = torch.full((state.row_index.shape[1],), BOS, device=self.device)
         features, state = self.advance(state, token_ids)
         return self.output.log_probs(features), state
 

@@ -15,7 +15,7 @@ PAIRS, ALIGNED_PAIRS, TEXT = "pairs", "aligned pairs", "text"
 
 @dataclass
 class ModelConfig:
-    """What every translation model's section has. Each type of model adds its own keys in a subclass."""
+    """Settings common to all translation models. Each type of model adds its own keys in a subclass."""
 
     noun: ClassVar[str] = "a translator"  # for messages
     remedy: ClassVar[str] = ""  # where a translator is expected: what to do with this model instead

@@ -185,8 +185,8 @@ class JointScores(WindowScores):
         return part
 
     def score(self, parts: Tensor, source_index: Ints, contexts: Ints, words: Ints) -> Floats:
-        """log p(word | context, window): `parts` (P, H) of `source_part`, places (G,) in it, contexts (G, n -
-        1), words (G,) -> (G,)"""
+        """log p(word | context, window): `parts` (P, H) of `source_part`, `source_index` (G,) rows of it,
+        contexts (G, n - 1), words (G,) -> (G,)"""
         model = self.model
         unique, index = distinct_windows(np.column_stack([source_index, contexts]))
         positions = torch.from_numpy(unique[:, 0]).to(model.device)

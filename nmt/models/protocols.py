@@ -6,7 +6,7 @@ the name in `model.type` to it. The other protocols here are optional capabiliti
 
 Shapes: B sentences, N target tokens of a batch, R rows (hypotheses), S sentences in search, L source words, V
 target words, T token ids, K output features; of aligned models n order, w source words of a window, P source
-places, G questions. Probabilities are natural logarithms.
+windows, G questions. Probabilities are natural logarithms.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -108,12 +108,12 @@ class TranslationModel(StepModel[State], Parameters, Protocol[State]):
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
+        """Device of the parameters."""
         return next(self.parameters()).device
 
     @property
     def attends(self) -> bool:
-        """Whether `attention` gives weights."""
+        """Whether `attention` returns weights instead of None."""
         return False
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
@@ -122,8 +122,7 @@ class TranslationModel(StepModel[State], Parameters, Protocol[State]):
         ...
 
     def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
-        """What the training loop differentiates, and the state carried to the next batch, which only language
-        models have."""
+        """Loss to differentiate, and the state carried to the next batch: only language models have one."""
         return self.loss(batch, smoothing), None
 
     def token_log_probs(self, batch: Batch) -> Tensor:
@@ -153,11 +152,11 @@ class Restrictable(Protocol[State]):
 
     @property
     def vocab_size(self) -> int:
-        """Of the target."""
+        """Size of the target vocabulary."""
         ...
 
     def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
-        """As `step`, short of the output layer: (R, K)."""
+        """Features that `step` passes to the output layer, (R, K), and the next state."""
         ...
 
     def restrict(self, token_ids: Tensor) -> "Restricted":
@@ -174,7 +173,7 @@ class Layered(Protocol[State]):
     def output_layer(self) -> OutputLayer: ...
 
     def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
-        """As `step`, short of the output layer: (R, K)."""
+        """Features that `step` passes to the output layer, (R, K), and the next state."""
         ...
 
 
@@ -191,7 +190,7 @@ class Widening(Protocol[Begun]):
     """Has short-lists, to which each sentence may add words."""
 
     def start_with(self, sources: Sequence[Source], words: Sequence[Set[int]]) -> Begun:
-        """As `start`, with some target words that each sentence needs."""
+        """Start search for sentences whose translations must be able to use the given target `words`."""
         ...
 
 
@@ -200,7 +199,7 @@ class SourceVectors(Protocol):
     """Represents a whole source sentence as one vector (for analysis)."""
 
     def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
-        """(B, width), without gradient"""
+        """Encode each source as one vector: (B, width), without gradient"""
         ...
 
 
@@ -283,12 +282,12 @@ class AlignedModel(Parameters, Protocol):
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
+        """Device of the parameters."""
         return next(self.parameters()).device
 
     @property
     def shape(self) -> Shape:
-        """What it sees at each word."""
+        """Context of each target word: order and source window."""
         ...
 
     @property
@@ -301,7 +300,7 @@ class AlignedModel(Parameters, Protocol):
         ...
 
     def cost(self, batch: AlignedBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
-        """What the training loop differentiates, and the state carried to the next batch: none."""
+        """Loss to differentiate, and the state carried to the next batch: always None."""
         return self.loss(batch, smoothing), None
 
     def token_log_probs(self, batch: AlignedBatch) -> Tensor:
@@ -320,12 +319,12 @@ class WindowScores(Protocol):
     def shape(self) -> Shape: ...
 
     def source_part(self, windows: NDArray[int64]) -> Tensor:
-        """What source windows contribute, computed once for all words that see them: (P, w) -> (P, H)"""
+        """Contribution of source windows, computed once for all words that see them: (P, w) -> (P, H)"""
         ...
 
     def score(
-        self, parts: Tensor, places: NDArray[int64], contexts: NDArray[int64], words: NDArray[int64]
+        self, parts: Tensor, source_index: NDArray[int64], contexts: NDArray[int64], words: NDArray[int64]
     ) -> NDArray[float64]:
-        """log p(word | context, window): `parts` of `source_part`, places (G,) in it, contexts (G, n - 1),
-        words (G,) -> (G,)"""
+        """log p(word | context, window): `parts` of `source_part`, `source_index` (G,) rows of it,
+        contexts (G, n - 1), words (G,) -> (G,)"""
         ...

@@ -246,7 +246,7 @@ class BeamSearch(Generic[State]):
         return best, lambda row: float(log_probs[row, EOS]), state
 
     def expand_best_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProb, State]:
-        """As `expand_all_words`, with an output layer that finds the best words itself."""
+        """Expand hypotheses by the best words that the output layer finds without scoring all words."""
         finder, sentence = self.finder, rows.sentence
         assert finder is not None
         features, state = finder.model.features(rows.state, rows.words)
@@ -436,7 +436,7 @@ class ContinuousSearch(Generic[State]):
         return finished
 
     def cancel(self, sentence: int) -> None:
-        """Stop searching a sentence."""
+        """Drop a sentence from the search and release its beam."""
         if sentence in self.added:
             self.added.remove(sentence)
         elif self.rows is not None:

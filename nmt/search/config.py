@@ -38,11 +38,9 @@ class DynamicAllocation:
     """
 
     def each(self, width: int) -> int:
-        """See Allocation."""
         return 1
 
     def sizes(self, width: int, available: Sequence[int]) -> list[int]:
-        """See Allocation."""
         used = [bank for bank, count in enumerate(available) if count]
         sizes = [0] * len(available)
         if len(used) > width > 1:
@@ -62,11 +60,9 @@ class GridAllocation:
     the constraints."""
 
     def each(self, width: int) -> int:
-        """See Allocation."""
         return width
 
     def sizes(self, width: int, available: Sequence[int]) -> list[int]:
-        """See Allocation."""
         return [min(width, count) for count in available]
 
 
@@ -187,7 +183,7 @@ class ConstraintConfig:
 
 @dataclass
 class SamplingConfig:
-    """Settings of sampling translations."""
+    """Settings for drawing translations at random from the model."""
 
     samples: int = number(1, least=1, most=100_000, help="draws for each sentence")
     temperature: float = number(1.0, least=1e-6, most=1e6, help="draw from p^(1/T)")

@@ -146,9 +146,9 @@ class Shortlisted(Generic[State]):
         ids = torch.cat([state.token_ids for state in states]).unique()
         sentence, used = join_sentences([state.sentence for state in states])
         allowed = []
-        for state, kept in zip(states, used, strict=True):
-            rows = torch.zeros(len(kept), len(ids), dtype=torch.bool, device=ids.device)
-            rows[:, torch.searchsorted(ids, state.token_ids)] = state.allowed[kept]
+        for state, selection in zip(states, used, strict=True):
+            rows = torch.zeros(len(selection), len(ids), dtype=torch.bool, device=ids.device)
+            rows[:, torch.searchsorted(ids, state.token_ids)] = state.allowed[selection]
             allowed.append(rows)
         inner = self.model.join([state.inner for state in states])
         return self.state(inner, ids, torch.cat(allowed), sentence)

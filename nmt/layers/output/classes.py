@@ -44,9 +44,9 @@ class Neighbors:
     counts: Floats  # (P,)
 
     def of(self, word: int, classes: Ints, count: int) -> Floats:
-        """How often words of each class stand there, (C,); the word itself counts for none."""
-        there = slice(self.starts[word], self.starts[word + 1])
-        others, counts = self.words[there], self.counts[there]
+        """Occurrences of each class next to the word, (C,); the word itself is left out."""
+        span = slice(self.starts[word], self.starts[word + 1])
+        others, counts = self.words[span], self.counts[span]
         return sums_at(classes[others], counts * (others != word), count)
 
 
@@ -57,9 +57,9 @@ def neighbors(first: Ints, second: Ints, counts: Ints, size: int) -> Neighbors:
     return Neighbors(starts, second[order], counts[order].astype(np.float64))
 
 
-def sums_at(places: Ints, values: NDArray[np.number], count: int) -> Floats:
-    """Values added at their places: (n,), (n,) -> (count,)"""
-    return np.asarray(np.bincount(places, values, minlength=count), np.float64)
+def sums_at(index: Ints, values: NDArray[np.number], count: int) -> Floats:
+    """Sum the values that share an index: (n,), (n,) -> (count,)"""
+    return np.asarray(np.bincount(index, values, minlength=count), np.float64)
 
 
 def f(x: Floats) -> Floats:
@@ -76,7 +76,7 @@ class Exchange:
         codes, counts = np.unique(text[:-1].astype(np.int64) * size + text[1:], return_counts=True)
         first, second = codes // size, codes % size
         self.classes, self.count = classes.copy(), count
-        self.after, self.before = (
+        self.following, self.preceding = (
             neighbors(first, second, counts, size), neighbors(second, first, counts, size),
         )  # fmt: skip
         self.self_pairs = np.zeros(size)
@@ -90,29 +90,28 @@ class Exchange:
         self.right = sums_at(classes, self.as_second, count)
 
     def objective(self) -> float:
-        """F"""
+        """The value of F for the current classes."""
         return float(f(self.pairs).sum() - f(self.left).sum() - f(self.right).sum())
 
-    def put(self, word: int, place: int, after: Floats, before: Floats, sign: int) -> None:
-        """Add a word to the counts of a class, or with sign -1 take it out. `after`, `before`: how often
-        words of each class stand there, the word itself left out."""
-        self.pairs[place] += sign * after
-        self.pairs[:, place] += sign * before
-        self.pairs[place, place] += sign * self.self_pairs[word]
-        self.left[place] += sign * self.as_first[word]
-        self.right[place] += sign * self.as_second[word]
-        self.sizes[place] += sign
+    def put(self, word: int, index: int, following: Floats, preceding: Floats, sign: int) -> None:
+        """Add a word to the counts of a class, or with sign -1 take it out. `following`, `preceding`: how
+        often words of each class stand after and before it, the word itself left out."""
+        self.pairs[index] += sign * following
+        self.pairs[:, index] += sign * preceding
+        self.pairs[index, index] += sign * self.self_pairs[word]
+        self.left[index] += sign * self.as_first[word]
+        self.right[index] += sign * self.as_second[word]
+        self.sizes[index] += sign
 
-    def gains(self, word: int, after: Floats, before: Floats) -> Floats:
-        """What F gains when the word, which is in no class now, enters each class: (C,)"""
-        there, back = np.flatnonzero(after), np.flatnonzero(before)
-        rows, columns = self.pairs[:, there], self.pairs[back]
-        total = (f(rows + after[there]) - f(rows)).sum(1) + (f(columns.T + before[back]) - f(columns.T)).sum(
-            1
-        )
+    def gains(self, word: int, following: Floats, preceding: Floats) -> Floats:
+        """Increase of F if the word, which is in no class now, joins each class: (C,)"""
+        next_classes, previous_classes = np.flatnonzero(following), np.flatnonzero(preceding)
+        rows, columns = self.pairs[:, next_classes], self.pairs[previous_classes]
+        total = (f(rows + following[next_classes]) - f(rows)).sum(1)
+        total += (f(columns.T + preceding[previous_classes]) - f(columns.T)).sum(1)
         inside = self.pairs.diagonal()
-        alone = f(inside + after) - f(inside) + f(inside + before) - f(inside)  # were in both sums
-        whole = f(inside + after + before + self.self_pairs[word]) - f(inside)
+        alone = f(inside + following) - f(inside) + f(inside + preceding) - f(inside)  # were in both sums
+        whole = f(inside + following + preceding + self.self_pairs[word]) - f(inside)
         total += whole - alone
         total -= f(self.left + self.as_first[word]) - f(self.left)
         total -= f(self.right + self.as_second[word]) - f(self.right)
@@ -123,13 +122,15 @@ class Exchange:
         now = int(self.classes[word])
         if self.sizes[now] == 1:
             return False
-        after, before = (side.of(word, self.classes, self.count) for side in (self.after, self.before))
-        self.put(word, now, after, before, -1)
-        gains = self.gains(word, after, before)
+        following, preceding = (
+            side.of(word, self.classes, self.count) for side in (self.following, self.preceding)
+        )
+        self.put(word, now, following, preceding, -1)
+        gains = self.gains(word, following, preceding)
         best = int(gains.argmax())
         if gains[best] <= gains[now] + 1e-9:
             best = now
-        self.put(word, best, after, before, 1)
+        self.put(word, best, following, preceding, 1)
         self.classes[word] = best
         return best != now
 
@@ -171,7 +172,7 @@ class ClassSoftmax(Hierarchical):
         """Choose the classes for a text (n,)."""
         counts = np.bincount(text, minlength=self.vocab_size)
         classes = CLASSES[self.kind](text, counts, self.count)
-        self.place(hierarchy(classes, self.count))
+        self.set_hierarchy(hierarchy(classes, self.count))
         sizes = np.bincount(classes, minlength=self.count)
         log.info(
             "%d classes of %d to %d words, %.0f rows of the output matrix for a word of the training text "
@@ -211,10 +212,10 @@ def by_frequency(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
     share = np.cumsum(counts[order]) / max(1, counts.sum())
     classes = np.empty(len(counts), np.int64)
     now = 0
-    for place, word in enumerate(order.tolist()):
+    for position, word in enumerate(order.tolist()):
         classes[word] = now
-        rest, open_classes = len(order) - place - 1, count - now - 1
-        if open_classes and (share[place] > (now + 1) / count or rest <= open_classes):
+        rest, open_classes = len(order) - position - 1, count - now - 1
+        if open_classes and (share[position] > (now + 1) / count or rest <= open_classes):
             now += 1
     return classes
 

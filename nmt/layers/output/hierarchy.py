@@ -64,28 +64,39 @@ class SoftmaxBlock:
     rows: Tensor | None  # (b, m) the rows of small nodes
 
 
-def softmax_blocks(features: Tensor, where: Tensor, nodes: Tensor, at: Nodes) -> Iterator[SoftmaxBlock]:
+def softmax_blocks(
+    features: Tensor, feature_rows: Tensor, nodes: Tensor, at: Nodes
+) -> Iterator[SoftmaxBlock]:
     """The softmaxes of pairs: features (R, K), rows of them (P,), nodes (P,). Without gradient."""
     order = torch.argsort(nodes, stable=True)
-    found, counts = torch.unique_consecutive(nodes.index_select(0, order), return_counts=True)
-    first = at.starts.index_select(0, found)
-    sizes = at.starts.index_select(0, found + 1) - first
+    distinct, counts = torch.unique_consecutive(nodes.index_select(0, order), return_counts=True)
+    first = at.starts.index_select(0, distinct)
+    sizes = at.starts.index_select(0, distinct + 1) - first
     large = counts * sizes >= -(-LARGE_PRODUCT // features.shape[1])
     if bool(large.all()):
-        yield from large_blocks(features, where, order, first, sizes, counts, at)
+        yield from large_blocks(features, feature_rows, order, first, sizes, counts, at)
         return
     chosen = large.repeat_interleave(counts)
-    yield from large_blocks(features, where, order[chosen], first[large], sizes[large], counts[large], at)
-    yield from small_blocks(features, where, nodes, order[~chosen], at)
+    yield from large_blocks(
+        features, feature_rows, order[chosen], first[large], sizes[large], counts[large], at
+    )
+    yield from small_blocks(features, feature_rows, nodes, order[~chosen], at)
 
 
 def large_blocks(
-    features: Tensor, where: Tensor, pairs: Tensor, first: Tensor, sizes: Tensor, counts: Tensor, at: Nodes
+    features: Tensor,
+    feature_rows: Tensor,
+    pairs: Tensor,
+    first: Tensor,
+    sizes: Tensor,
+    counts: Tensor,
+    at: Nodes,
 ) -> Iterator[SoftmaxBlock]:
-    """As `blocks`, for some of the pairs (b,), those of a node side by side, and for these nodes: first row,
-    number of rows, number of pairs. One product a node; a block is of nodes of the same size."""
-    given = features.index_select(0, where.index_select(0, pairs))
-    begin = 0
+    """Softmaxes of nodes with many pairs, one matrix product per node; a block holds nodes of one size.
+    `pairs` (b,): those of a node side by side. `first`, `sizes`, `counts`: first row, number of rows and
+    number of pairs of each node."""
+    pair_features = features.index_select(0, feature_rows.index_select(0, pairs))
+    offset = 0
     for size, group in groupby(
         zip(first.tolist(), sizes.tolist(), counts.tolist(), strict=True), itemgetter(1)
     ):
@@ -93,19 +104,19 @@ def large_blocks(
         for row, _, count in group:
             parts.append((end, end + count, row))
             end += count
-        mine = given[begin : begin + end]
-        scores = given.new_empty(end, size)
+        mine = pair_features[offset : offset + end]
+        scores = pair_features.new_empty(end, size)
         for start, stop, row in parts:
             rows = slice(row, row + size)
             torch.addmm(at.bias[rows], mine[start:stop], at.matrix[rows].t(), out=scores[start:stop])
-        yield SoftmaxBlock(pairs[begin : begin + end], mine, torch.log_softmax(scores, 1), parts, None)
-        begin += end
+        yield SoftmaxBlock(pairs[offset : offset + end], mine, torch.log_softmax(scores, 1), parts, None)
+        offset += end
 
 
 def small_blocks(
-    features: Tensor, where: Tensor, nodes: Tensor, pairs: Tensor, at: Nodes
+    features: Tensor, feature_rows: Tensor, nodes: Tensor, pairs: Tensor, at: Nodes
 ) -> Iterator[SoftmaxBlock]:
-    """As `blocks`, for some of the pairs (b,): from copies of the rows of their nodes."""
+    """Softmaxes of nodes with few pairs (b,), computed from copies of the rows of their nodes."""
     first = at.starts[nodes[pairs]]
     sizes = at.starts[nodes[pairs] + 1] - first
     child = torch.arange(int(sizes.max()), device=nodes.device)
@@ -113,23 +124,23 @@ def small_blocks(
     for cut in torch.arange(len(pairs), device=nodes.device).split(many):
         beyond = child >= sizes[cut, None]
         rows = (first[cut, None] + child).masked_fill(beyond, 0)
-        given = features.index_select(0, where[pairs[cut]])
+        pair_features = features.index_select(0, feature_rows[pairs[cut]])
         copied = at.matrix[rows]  # (b, m, K)
-        scores = torch.bmm(copied, given[:, :, None])[:, :, 0] + at.bias[rows]
+        scores = torch.bmm(copied, pair_features[:, :, None])[:, :, 0] + at.bias[rows]
         yield SoftmaxBlock(
-            pairs[cut], given, torch.log_softmax(scores.masked_fill(beyond, CLOSED), 1), [], rows
+            pairs[cut], pair_features, torch.log_softmax(scores.masked_fill(beyond, CLOSED), 1), [], rows
         )
 
 
 class SeenNodes(NamedTuple):
-    """What a training saw at nodes: b pairs."""
+    """Probabilities of the children of nodes, as the forward pass computed them for b pairs."""
 
     pairs: Tensor  # (b,)
     log_probs: Tensor  # (b, m)
 
 
 class PathContext(Protocol):
-    """What the forward pass leaves for the backward pass."""
+    """Values that the forward pass saves for the backward pass."""
 
     saved_tensors: tuple[Tensor, ...]
     blocks: list[SoftmaxBlock]
@@ -149,33 +160,33 @@ class _PathLogProbs(torch.autograd.Function):
         bias: Tensor | None,
         whole_bias: Tensor,
         starts: Tensor,
-        where: Tensor,
+        feature_rows: Tensor,
         nodes: Tensor,
         children: Tensor,
         words: Tensor,
         count: int,
         seen: list[SeenNodes] | None,
     ) -> Tensor:
-        """whole_bias (E,): of `Nodes`; only `bias` gets a gradient. Pairs: where (P,) of the features, nodes
+        """whole_bias (E,): of `Nodes`; only `bias` gets a gradient. Pairs: rows of the features (P,), nodes
         (P,), the child that is taken (P,), and which of `count` words the pair belongs to (P,). `seen`: gets
         the probabilities of all children."""
         at = Nodes(matrix, whole_bias, starts)
         total = features.new_zeros(count)
         ctx.blocks = []
-        for block in softmax_blocks(features, where, nodes, at):
+        for block in softmax_blocks(features, feature_rows, nodes, at):
             taken = block.log_probs.gather(1, children[block.pairs, None])[:, 0]
             total.index_add_(0, words[block.pairs], taken)
             if seen is not None:
                 seen.append(SeenNodes(block.pairs, block.log_probs))
             ctx.blocks.append(block)
-        ctx.save_for_backward(matrix, bias, where, children, words, features)
+        ctx.save_for_backward(matrix, bias, feature_rows, children, words, features)
         return total
 
     @staticmethod
     @once_differentiable
     @in_mode
     def backward(ctx: PathContext, grad: Tensor) -> tuple[Tensor | None, ...]:
-        matrix, bias, where, children, words, features = ctx.saved_tensors
+        matrix, bias, feature_rows, children, words, features = ctx.saved_tensors
         d_features, d_matrix = torch.zeros_like(features), torch.zeros_like(matrix)
         d_bias = None if bias is None else torch.zeros_like(bias)
         for block in ctx.blocks:
@@ -197,7 +208,7 @@ class _PathLogProbs(torch.autograd.Function):
                 d_matrix.index_add_(0, block.rows.flatten(), outer.flatten(0, 1))
                 if d_bias is not None:
                     d_bias.index_add_(0, block.rows.flatten(), d.flatten())
-            d_features.index_add_(0, where[block.pairs], back)
+            d_features.index_add_(0, feature_rows[block.pairs], back)
         return d_features, d_matrix, d_bias, *[None] * 8
 
 
@@ -242,9 +253,9 @@ class BestSoFar:
         """Words (r, m) of some rows (r,) with their log p, -inf for none."""
         count = self.values.shape[1]
         both = torch.cat([self.values[rows], values], 1)
-        best, place = both.topk(count, 1)
+        best, index = both.topk(count, 1)
         self.values[rows] = best
-        self.words[rows] = torch.cat([self.words[rows], words], 1).gather(1, place)
+        self.words[rows] = torch.cat([self.words[rows], words], 1).gather(1, index)
 
 
 @torch.no_grad()
@@ -253,35 +264,35 @@ def best_words(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The `count` most likely words of each row of features, the best first: log p (R, count) and words
     (R, count), -1 where there are not so many. Of each row of the matrix the node `below` it or -1, and its
-    `word` or -1. `width`: a beam search that keeps this many nodes of each level; 0: exact. And the rows that
-    were given up, (r,)."""
+    `word` or -1. `width`: a beam search that keeps this many nodes of each level; 0: exact. Also
+    returns the indices (r,) of rows whose search exceeded the limit; score these exhaustively."""
     M = int((at.starts[1:] - at.starts[:-1]).max())
-    found = BestSoFar(len(features), count, features)
+    best = BestSoFar(len(features), count, features)
     rows = torch.arange(len(features), device=features.device)
     value = features.new_zeros(len(features), 1)  # (r, F) log p of the way to open nodes
     node = torch.zeros_like(value, dtype=torch.long)
     for _ in range(BOUND_ROUNDS):
         if not len(rows):
             break
-        chosen, place = value.topk(min(width or NODES_AT_A_TIME, value.shape[1]), 1)
-        use = chosen > found.values[rows, -1:]
-        total, row = open_children(features, at, rows, chosen, node.gather(1, place), use, M)
-        found.add(rows, total.masked_fill(word[row] < 0, -torch.inf), word[row])
+        chosen, index = value.topk(min(width or NODES_AT_A_TIME, value.shape[1]), 1)
+        use = chosen > best.values[rows, -1:]
+        total, row = open_children(features, at, rows, chosen, node.gather(1, index), use, M)
+        best.add(rows, total.masked_fill(word[row] < 0, -torch.inf), word[row])
         inner = total.masked_fill(below[row] < 0, -torch.inf)
         if not width:
-            inner = torch.cat([value.scatter(1, place, -torch.inf), inner], 1)
+            inner = torch.cat([value.scatter(1, index, -torch.inf), inner], 1)
             node = torch.cat([node, below[row]], 1)
         else:
             node = below[row]
-        hope = inner > found.values[rows, -1:]
+        hope = inner > best.values[rows, -1:]
         left = hope.sum(1)
         live = left > 0
         rows = rows[live]
         if len(rows):
             inner = inner.masked_fill(~hope, -torch.inf)[live]
-            value, place = inner.topk(int(left.max()), 1)
-            node = node[live].gather(1, place)
-    return found.values, found.words, rows
+            value, index = inner.topk(int(left.max()), 1)
+            node = node[live].gather(1, index)
+    return best.values, best.words, rows
 
 
 def open_children(
@@ -289,16 +300,16 @@ def open_children(
 ) -> tuple[Tensor, Tensor]:
     """log p of the way to each child of some open nodes, and its row in the matrix: value, node and whether
     to use it (r, b) -> (r, b M) twice; -inf and 0 where there is none"""
-    where, column = use.nonzero(as_tuple=True)
-    nodes = node[where, column]
+    position, column = use.nonzero(as_tuple=True)
+    nodes = node[position, column]
     total = value.new_full((*value.shape, M), -torch.inf)
-    for block in softmax_blocks(features, rows[where], nodes, at):
+    for block in softmax_blocks(features, rows[position], nodes, at):
         size = block.log_probs.shape[1]
-        way = value[where[block.pairs], column[block.pairs], None] + block.log_probs
-        total[where[block.pairs], column[block.pairs], :size] = way
+        way = value[position[block.pairs], column[block.pairs], None] + block.log_probs
+        total[position[block.pairs], column[block.pairs], :size] = way
     row = at.starts[node][:, :, None] + torch.arange(M, device=node.device)
-    there = total > CLOSED / 2
-    return total.masked_fill(~there, -torch.inf).flatten(1), row.masked_fill(~there, 0).flatten(1)
+    reachable = total > CLOSED / 2
+    return total.masked_fill(~reachable, -torch.inf).flatten(1), row.masked_fill(~reachable, 0).flatten(1)
 
 
 # ---- hierarchy ---------------------------------------------------------------------------------------------
@@ -341,8 +352,8 @@ class Hierarchy:
 
 
 class Hierarchical(nn.Module):
-    """An `OutputLayer` over a hierarchy. A class of its own says how it is made: it gives `__init__` a first
-    hierarchy, whose numbers of nodes and rows are those of all that `place` is given later."""
+    """An `OutputLayer` over a hierarchy. Subclasses build the hierarchy: they pass a first one to `__init__`,
+    and later ones to `set_hierarchy` must have the same numbers of nodes and rows."""
 
     reads: ClassVar[frozenset[str]] = frozenset()
     self_normalized = True
@@ -367,11 +378,11 @@ class Hierarchical(nn.Module):
         self.register_buffer("closed", torch.zeros(rows), persistent=False)
         self._bias: tuple[object, Tensor] | None = None
         self.edges: list[int] = []  # the first row of each level, and E
-        self.place(hierarchy)
+        self.set_hierarchy(hierarchy)
         self.register_load_state_dict_post_hook(loaded)  # type: ignore[no-untyped-call]
 
-    def place(self, hierarchy: Hierarchy) -> None:
-        """Let the paths of words lead as the hierarchy says."""
+    def set_hierarchy(self, hierarchy: Hierarchy) -> None:
+        """Set the tree and the buffers derived from it; the weights stay as they are."""
         device = self.rows.device
         self.leaf, self.above, self.starts = (
             torch.from_numpy(part).to(device) for part in (hierarchy.leaf, hierarchy.above, hierarchy.starts)
@@ -390,20 +401,20 @@ class Hierarchical(nn.Module):
         return super().train(mode)
 
     def whole_bias(self) -> Tensor:
-        """The bias of each row, CLOSED where it leads nowhere: (E,); kept while it does not change."""
+        """The bias of each row, CLOSED where it leads nowhere: (E,); cached while it does not change."""
         if self.rows_bias is None:
             return self.closed
         if self.training or torch.is_grad_enabled():
             return self.closed + self.rows_bias
         version = (self.rows_bias.data_ptr(), self.rows_bias._version, id(self.closed))
-        kept = self._bias  # read once: another thread may replace it
-        if kept is None or kept[0] != version:
-            kept = self._bias = (version, self.closed + self.rows_bias.detach())
-        return kept[1]
+        cached = self._bias  # read once: another thread may replace it
+        if cached is None or cached[0] != version:
+            cached = self._bias = (version, self.closed + self.rows_bias.detach())
+        return cached[1]
 
     @property
     def hierarchy(self) -> Hierarchy:
-        """Where the paths lead."""
+        """The tree that the paths follow, as numpy arrays."""
         leaf, above, starts = (part.cpu().numpy() for part in (self.leaf, self.above, self.starts))
         return Hierarchy(leaf, above, starts)
 
@@ -436,8 +447,8 @@ class Hierarchical(nn.Module):
     ) -> Tensor:
         """Σ -log p(target), natural logarithm: (N, K), (N,) -> (). log Z is 0, so there is no penalty."""
         assert not smoothing, NO_SMOOTHING
-        found = self.along(features, everyone(targets), targets)
-        return -found.sum(dtype=torch.float64).to(features.dtype)
+        log_probs = self.along(features, everyone(targets), targets)
+        return -log_probs.sum(dtype=torch.float64).to(features.dtype)
 
     def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
         """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
@@ -473,9 +484,10 @@ class Hierarchical(nn.Module):
 
     @property
     def finds_best_sooner(self) -> bool:
-        """See BestWords. Measured: random features, 100,000 words in three levels: a tenth of the time
-        of all words, binary trees as long; a translator with 27,593 words takes 1.2 to 1.3 times as long in
-        all, one with classes of which the largest has a third of the words 14 times."""
+        """Whether branch and bound beats computing all words. Measured with random features, 100,000 words in
+        three levels: a tenth of the time of all words; binary trees take as long. A translator with 27,593
+        words takes 1.2 to 1.3 times as long overall; with classes of which the largest has a third of the
+        words, 14 times."""
         levels = self.paths.shape[1]
         largest = int((self.starts[1:] - self.starts[:-1]).max())
         even = largest <= UNEVEN * self.vocab_size ** (1 / levels)
@@ -491,20 +503,20 @@ class Hierarchical(nn.Module):
         at = Nodes(self.rows, self.whole_bias(), self.starts)
         values, words, rest = best_words(features, at, below, word, count, width)
         for rows in rest.split(PLAIN) if len(rest) else ():
-            found, which = self.log_probs(features[rows]).topk(min(count, self.vocab_size), 1)
-            values[rows, : found.shape[1]], words[rows, : found.shape[1]] = found, which
+            top, which = self.log_probs(features[rows]).topk(min(count, self.vocab_size), 1)
+            values[rows, : top.shape[1]], words[rows, : top.shape[1]] = top, which
         return values, words
 
     def room(self, rows: int) -> Tensor:
-        """No memory is prepared."""
+        """An empty tensor: `log_probs` does not use prepared memory."""
         return self.rows.new_empty(rows, 0)
 
     def scores(self, features: Tensor) -> Tensor:
-        """As `log_probs`: log Z is 0."""
+        """Scores of every word, which equal `log_probs` because log Z is 0."""
         return self.log_probs(features)
 
     def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
-        """As `log_probs_of`: log Z is 0."""
+        """Scores of the given words, which equal `log_probs_of` because log Z is 0."""
         return self.log_probs_of(features, targets)
 
     def log_z(self, features: Tensor) -> Tensor:
@@ -529,19 +541,19 @@ class RestrictedHierarchy(Hierarchical):
     scores are log p among all words."""
 
     def __init__(self, whole: Hierarchical, token_ids: Tensor) -> None:
-        """token_ids: (T,)"""
+        """Copy from `whole` the nodes on the paths of `token_ids` (T,)."""
         words = token_ids.cpu().numpy()
         paths = whole.paths[token_ids]
         used = whole.node[paths[paths >= 0]].unique().cpu().numpy()  # in increasing order
-        given = whole.hierarchy
-        sizes = np.diff(given.starts)[used]
+        original = whole.hierarchy
+        sizes = np.diff(original.starts)[used]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        kept = np.repeat(given.starts[used] - starts[:-1], sizes) + np.arange(starts[-1])
-        now = np.full(given.starts[-1] + 1, -1)  # -1 stays -1
-        now[kept] = np.arange(len(kept))
-        part = Hierarchy(now[given.leaf[words]], now[given.above[used]], starts)
+        copied = np.repeat(original.starts[used] - starts[:-1], sizes) + np.arange(starts[-1])
+        now = np.full(original.starts[-1] + 1, -1)  # -1 stays -1
+        now[copied] = np.arange(len(copied))
+        part = Hierarchy(now[original.leaf[words]], now[original.above[used]], starts)
         super().__init__(whole.rows.shape[1], part, whole.rows_bias is not None)
-        rows = torch.from_numpy(kept).to(whole.rows.device)
+        rows = torch.from_numpy(copied).to(whole.rows.device)
         self.to(whole.rows.device)
         self.rows = nn.Parameter(whole.rows.detach()[rows])
         if whole.rows_bias is not None:
@@ -578,4 +590,4 @@ def everyone(targets: Tensor) -> Tensor:
 
 def loaded(layer: Hierarchical, incompatible: object) -> None:
     """The buffers were read from a file: what is computed from them follows."""
-    layer.place(layer.hierarchy)
+    layer.set_hierarchy(layer.hierarchy)

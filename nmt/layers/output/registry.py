@@ -34,8 +34,8 @@ def check_output(settings: OutputSettings, section: str, tied: bool = False) -> 
     """ConfigError for an unknown layer, for settings that it does not read, and for tied embeddings that it
     does not go with. `section`: `model` or `lm`."""
     if settings.output not in OUTPUTS:
-        known = ", ".join(map(repr, OUTPUTS))
-        raise ConfigError(f"{section}.output: {shown(settings.output)} is unknown, expected one of {known}")
+        options = ", ".join(map(repr, OUTPUTS))
+        raise ConfigError(f"{section}.output: {shown(settings.output)} is unknown, expected one of {options}")
     reads = OUTPUTS[settings.output].reads
     for item in fields(OutputSettings):
         if item.name not in {"output", *reads} and getattr(settings, item.name) != item.default:

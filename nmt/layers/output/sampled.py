@@ -34,24 +34,24 @@ def alias_table(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64]
     (V,) -> (V,), (V,)"""
     size = len(probabilities)
     share = probabilities * (size / probabilities.sum())
-    other = np.arange(size)
+    alias = np.arange(size)
     small = np.flatnonzero(share < 1).tolist()
     large = np.flatnonzero(share >= 1).tolist()
     while small and large:
         poor, rich = small.pop(), large[-1]
-        other[poor] = rich
+        alias[poor] = rich
         share[rich] -= 1 - share[poor]
         if share[rich] < 1:
             small.append(large.pop())
     share[small + large] = 1  # but for rounding they are
-    return share, other
+    return share, alias
 
 
-def alias_draw(share: Tensor, other: Tensor, count: int) -> Tensor:
+def alias_draw(share: Tensor, alias: Tensor, count: int) -> Tensor:
     """Outcomes (count,) of a table, from torch's generator."""
     column = torch.randint(len(share), (count,), device=share.device)
     own = torch.rand(count, device=share.device, dtype=share.dtype) < share[column]
-    return torch.where(own, column, other[column])
+    return torch.where(own, column, alias[column])
 
 
 # ---- sampled -----------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ UNSEEN = 0.1  # count of a word that the text does not have: the noise must be a
 
 
 class NoiseContrastive(Softmax):
-    """NCE: an `OutputLayer`. Until it is shown a text the noise is uniform."""
+    """Output layer trained by noise-contrastive estimation. The noise is uniform before `learn`."""
 
     reads: ClassVar[frozenset[str]] = frozenset({"output_samples", "output_power"})
     refuses: ClassVar[Mapping[str, str]] = {"label_smoothing": "its training compares with a few words only"}
@@ -69,7 +69,7 @@ class NoiseContrastive(Softmax):
 
     noise: Tensor  # (V,) log Ψ
     share: Tensor  # (V,) of its alias table
-    other: Tensor  # (V,)
+    alias: Tensor  # (V,) the outcome that has the rest of each column
 
     def __init__(
         self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
@@ -79,7 +79,7 @@ class NoiseContrastive(Softmax):
         self.samples, self.power = settings.output_samples, settings.output_power
         self.register_buffer("noise", torch.full((vocab_size,), -math.log(vocab_size)))
         self.register_buffer("share", torch.ones(vocab_size), persistent=False)
-        self.register_buffer("other", torch.arange(vocab_size), persistent=False)
+        self.register_buffer("alias", torch.arange(vocab_size), persistent=False)
         self.register_load_state_dict_post_hook(loaded)  # type: ignore[no-untyped-call]
 
     def learn(self, text: NDArray[np.integer]) -> None:
@@ -94,14 +94,14 @@ class NoiseContrastive(Softmax):
         self.settle()
 
     def settle(self) -> None:
-        """Make the alias table of the noise."""
-        share, other = alias_table(self.noise.double().exp().cpu().numpy())
+        """Recompute the alias table from the noise."""
+        share, alias = alias_table(self.noise.double().exp().cpu().numpy())
         self.share.copy_(torch.from_numpy(share))
-        self.other.copy_(torch.from_numpy(other))
+        self.alias.copy_(torch.from_numpy(alias))
 
     @property
     def base(self) -> Tensor:
-        """What s has beside g_w f + b_w: (V,)"""
+        """Term of s that does not depend on the parameters: s = g_w f + b_w + base, (V,)"""
         return torch.full_like(self.noise, -math.log(self.vocab_size))
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
@@ -116,7 +116,7 @@ class NoiseContrastive(Softmax):
         if not self.training:
             return super().cross_entropy(features, targets, smoothing, penalty)
         assert not smoothing, self.refuses["label_smoothing"]
-        drawn = torch.cat([targets, alias_draw(self.share, self.other, self.samples)])
+        drawn = torch.cat([targets, alias_draw(self.share, self.alias, self.samples)])
         shift = (self.base - self.noise - math.log(self.samples)).index_select(0, drawn)
         if self.words_bias is not None:
             shift = shift + self.words_bias.index_select(0, drawn)
@@ -129,11 +129,11 @@ class NoiseContrastive(Softmax):
 
 
 class NegativeSampling(NoiseContrastive):
-    """Negative sampling: an `OutputLayer`."""
+    """Output layer trained by negative sampling: the score includes the noise as log k Ψ."""
 
     @property
     def base(self) -> Tensor:
-        """log k Ψ: (V,)"""
+        """log k Ψ, the noise scaled by the number of samples: (V,)"""
         return self.noise + math.log(self.samples)
 
 

@@ -100,12 +100,12 @@ class _LogProbsAt(torch.autograd.Function):
         ctx: Context, features: Tensor, matrix: Tensor, bias: Tensor | None, rows: Tensor, targets: Tensor
     ) -> Tensor:
         ctx.save_for_backward(features, matrix, bias, rows, targets)
-        found = []
+        parts = []
         wide, wide_bias = aligned(matrix, bias)
         for start, edges in blocks(rows, len(features)):
             scores = torch.log_softmax(F.linear(features[start : start + BLOCK], wide, wide_bias), 1)
-            found.append(scores[rows[edges] - start, targets[edges]])
-        return torch.cat(found)
+            parts.append(scores[rows[edges] - start, targets[edges]])
+        return torch.cat(parts)
 
     @staticmethod
     @once_differentiable
@@ -172,14 +172,14 @@ class Softmax(nn.Module):
         if self.training or torch.is_grad_enabled():
             return aligned(*self.weights())
         version = (self.words.data_ptr(), self.words._version)
-        kept = self._aligned  # read once: another thread may replace it
-        if kept is None or kept[0] != version:
+        cached = self._aligned  # read once: another thread may replace it
+        if cached is None or cached[0] != version:
             matrix, bias = self.weights()
-            kept = self._aligned = (
+            cached = self._aligned = (
                 version,
                 aligned(matrix.detach(), None if bias is None else bias.detach()),
             )
-        return kept[1]
+        return cached[1]
 
     def room(self, rows: int) -> Tensor:
         """Memory for `log_probs` of this many rows."""

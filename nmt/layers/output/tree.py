@@ -46,7 +46,7 @@ class TreeSoftmax(Hierarchical):
     def learn(self, text: NDArray[np.integer]) -> None:
         """Make the tree for a text (n,)."""
         counts = np.bincount(text, minlength=self.vocab_size)
-        self.place(self.tree(counts))
+        self.set_hierarchy(self.tree(counts))
         depths = (self.paths >= 0).sum(1).cpu().numpy()
         log.info(
             "tree of arity %d: a word of the training text is %.2f steps deep, the deepest word %d",
@@ -90,16 +90,16 @@ def huffman(counts: Ints, arity: int) -> Hierarchy:
     weights = counts[order].tolist()
     rest = len(counts) % (arity - 1) if arity > 2 else 0
     first = (rest - 2) % (arity - 1) + 2 if arity > 2 else 2  # children of the first node
-    leaves, made = deque(zip(weights, order.tolist(), strict=True)), deque[tuple[int, int]]()
+    leaves, merged = deque(zip(weights, order.tolist(), strict=True)), deque[tuple[int, int]]()
     children: list[list[int]] = []  # of each node: a word, or -1 - a node
-    while len(leaves) + len(made) > 1 or not children:
+    while len(leaves) + len(merged) > 1 or not children:
         node, weight = list[int](), 0
-        for _ in range(min(first if not children else arity, len(leaves) + len(made))):
-            least = leaves if leaves and (not made or leaves[0][0] <= made[0][0]) else made
-            found = least.popleft()
-            weight += found[0]
-            node.append(found[1])
-        made.append((weight, -1 - len(children)))
+        for _ in range(min(first if not children else arity, len(leaves) + len(merged))):
+            least = leaves if leaves and (not merged or leaves[0][0] <= merged[0][0]) else merged
+            child = least.popleft()
+            weight += child[0]
+            node.append(child[1])
+        merged.append((weight, -1 - len(children)))
         children.append(node)
     return numbered(children, len(counts), arity)
 

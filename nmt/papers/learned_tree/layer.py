@@ -204,7 +204,7 @@ class LearnedTree(Hierarchical, Callback):
     def learn(self, text: NDArray[np.integer]) -> None:
         """Begin with words at random places."""
         order = torch.randperm(self.vocab_size).numpy()
-        self.place(complete(spread(order, self.arity), self.arity))
+        self.set_hierarchy(complete(spread(order, self.arity), self.arity))
 
     @property
     def codes(self) -> Ints:
@@ -255,7 +255,7 @@ class LearnedTree(Hierarchical, Callback):
         self.sums.copy_(torch.from_numpy(sums))
         self.counts.copy_(torch.from_numpy(counts))
         leaf = self.leaf
-        self.place(complete(codes, self.arity))
+        self.set_hierarchy(complete(codes, self.arity))
         fresh = (self.nodes_in_use() & ~used)[self.node]
         old = self.rows[leaf]
         self.rows[fresh] = torch.randn_like(self.rows[fresh]) * FRESH

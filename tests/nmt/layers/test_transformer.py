@@ -230,7 +230,7 @@ def test_hypotheses_see_their_own_words() -> None:
             elif act == "split" and len(texts) > 1:
                 half = [past.rows(torch.tensor([row])) for row in range(len(texts))]
                 past = Past.join(half)
-        assert all(len(column) <= past.places.shape[1] or len(column) <= 8 for column in past.columns)
+        assert all(len(column) <= past.row_index.shape[1] or len(column) <= 8 for column in past.columns)
 
 
 def test_a_column_keeps_only_what_is_needed() -> None:

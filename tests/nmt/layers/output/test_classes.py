@@ -77,9 +77,9 @@ def test_gains_are_differences_of_the_objective() -> None:
     text[::7] = 3
     classes = rng.permutation(np.arange(8) % 3)
     work = Exchange(text, classes, 3)
-    after, before = (side.of(3, work.classes, 3) for side in (work.after, work.before))
-    work.put(3, int(classes[3]), after, before, -1)
-    gains = work.gains(3, after, before)
+    following, preceding = (side.of(3, work.classes, 3) for side in (work.following, work.preceding))
+    work.put(3, int(classes[3]), following, preceding, -1)
+    gains = work.gains(3, following, preceding)
     found = []
     for place in range(3):
         changed = classes.copy()

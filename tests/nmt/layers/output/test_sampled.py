@@ -120,7 +120,7 @@ def test_the_noise_is_saved_with_the_weights(kind: str) -> None:
     assert isinstance(layer, NoiseContrastive) and isinstance(other, NoiseContrastive)
     assert not torch.allclose(layer.share, other.share)
     other.load_state_dict(layer.state_dict())
-    assert torch.allclose(layer.share, other.share) and torch.equal(layer.other, other.other)
+    assert torch.allclose(layer.share, other.share) and torch.equal(layer.alias, other.alias)
     assert torch.equal(layer.log_probs(features()), other.log_probs(features()))
 
 

@@ -91,7 +91,7 @@ def test_words_take_their_rows_with_them_and_new_nodes_start_afresh() -> None:
     given = layer.hierarchy
     came = []
     for seed in range(8):
-        layer.place(Hierarchy(np.arange(13) + 14, given.above, given.starts))
+        layer.set_hierarchy(Hierarchy(np.arange(13) + 14, given.above, given.starts))
         empty = ~layer.nodes_in_use()
         assert empty.nonzero().tolist() == [[14]]  # above the last two leaves
         before, leaf = layer.rows.detach().clone(), layer.leaf.clone()
