@@ -46,7 +46,10 @@ def one_line(message: str) -> str:
     escaped."""
     line = re.sub(r"[^\S ]+", " ", message).strip()
     if not line.isprintable():
-        line = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line[: 4 * LONGEST])
+        line = "".join(
+            character if character.isprintable() else ascii(character)[1:-1]
+            for character in line[: 4 * LONGEST]
+        )
     line = re.sub(
         rf"\S{{{WIDEST + 1},}}", lambda word: f"{word[0][: WIDEST // 2]}...{word[0][-WIDEST // 2 :]}", line
     )

@@ -24,7 +24,7 @@ class LazyPart:
     """An entry of a registry whose module is imported when the entry is first looked up."""
 
     path: str  # module:name
-    before: str = ""  # the entry that it precedes, in lists and in --help; empty: it is the last
+    precedes: str = ""  # the entry that it precedes, in lists and in --help; empty: it is the last
     help: str = ""  # what it adds to the help of the setting that names it
 
     def load(self) -> object:

@@ -97,8 +97,8 @@ class ChrfMetric(CHRF):
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[int]]:
         """Per sentence the character n-grams of hypothesis, reference and both, for n 1 to 6."""
-        found: list[list[int]] = self._extract_corpus_statistics(hypotheses, references)
-        return found
+        rows: list[list[int]] = self._extract_corpus_statistics(hypotheses, references)
+        return rows
 
     def score_of(self, statistics: list[int]) -> float:
         """chrF2, 0 to 100, of the statistics of a sentence, or of their sum over sentences."""
@@ -181,8 +181,8 @@ class BleuStatistics:
 
     def sums(self, mask: Rows | None) -> list[int]:
         """The statistics of all sentences, or of those where `mask` is true, added up."""
-        found: list[int] = (self.rows if mask is None else self.rows[mask]).sum(0).tolist()
-        return found
+        totals: list[int] = (self.rows if mask is None else self.rows[mask]).sum(0).tolist()
+        return totals
 
 
 def bleu_splitter(tokenize: str = DEFAULT_TOKENIZER, lowercase: bool = False) -> Callable[[str], list[str]]:
@@ -190,8 +190,8 @@ def bleu_splitter(tokenize: str = DEFAULT_TOKENIZER, lowercase: bool = False) ->
     tokenizer = BLEU(tokenize=tokenize).tokenizer
 
     def words(line: str) -> list[str]:
-        found: list[str] = tokenizer((line.lower() if lowercase else line).rstrip()).split()
-        return found
+        tokens: list[str] = tokenizer((line.lower() if lowercase else line).rstrip()).split()
+        return tokens
 
     return words
 

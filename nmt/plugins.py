@@ -37,8 +37,8 @@ class Registry(UserDict[str, T]):
         self.helps: list[str] = []
         entries: list[tuple[str, T | LazyPart]] = list(core.items())
         for name, part in papers.PARTS.get(kind, {}).items():
-            names = [other for other, _ in entries]
-            entries.insert(names.index(part.before) if part.before else len(names), (name, part))
+            names = [name_in_core for name_in_core, _ in entries]
+            entries.insert(names.index(part.precedes) if part.precedes else len(names), (name, part))
             self.helps += [part.help] if part.help else []
         self.data = cast(dict[str, T], dict(entries))
 
@@ -61,7 +61,7 @@ def with_settings(kind: str) -> Callable[[type[T]], type[T]]:
         annotations = dict(settings.__annotations__)
         for part in papers.PARTS.get(kind, {}).values():
             names = list(annotations)
-            index = names.index(part.before) if part.before else len(names)
+            index = names.index(part.precedes) if part.precedes else len(names)
             more: dict[str, Field[object]] = {
                 item.name: item for item in fields(cast("type[DataclassInstance]", part.load()))
             }

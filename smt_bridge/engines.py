@@ -61,11 +61,13 @@ class PhraseEngine:
         """Convert a translation to the form of the server, with at most `count` derivations."""
         unknown, at = list[int](), 0
         for sentence, derivation in result.searched:
-            unknown += [at + place for place in unknown_words(sentence, derivation)]
+            unknown += [at + index for index in unknown_words(sentence, derivation)]
             at += len(sentence.words)
         return TranslatedLine(
             words=result.source,
-            hypotheses=[self.hypothesis(result, one, lines) for one in result.derivations[:count]],
+            hypotheses=[
+                self.hypothesis(result, candidate, lines) for candidate in result.derivations[:count]
+            ],
             unknown=unknown,
             parts=max(1, len(result.parts)),
         )
@@ -88,9 +90,9 @@ class PhraseEngine:
             words = self.decoder.lines.marked(line, self.decoder.markup).words
         except ValueError:
             return 0.0
-        known = self.decoder.system.table.sources
+        sources = self.decoder.system.table.sources
         total = sum(map(len, words))
-        return sum(len(word) for word in words if word.encode() in known) / total if total else 0.0
+        return sum(len(word) for word in words if word.encode() in sources) / total if total else 0.0
 
 
 class HybridEngine(PhraseEngine):
@@ -111,14 +113,14 @@ class HybridEngine(PhraseEngine):
         for count in (options.n_best, *SEARCHED):
             if count < options.n_best:
                 continue
-            found = super().translate(line, replace(options, n_best=count, distinct=True), stop)
+            translation = super().translate(line, replace(options, n_best=count, distinct=True), stop)
             allowed = [
                 hypothesis
-                for hypothesis in found.hypotheses
+                for hypothesis in translation.hypotheses
                 if lines.allowed(hypothesis.words, hypothesis.text)
             ]
             if allowed:
-                return replace(found, hypotheses=allowed[: options.n_best])
+                return replace(translation, hypotheses=allowed[: options.n_best])
         raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
 
     def prepare(self, options: TranslateOptions) -> RawLines:
@@ -163,10 +165,10 @@ class PhraseBased:
     """The kind: a moses.ini, or the folder of one. It reads and writes tokenized text."""
 
     def reads(self, path: str) -> bool:
-        place = Path(path)
+        system = Path(path)
         if folder.is_hybrid(path):
             return False
-        return (place / "moses.ini").is_file() or (place.is_file() and place.suffix == ".ini")
+        return (system / "moses.ini").is_file() or (system.is_file() and system.suffix == ".ini")
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
         decoder = Decoder(system.load(path, Cache(config.cache)))

@@ -58,7 +58,7 @@ def command(argv: Sequence[str] | None) -> None:
             f"{limit / 1e9:.0f} GB are allowed (--memory); install KenLM's lmplz, which works on disk"
         )
     shared = (
-        partial(count_text, args.input, executor=executor, where=shared_folder) if shared_folder else None
+        partial(count_text, args.input, executor=executor, shared=shared_folder) if shared_folder else None
     )
     estimate(args, config, shared)
 

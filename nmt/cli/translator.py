@@ -303,7 +303,7 @@ class LineTranslator:
                 log.warning(
                     "%s: several sentences on a line, translated as one; some of them may be lost. Use "
                     "--split-sentences, unless the training text has such lines",
-                    limit.where(index),
+                    limit.location(index),
                 )
                 self.warned.add("sentences")
 
@@ -316,13 +316,13 @@ class LineTranslator:
             words = self.run.source_lengths.of(line, self.tokenized, replace(limit, words=10 * longest_seen))
             if words > limit.words and self.in_parts:
                 if "parts" not in self.warned:
-                    log.warning("%s", sentences.long_line_warning(limit.where(index), words, limit.words))
+                    log.warning("%s", sentences.long_line_warning(limit.location(index), words, limit.words))
                 self.warned.add("parts")
             elif words > 10 * longest_seen:
                 log.warning(
                     "%s: %s words, but the longest sentence of the training had %d; expect a poor "
                     "translation, or split the line",
-                    limit.where(index), f"{words:,}", longest_seen,
+                    limit.location(index), f"{words:,}", longest_seen,
                 )  # fmt: skip
 
 

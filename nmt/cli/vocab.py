@@ -55,7 +55,7 @@ def command(argv: Sequence[str] | None) -> None:
     total = sum(vocab.counts.values())
     log.info(
         "%s of %s words kept; they cover %.2f%% of %s running words",
-        f"{vocab.known:,}",
+        f"{vocab.word_count:,}",
         f"{len(vocab.counts):,}",
         100 * vocab.coverage(),
         f"{total:,}",

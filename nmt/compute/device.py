@@ -124,9 +124,9 @@ def choose_back_end(wish: str = "auto", memory: Path | None = None) -> BackEndCh
     """
     if wish not in ("auto", *BACK_ENDS):
         raise ConfigError(f"matmul: {wish!r} is unknown, expected auto, mkl or onednn")
-    if wish == "auto" and memory and (known := recall_choice(memory)):
-        use_back_end(known.back_end)
-        return known
+    if wish == "auto" and memory and (recalled := recall_choice(memory)):
+        use_back_end(recalled.back_end)
+        return recalled
     choice = decide_back_end(wish)
     if wish == "auto" and memory:
         remember_choice(memory, choice)

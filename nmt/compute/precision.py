@@ -224,10 +224,10 @@ class Reduced(TorchFunctionMode):
     def __init__(self, precision: str, model: Weights) -> None:
         super().__init__()
         with torch.no_grad():  # copies that stand for a parameter
-            kept = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]
+            aligned = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]
         make = {"bf16": bf16_product, "int8": int8_product}[precision]
         matrices = [
-            p.detach() for p in (*model.parameters(), *kept) if p.dim() == 2 and p.dtype == torch.float32
+            p.detach() for p in (*model.parameters(), *aligned) if p.dim() == 2 and p.dtype == torch.float32
         ]
         self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
 

@@ -87,10 +87,10 @@ def extended(
     return "|||".join(parts)
 
 
-def with_field(line: str, place: int, text: str) -> str:
-    """The line with another text in field number `place`, from 0."""
+def with_field(line: str, index: int, text: str) -> str:
+    """The line with another text in field number `index`, from 0."""
     parts = line.split("|||")
-    parts[place] = f" {text} "
+    parts[index] = f" {text} "
     return "|||".join(parts)
 
 
@@ -137,32 +137,32 @@ def list_features(features: Mapping[str, int]) -> str:
     return " ".join(f"{name}({count})" for name, count in features.items()) or "none"
 
 
-def parse(line: str, where: str) -> Hypothesis:
+def parse(line: str, location: str) -> Hypothesis:
     """The entry of a line. DataError when a field is missing or a value is not a finite number.
 
-    `where` is file:line, for messages.
+    `location` is file:line, for messages.
     """
     parts = [part.strip(" ") for part in line.split("|||")]
     if len(parts) < 4:
         raise DataError(
-            f"{where}: {len(parts)} fields, expected 4 or more (id ||| words ||| features ||| total)"
+            f"{location}: {len(parts)} fields, expected 4 or more (id ||| words ||| features ||| total)"
         )
     try:
         sentence = numbers.count(parts[0])
     except ValueError as error:
-        raise DataError(f"{where}: id: {error}, expected 0 or more") from error
+        raise DataError(f"{location}: id: {error}, expected 0 or more") from error
     try:
         total = numbers.real(parts[3])
     except ValueError as error:
-        raise DataError(f"{where}: total: {error}") from error
+        raise DataError(f"{location}: total: {error}") from error
     words = files.split_words(parts[1])
     if "&#124;" in parts[1]:
         words = [word.replace("&#124;", "|") for word in words]
     # By position: keywords would cost a twentieth of the reading time.
-    return Hypothesis(sentence, words, parse_features(parts[2], where), total, parts[4:], line)
+    return Hypothesis(sentence, words, parse_features(parts[2], location), total, parts[4:], line)
 
 
-def parse_features(text: str, where: str) -> dict[str, list[float]]:
+def parse_features(text: str, location: str) -> dict[str, list[float]]:
     """The values of a feature field by name. DataError for one that Moses' tuners would misread."""
     features: dict[str, list[float]] = {}
     name = UNLABELED
@@ -171,16 +171,16 @@ def parse_features(text: str, where: str) -> dict[str, list[float]]:
         if token[-1] == "=" and len(token) > 1:
             name = token[:-1]
             if name in features:
-                raise DataError(f"{where}: feature {name} occurs twice on the line")
+                raise DataError(f"{location}: feature {name} occurs twice on the line")
             features[name] = []
             continue
         try:
             value = parse_value(token)
         except ValueError as error:
-            raise DataError(f"{where}: {why_no_number(token)}") from error
+            raise DataError(f"{location}: {why_no_number(token)}") from error
         if not math.isfinite(value):
             raise DataError(
-                f"{where}: {numbers.shown(token)} in feature {name}; Moses' tuners drop or misread "
+                f"{location}: {numbers.shown(token)} in feature {name}; Moses' tuners drop or misread "
                 "such a line"
             )
         features.setdefault(name, []).append(value)
@@ -202,7 +202,7 @@ def why_no_number(token: str) -> str:
     return f"{numbers.shown(token)} is not a number, expected 'name= value value ...'"
 
 
-def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def segmentation(hypothesis: Hypothesis, location: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """The phrases of a hypothesis: (first, last) word of the source and of the target, from 0, inclusive.
 
     DataError for a list that was written without -include-segmentation-in-n-best.
@@ -214,22 +214,22 @@ def segmentation(hypothesis: Hypothesis, where: str) -> list[tuple[tuple[int, in
     if not hypothesis.words:
         return []
     raise DataError(
-        f"{where}: no segmentation field like '0-1=0-1 2=2'; let Moses write it with "
+        f"{location}: no segmentation field like '0-1=0-1 2=2'; let Moses write it with "
         "-include-segmentation-in-n-best"
     )
 
 
-def alignment(hypothesis: Hypothesis, where: str) -> Links:
+def alignment(hypothesis: Hypothesis, location: str) -> Links:
     """The word alignment of a hypothesis, which follows the segmentation. DataError for a list that was
     written without -print-alignment-info-in-n-best."""
-    for place, text in enumerate(hypothesis.rest):
+    for index, text in enumerate(hypothesis.rest):
         tokens = files.split_words(text)
-        if (tokens or place) and all(pharaoh.POINT.fullmatch(token) for token in tokens):
-            return pharaoh.parse(text, where)
+        if (tokens or index) and all(pharaoh.POINT.fullmatch(token) for token in tokens):
+            return pharaoh.parse(text, location)
     if not hypothesis.words:
         return frozenset()
     raise DataError(
-        f"{where}: no alignment field like '0-0 1-2' behind the segmentation; let Moses write it with "
+        f"{location}: no alignment field like '0-0 1-2' behind the segmentation; let Moses write it with "
         "-print-alignment-info-in-n-best"
     )
 

@@ -59,20 +59,20 @@ class PhrasePair:
         return [part.strip(b" \t\r") for part in self.raw.split(b"|||")]
 
 
-def parse(line: bytes, where: str) -> PhrasePair:
+def parse(line: bytes, location: str) -> PhrasePair:
     """The pair of a line. DataError for fewer than 3 fields, an empty phrase or an empty score field.
 
-    `where` is file:line, for messages.
+    `location` is file:line, for messages.
     """
     parts = line.split(b"|||", 3)
     if len(parts) < 3:
         if not line.strip():
             raise DataError(
-                f"{where}: empty line, expected source ||| target ||| scores ...; Moses stops at it ('Ran "
+                f"{location}: empty line, expected source ||| target ||| scores ...; Moses stops at it ('Ran "
                 "out of tokens')"
             )
         raise DataError(
-            f"{where}: {len(parts)} field{'s' * (len(parts) > 1)}, expected 3 to 7 (source ||| target ||| "
+            f"{location}: {len(parts)} field{'s' * (len(parts) > 1)}, expected 3 to 7 (source ||| target ||| "
             f"scores ...). {guess_format(line)}"
         )
     source, target, scores = parts[0].strip(b" \t"), parts[1].strip(b" \t"), parts[2].strip(b" \t\r")
@@ -82,51 +82,51 @@ def parse(line: bytes, where: str) -> PhrasePair:
             if source
             else ("source", "skips the line with a misleading message")
         )
-        raise DataError(f"{where}: empty {side} phrase; Moses {effect}. Remove the line")
+        raise DataError(f"{location}: empty {side} phrase; Moses {effect}. Remove the line")
     if not scores:
-        raise DataError(f"{where}: no scores, expected numbers in the third field")
+        raise DataError(f"{location}: no scores, expected numbers in the third field")
     end = len(parts[0]) + len(parts[1]) + 6 + len(parts[2].rstrip(b" \t\r"))
     return PhrasePair(source, target, scores, line, end)  # keywords would cost a fifth of the reading time
 
 
 def guess_format(line: bytes) -> str:
-    """What a file whose lines have no fields seems to be."""
+    """Guess from its first line what a file without fields is: a hint for the error message."""
     if b"\0" in line or line[:4] == b"\xfd7zX":
         return "This is a binary file: give the text table (plain or gzip) that the binary one was made from"
     return "Is this a phrase table?"
 
 
-def check(pair: PhrasePair, where: str) -> None:
+def check(pair: PhrasePair, location: str) -> None:
     """DataError for a line that Moses refuses, crashes on, or misreads."""
     raw = pair.raw
     if not raw.isascii():
         if raw.startswith(b"\xef\xbb\xbf"):
             raise DataError(
-                f"{where}: a byte order mark, which Moses takes for a part of the first word; remove it, "
+                f"{location}: a byte order mark, which Moses takes for a part of the first word; remove it, "
                 "e.g. sed '1s/^\\xef\\xbb\\xbf//'"
             )
-        files.decode(raw, *split_where(where))
+        files.decode(raw, *split_location(location))
     elif b"\0" in raw:
-        raise DataError(f"{where}: NUL character. {guess_format(raw)}")
+        raise DataError(f"{location}: NUL character. {guess_format(raw)}")
     for name, phrase in (("source", pair.source), ("target", pair.target)):
         if b"|" in phrase:
             raise DataError(
-                f"{where}: '|' in the {name} phrase {quoted(phrase)}: Moses cuts the word there, as in "
+                f"{location}: '|' in the {name} phrase {quoted(phrase)}: Moses cuts the word there, as in "
                 "factored tables, which are not supported; write &#124; for a literal one, or give a table "
                 "of one factor"
             )
         if b"[" in phrase and any(word[:1] == b"[" and word[-1:] == b"]" for word in phrase.split(b" ")):
             raise DataError(
-                f"{where}: non-terminal in the {name} phrase {quoted(phrase)}: a hierarchical (Hiero) table, "
-                "which is not supported; give a phrase-based one, or write &#91; and &#93; for literal "
-                "brackets"
+                f"{location}: non-terminal in the {name} phrase {quoted(phrase)}: a hierarchical (Hiero) "
+                "table, which is not supported; give a phrase-based one, or write &#91; and &#93; for "
+                "literal brackets"
             )
-    check_scores(pair.scores, where)
+    check_scores(pair.scores, location)
     if raw.find(b"|||", pair.end) >= 0:
-        check_rest(pair, where)
+        check_rest(pair, location)
 
 
-def check_scores(scores: bytes, where: str) -> None:
+def check_scores(scores: bytes, location: str) -> None:
     """DataError for a score field that holds anything but probabilities in single precision."""
     if SCORES.fullmatch(scores) and max(map(float, scores.split())) <= LARGEST:
         return
@@ -134,37 +134,37 @@ def check_scores(scores: bytes, where: str) -> None:
         text = word.decode("utf-8", "replace")
         if re.fullmatch(rb"-(?:" + NUMBER + rb"|inf)", word):
             raise DataError(
-                f"{where}: score {text} is negative, expected a probability: Moses takes its logarithm, gets "
-                "nan and silently drops the pair; write exp(log p) instead of log p"
+                f"{location}: score {text} is negative, expected a probability: Moses takes its logarithm, "
+                "gets nan and silently drops the pair; write exp(log p) instead of log p"
             )
         if re.fullmatch(rb"\d+-\d+", word):
             raise DataError(
-                f"{where}: {text} where a score is expected: an alignment? Tables phrase-table.half.* have "
-                "another order of fields; Moses refuses them"
+                f"{location}: {text} where a score is expected: an alignment? Tables phrase-table.half.* "
+                "have another order of fields; Moses refuses them"
             )
         if not re.fullmatch(NUMBER, word):
             infinite = word.lstrip(b"+").lower().startswith(b"inf")
             effect = "prints -nan totals" if infinite else "stops with 'Bad score'"
             raise DataError(
-                f"{where}: score {text} is not a number, expected one like 0.25 or 1e-05; Moses {effect}"
+                f"{location}: score {text} is not a number, expected one like 0.25 or 1e-05; Moses {effect}"
             )
         if float(word) > LARGEST:
             raise DataError(
-                f"{where}: score {text} is infinite in single precision; Moses prints -nan totals"
+                f"{location}: score {text} is infinite in single precision; Moses prints -nan totals"
             )
 
 
-def check_rest(pair: PhrasePair, where: str) -> None:
+def check_rest(pair: PhrasePair, location: str) -> None:
     """DataError for an alignment or a phrase property that Moses cannot use."""
     parts = pair.raw[pair.end :].split(b"|||")[1:]
     if len(parts) > 4:
         raise DataError(
-            f"{where}: {len(parts) + 3} fields, expected 3 to 7 (source ||| target ||| scores ||| alignment "
-            "||| counts ||| sparse ||| properties)"
+            f"{location}: {len(parts) + 3} fields, expected 3 to 7 (source ||| target ||| scores ||| "
+            "alignment ||| counts ||| sparse ||| properties)"
         )
     if not ALIGNMENT.fullmatch(parts[0]):
         raise DataError(
-            f"{where}: alignment {quoted(parts[0].strip())} is not of the form 0-0 1-2; Moses stops with "
+            f"{location}: alignment {quoted(parts[0].strip())} is not of the form 0-0 1-2; Moses stops with "
             "'Error parsing alignment'"
         )
     points = parts[0].split()
@@ -174,14 +174,14 @@ def check_rest(pair: PhrasePair, where: str) -> None:
         lengths = len(pair.source.split()), len(pair.target.split())
         if source >= lengths[0] or target >= lengths[1]:
             raise DataError(
-                f"{where}: alignment {quoted(parts[0].strip())} points outside the phrases ({lengths[0]} and "
-                f"{lengths[1]} words); Moses continues with a nonsense alignment"
+                f"{location}: alignment {quoted(parts[0].strip())} points outside the phrases ({lengths[0]} "
+                f"and {lengths[1]} words); Moses continues with a nonsense alignment"
             )
     if len(parts) == 4 and b"{{" in parts[3]:
         for name in PROPERTY.findall(parts[3]):
             if name.rstrip(b"}") not in PROPERTIES:
                 raise DataError(
-                    f"{where}: phrase property {quoted(name)} is unknown to Moses, which stops ('Phrase "
+                    f"{location}: phrase property {quoted(name)} is unknown to Moses, which stops ('Phrase "
                     "property is not registered')"
                 )
 
@@ -191,9 +191,9 @@ def quoted(text: bytes) -> str:
     return repr(text[:60].decode("utf-8", "replace"))
 
 
-def split_where(where: str) -> tuple[str, int]:
+def split_location(location: str) -> tuple[str, int]:
     """The path and the number of file:line."""
-    path, _, number = where.rpartition(":")
+    path, _, number = location.rpartition(":")
     return path, int(number)
 
 
@@ -216,52 +216,52 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
             f"{path}: a binary table, or a directory; give the text table (plain or gzip) that it was made "
             "from"
         )
-    expected, before = 0, b""
+    expected, previous = 0, b""
     floored = warned = False
     for number, line in enumerate(files.read_byte_lines(path), 1):
-        where = f"{name}:{number}"
-        pair = parse(line, where)
-        check(pair, where)
+        location = f"{name}:{number}"
+        pair = parse(line, location)
+        check(pair, location)
         values = pair.scores.split()
         expected = expected or len(values)
         if len(values) != expected:
             raise DataError(
-                f"{where}: {len(values)} scores, but the lines above have {expected}; Moses refuses such a "
-                "table"
+                f"{location}: {len(values)} scores, but the lines above have {expected}; Moses refuses such "
+                "a table"
             )
         if not floored and min(map(float, values)) < SMALLEST:
             log.warning(
                 "%s: a score of 0 (below %g), which Moses floors at a logarithm of -100, here and perhaps "
                 "below",
-                where,
+                location,
                 SMALLEST,
             )
             floored = True
-        if line < before and not unsorted:
+        if line < previous and not unsorted:
             raise DataError(
-                f"{where}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; sort "
-                "it (zcat TABLE | LC_ALL=C sort), or give --unsorted"
+                f"{location}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; "
+                "sort it (zcat TABLE | LC_ALL=C sort), or give --unsorted"
             )
-        if line < before and not warned:
+        if line < previous and not warned:
             log.warning(
                 "%s: not in LC_ALL=C order: Moses' text loader takes the table, processPhraseTableMin aborts "
                 "on it",
-                where,
+                location,
             )
             warned = True
-        before = line
+        previous = line
         yield pair
     if not expected:
         raise DataError(f"{name}: empty file, expected a phrase table")
 
 
-def words(phrase: bytes, where: str = "phrase table") -> list[str]:
+def words(phrase: bytes, location: str = "phrase table") -> list[str]:
     """The words of a phrase as a model reads them: without Moses' escapes. Only space and tab separate
     words."""
     try:
         text = phrase.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{where}: phrase {phrase!r} is not UTF-8") from error
+        raise DataError(f"{location}: phrase {phrase!r} is not UTF-8") from error
     return [unescape(word) for word in files.split_words(text)]
 
 
@@ -273,10 +273,10 @@ def direct(pair: PhrasePair) -> float:
     return math.log(max(1e-38, float(scores[DIRECT])))
 
 
-def counts(pair: PhrasePair, where: str = "") -> list[int]:
+def counts(pair: PhrasePair, location: str = "") -> list[int]:
     """How often target, source and both were extracted; [] without counts.
 
-    DataError for counts that are not numbers; `where` is file:line.
+    DataError for counts that are not numbers; `location` is file:line.
     """
     fields = pair.fields()
     if len(fields) <= 4:
@@ -285,19 +285,19 @@ def counts(pair: PhrasePair, where: str = "") -> list[int]:
         return list(map(int, numbers.reals(word.decode("utf-8", "replace") for word in fields[4].split())))
     except ValueError as error:
         raise DataError(
-            f"{where}{': ' * bool(where)}counts of the pair {quoted(pair.source)} ||| {quoted(pair.target)}: "
-            f"{error}"
+            f"{location}{': ' * bool(location)}counts of the pair {quoted(pair.source)} ||| "
+            f"{quoted(pair.target)}: {error}"
         ) from error
 
 
 def source_count(pair: PhrasePair) -> int:
     """How often the source phrase was extracted: the second of Moses' counts (target, source, joint); 0
     without counts."""
-    found = counts(pair)
-    return found[1] if len(found) > 1 else 0
+    pair_counts = counts(pair)
+    return pair_counts[1] if len(pair_counts) > 1 else 0
 
 
 def joint_count(pair: PhrasePair) -> int:
     """How often both phrases were extracted together; 0 without counts."""
-    found = counts(pair)
-    return found[2] if len(found) > 2 else 0
+    pair_counts = counts(pair)
+    return pair_counts[2] if len(pair_counts) > 2 else 0

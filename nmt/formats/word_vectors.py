@@ -46,27 +46,27 @@ def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Itera
             check_size(int(header[2]), size, f"{name}:1", key)
             continue
         rows += 1
-        where = f"{name}:{number}"
+        location = f"{name}:{number}"
         word, _, rest = line.partition(" ")
         if (size_of_line := rest.count(" ") + bool(rest)) != size and not has_blanks(line, size):
-            check_size(size_of_line, size, where, key)
+            check_size(size_of_line, size, location, key)
         elif size_of_line == size and word in wanted:
             if word in seen:
-                raise DataError(f"{where}: {shown(word)} occurs twice; remove one of its lines")
+                raise DataError(f"{location}: {shown(word)} occurs twice; remove one of its lines")
             seen.add(word)
-            yield word, numbers_of(rest, where)
+            yield word, numbers_of(rest, location)
     if promised is not None and rows != promised:
         raise DataError(f"{name}: {rows} words, but its first line promises {promised}; was it copied whole?")
     if not number:
         raise DataError(f"{name}: empty file, expected lines 'word v_1 ... v_{size}'")
 
 
-def check_size(actual: int, size: int, where: str, key: str) -> None:
+def check_size(actual: int, size: int, location: str, key: str) -> None:
     """DataError for vectors of another size than `key` says."""
     if actual != size:
         raise DataError(
-            f"{where}: a vector of {actual} numbers, expected {size} as {key} says; set {key} to the size of "
-            "the vectors, or is this no file of word vectors?"
+            f"{location}: a vector of {actual} numbers, expected {size} as {key} says; set {key} to the size "
+            "of the vectors, or is this no file of word vectors?"
         )
 
 
@@ -85,7 +85,7 @@ def is_number(text: str) -> bool:
     return True
 
 
-def numbers_of(text: str, where: str) -> Vector:
+def numbers_of(text: str, location: str) -> Vector:
     """The numbers between blanks. DataError for one that is none, or not finite."""
     parts = text.split(" ")
     try:
@@ -95,5 +95,5 @@ def numbers_of(text: str, where: str) -> Vector:
         values = np.full(len(parts), np.nan, np.float32)
     if not np.isfinite(values).all():
         wrong = next(part for part in parts if not is_number(part) or not abs(float(part)) <= LARGEST)
-        raise DataError(f"{where}: {shown(wrong)} is not a finite number of 32 bits")
+        raise DataError(f"{location}: {shown(wrong)} is not a finite number of 32 bits")
     return values

@@ -37,7 +37,7 @@ def locked(folder: str | Path, command: str, wait: bool = False, patience: float
     """
     folder = Path(folder)
     path = folder / FILE
-    made = not folder.exists()
+    is_new = not folder.exists()
     try:
         above = files.make_parents(folder)
     except OSError as error:
@@ -55,7 +55,7 @@ def locked(folder: str | Path, command: str, wait: bool = False, patience: float
             )
         yield
     finally:
-        if made and folder.exists() and is_empty(folder):
+        if is_new and folder.exists() and is_empty(folder):
             clear(folder)
         with suppress(OSError):
             lock.release()

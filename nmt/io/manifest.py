@@ -74,7 +74,7 @@ def read(folder: str | Path) -> Entries | None:
                 "again, or use the version that wrote it"
             )
         return {
-            str(name): [ManifestEntry(int(one["size"]), str(one["sha256"])) for one in entries]
+            str(name): [ManifestEntry(int(row["size"]), str(row["sha256"])) for row in entries]
             for name, entries in content["files"].items()
         }
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def write(folder: str | Path, names: Iterable[str]) -> None:
 
 def save(folder: str | Path, entries: Entries) -> None:
     """Write the manifest of a folder."""
-    content = {name: [asdict(one) for one in found] for name, found in sorted(entries.items())}
+    content = {name: [asdict(entry) for entry in parts] for name, parts in sorted(entries.items())}
     files.write_text(Path(folder) / FILE, [json.dumps({"format": FORMAT, "files": content}, indent=1)])
 
 
@@ -119,7 +119,7 @@ def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] =
         for name, part in parts.items():
             os.replace(part, folder / name)
         forgotten = set(drop)
-        save(folder, {name: found for name, found in after.items() if name not in forgotten})
+        save(folder, {name: rows for name, rows in after.items() if name not in forgotten})
         for name in forgotten:
             (folder / name).unlink(missing_ok=True)
     except OSError as error:
@@ -165,7 +165,7 @@ def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedRe
                 f"{path}: not in {FILE} of its folder; was it put there by hand? Restore the folder from a "
                 "copy"
             )
-        sizes, digests = {one.size for one in entries[name]}, {one.sha256 for one in entries[name]}
+        sizes, digests = {entry.size for entry in entries[name]}, {entry.sha256 for entry in entries[name]}
         if (
             os.fstat(stream.fileno()).st_size not in sizes
             or hashlib.file_digest(stream, "sha256").hexdigest() not in digests

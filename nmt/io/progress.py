@@ -45,10 +45,10 @@ class Progress:
         self.note: Callable[[], str] | None = None  # what the bar and the log say at the end of their line
         self.bar: tqdm[NoReturn] | None = None
         if total is not None:
-            self.begin(0, total)
+            self.start_clock(0, total)
 
-    def begin(self, done: int, total: Total) -> None:
-        """Start the clock, and the bar."""
+    def start_clock(self, done: int, total: Total) -> None:
+        """Start the clock and show the bar, with `done` units of `total` finished earlier."""
         self.begun, self.total = True, total
         if self.opening:
             log.info("%s", self.opening)
@@ -81,7 +81,7 @@ class Progress:
     def reach(self, done: int, total: int) -> None:
         """So much is done. The first call says what an earlier start has done: no part of the rate."""
         if not self.begun:
-            self.begin(done, total)
+            self.start_clock(done, total)
         if total != self.total:  # known only now
             self.total = total
             if self.bar is not None:

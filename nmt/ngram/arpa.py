@@ -73,15 +73,15 @@ class NgramModel:
 
         `first` (N,): where the sentence of each token begins; no n-gram starts before it.
         """
-        V, found = len(self.words), [text]
-        places = np.arange(len(text))
+        V, nodes = len(self.words), [text]
+        positions = np.arange(len(text))
         for n in range(2, self.order + 1):
-            before = np.concatenate([[-1], found[-1][:-1]])
-            fits = (places - first >= n - 1) & (before >= 0)
+            context = np.concatenate([[-1], nodes[-1][:-1]])
+            fits = (positions - first >= n - 1) & (context >= 0)
             here = np.full(len(text), -1, np.int64)
-            here[fits] = self.find(n, before[fits] * V + text[fits])
-            found.append(here)
-        return found
+            here[fits] = self.find(n, context[fits] * V + text[fits])
+            nodes.append(here)
+        return nodes
 
     def find(self, n: int, keys: Ints) -> Ints:
         """Nodes of order n with these keys, -1 for those that are not in the model: (K,) -> (K,)"""
@@ -93,16 +93,16 @@ class NgramModel:
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
         """log p, natural, of each token given those before it in its sentence: (N,)"""
-        found = self.nodes(text, first)
+        nodes = self.nodes(text, first)
         total = self.levels[0].log10[text]
         backoff = np.zeros(len(text))  # of contexts longer than that of the n-gram found so far
         for n in range(2, self.order + 1):
-            context = np.concatenate([[-1], found[n - 2][:-1]])
+            context = np.concatenate([[-1], nodes[n - 2][:-1]])
             context[first == np.arange(len(text))] = -1
             weight = np.where(context >= 0, self.levels[n - 2].backoff[context], 0.0)
-            there = found[n - 1] >= 0
-            backoff = np.where(there, 0.0, backoff + weight)
-            total = np.where(there, self.levels[n - 1].log10[found[n - 1]], total)
+            has_node = nodes[n - 1] >= 0
+            backoff = np.where(has_node, 0.0, backoff + weight)
+            total = np.where(has_node, self.levels[n - 1].log10[nodes[n - 1]], total)
         return LN10 * (total + backoff)
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
@@ -110,16 +110,16 @@ class NgramModel:
         their last word."""
         if not texts:
             return []
-        begin, end = ([self.ids[BOS]], [self.ids[EOS]]) if whole else ([], [])
+        bos, eos = ([self.ids[BOS]], [self.ids[EOS]]) if whole else ([], [])
         lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
         starts = np.cumsum(lengths) - lengths
         flat = np.fromiter(
-            (word for text in texts for word in (*begin, *self.encode(text), *end)),
+            (word for text in texts for word in (*bos, *self.encode(text), *eos)),
             np.int64,
             int(lengths.sum()),
         )
-        found = self.flat_scores(flat, np.repeat(starts, lengths))
-        return [part[1:] if whole else part for part in np.split(found, starts[1:])]
+        log10 = self.flat_scores(flat, np.repeat(starts, lengths))
+        return [part[1:] if whole else part for part in np.split(log10, starts[1:])]
 
     def grams(self, n: int) -> Ints:
         """The words of the n-grams: (M, n)"""

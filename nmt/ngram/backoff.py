@@ -69,7 +69,7 @@ def masses(model: NgramModel, inside: NDArray[np.bool_]) -> list[Floats]:
     words)
     """
     V = len(model.words)
-    found = [np.array([(10.0 ** model.levels[0].log10[inside]).sum()])]
+    levels = [np.array([(10.0 ** model.levels[0].log10[inside]).sum()])]
     for n in range(1, model.order):
         contexts, longer = model.levels[n - 1], model.levels[n]
         grams = model.grams(n + 1)
@@ -78,8 +78,8 @@ def masses(model: NgramModel, inside: NDArray[np.bool_]) -> list[Floats]:
         here = np.bincount(parents, 10.0 ** longer.log10[words], len(contexts.keys))
         shorter = np.exp(last_scores(model, grams[words][:, 1:]))
         below = np.bincount(parents, shorter, len(contexts.keys))
-        found.append(here + 10.0**contexts.backoff * (suffix_masses(model, found, model.grams(n)) - below))
-    return found
+        levels.append(here + 10.0**contexts.backoff * (suffix_masses(model, levels, model.grams(n)) - below))
+    return levels
 
 
 def last_scores(model: NgramModel, grams: Ints) -> Floats:
@@ -88,15 +88,15 @@ def last_scores(model: NgramModel, grams: Ints) -> Floats:
     return model.flat_scores(grams.reshape(-1), np.repeat(np.arange(M) * k, k))[k - 1 :: k]
 
 
-def suffix_masses(model: NgramModel, found: Sequence[Floats], contexts: Ints) -> Floats:
+def suffix_masses(model: NgramModel, levels: Sequence[Floats], contexts: Ints) -> Floats:
     """The mass after each context without its first word, or without more words where the model has no such
     context: (M, n) -> (M,)"""
     M, n = contexts.shape
-    mass = np.full(M, found[0][0])
+    mass = np.full(M, levels[0][0])
     if n == 1:
         return mass
     nodes = model.nodes(contexts[:, 1:].reshape(-1), np.repeat(np.arange(M) * (n - 1), n - 1))
     for size in range(1, n):
         node = nodes[size - 1][n - 2 :: n - 1]
-        mass = np.where(node >= 0, found[size][node], mass)
+        mass = np.where(node >= 0, levels[size][node], mass)
     return mass

@@ -87,7 +87,7 @@ def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
     V, N = len(text.words), len(text.ids)
     words = text.ids.astype(np.int64)
     starts = np.maximum.accumulate(np.where(words == 1, np.arange(N), 0))
-    place = np.arange(N) - starts  # in its sentence, <s> at 0
+    position = np.arange(N) - starts  # in its sentence, <s> at 0
     levels = [
         Counted(
             keys=np.arange(V),
@@ -99,7 +99,7 @@ def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
     ]
     node = words  # of the n-gram that ends at each token
     for n in range(2, order + 1):
-        ends = np.flatnonzero(place >= n - 1)
+        ends = np.flatnonzero(position >= n - 1)
         keys, which, raw = np.unique(
             node[ends - 1] * V + words[ends], return_inverse=True, return_counts=True
         )
@@ -129,13 +129,15 @@ def finish_model(
             level.backoff = np.where(weight > 0, np.log10(weight), 0.0)
     model = NgramModel(words, [])
     renumbered = np.arange(V)
-    for n, (level, kept) in enumerate(zip(levels, rows, strict=True), 1):
-        keys = level.keys[kept]
+    for n, (level, level_rows) in enumerate(zip(levels, rows, strict=True), 1):
+        keys = level.keys[level_rows]
         if n > 1:
             keys = renumbered[keys // V] * V + keys % V
         renumbered = np.full(len(level.keys), -1, np.int64)
-        renumbered[kept] = np.arange(len(kept))
-        model.levels.append(NgramOrder(keys=keys, log10=level.log10[kept], backoff=level.backoff[kept]))
+        renumbered[level_rows] = np.arange(len(level_rows))
+        model.levels.append(
+            NgramOrder(keys=keys, log10=level.log10[level_rows], backoff=level.backoff[level_rows])
+        )
     return trimmed(model)
 
 
@@ -163,11 +165,11 @@ def statistics(
     text = numbered(sentences)
     counted = count_ngrams(text, order)
     unseen = unseen_shares(text, counted, others)
-    found = []
+    orders = []
     for n, (here, share) in enumerate(zip(counted, unseen, strict=True), 1):
         raw = here.raw[~here.begins | (here.raw == 0)] if n == 1 else here.raw  # <s> alone is no word
         raw = raw[raw > 0]
-        found.append(
+        orders.append(
             NgramStatistics(
                 words=n,
                 occurrences=int(raw.sum()),
@@ -176,7 +178,7 @@ def statistics(
                 unseen=share,
             )
         )
-    return found
+    return orders
 
 
 def unseen_shares(
@@ -196,12 +198,12 @@ def unseen_shares(
         int(lengths.sum()),
     )
     first = np.repeat(starts, lengths)
-    place = np.arange(len(flat)) - first
+    position = np.arange(len(flat)) - first
     shares: list[float | None] = []
     for n, (here, nodes) in enumerate(zip(counted, model.nodes(flat, first), strict=True), 1):
         seen = here.raw[nodes] > 0 if n == 1 else nodes >= 0  # <unk> has a node, whether it occurs or not
-        asked = place >= max(n - 1, 1)  # <s> alone is no word
-        shares.append(float((~seen[asked]).mean()) if asked.any() else None)
+        predicted = position >= max(n - 1, 1)  # <s> alone is no word
+        shares.append(float((~seen[predicted]).mean()) if predicted.any() else None)
     return shares
 
 
@@ -279,8 +281,8 @@ def number_shard(worker: CountWorker, task: int) -> Iterable[Part]:
 def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
     """Of each bucket the n-grams of each length from 2 on, with their counts; then the words with theirs."""
     path = task_file(worker.folder, NUMBER_STAGE, task)
-    known = np.array([worker.numbers[word] for word in read_words(path)], np.int32)
-    ids = known[arrays.read_rows(path, 1, 1)[:, 0].astype(np.int64)]
+    shard_ids = np.array([worker.numbers[word] for word in read_words(path)], np.int32)
+    ids = shard_ids[arrays.read_rows(path, 1, 1)[:, 0].astype(np.int64)]
     levels = count_ngrams(NumberedText(worker.words, ids), worker.settings.order)
     V = len(worker.words)
     words = np.arange(V, dtype=np.uint64)[:, None]
@@ -288,9 +290,9 @@ def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
     for level in levels[1:]:
         last = (level.keys % V).astype(np.uint64)
         words = np.hstack([words[level.parents], last[:, None]])
-        where = arrays.hash_buckets(words[:, :-1], worker.buckets)
+        bucket_of = arrays.hash_buckets(words[:, :-1], worker.buckets)
         rows = np.hstack([words, level.raw.astype(np.uint64)[:, None]])
-        spread.append(arrays.split_buckets(rows, where, worker.buckets))
+        spread.append(arrays.split_buckets(rows, bucket_of, worker.buckets))
     seen = np.flatnonzero(levels[0].raw)
     singles = np.stack([seen, levels[0].raw[seen]], 1)
     return [*(rows for bucket in zip(*spread, strict=True) for rows in bucket), singles]
@@ -298,7 +300,7 @@ def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
 
 def sum_bucket(worker: CountWorker, task: int) -> Iterable[Part]:
     """The n-grams of each length, with the counts of all shards."""
-    found: list[Part] = []
+    sums: list[Part] = []
     for level, n in enumerate(range(2, worker.settings.order + 1)):
         part = task * (worker.settings.order - 1) + level
         paths = [
@@ -308,8 +310,8 @@ def sum_bucket(worker: CountWorker, task: int) -> Iterable[Part]:
         rows = np.concatenate([arrays.read_rows(path, part, n + 1) for path in paths])
         rows = rows[arrays.sorted_order(rows, n)]
         starts = arrays.group_starts(rows, n)
-        found.append(np.hstack([rows[starts, :n], np.add.reduceat(rows[:, n:], starts, 0)]))
-    return found
+        sums.append(np.hstack([rows[starts, :n], np.add.reduceat(rows[:, n:], starts, 0)]))
+    return sums
 
 
 COUNT_STAGES: dict[str, Callable[[CountWorker, int], Iterable[Part]]] = {
@@ -326,15 +328,15 @@ def count_text(
     path: str,
     settings: CountSettings,
     executor: ExecutorConfig,
-    where: SharedFolder,
+    shared: SharedFolder,
     words: int = SHARD_WORDS,
 ) -> tuple[list[str], list[Counted]]:
     """The words of a text, and its n-grams of every length. DataError for a text without words, or with
     symbols; errors of the executor, and of `stages.held`."""
-    folder = where.folder
+    folder = shared.folder
     made_from: dict[str, object] = {"text": manifest.digest(path), "order": settings.order, "words": words}
     made_from |= {"skip_symbols": settings.skip_symbols, **executor.recorded()}
-    with stages.lock_shared(where, made_from):
+    with stages.lock_shared(shared, made_from):
         names = stages.cut_shards(folder, (path,), words)
         worker = CountWorker(folder, settings)
         with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
@@ -392,7 +394,7 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[Counted]:
 
 def level_nodes(levels: list[Counted], words: Int64s) -> Int64s:
     """The number of each n-gram in its level, from its words: (M, n) -> (M,)"""
-    found = words[:, 0]
+    nodes = words[:, 0]
     for level, column in zip(levels[1:], words.T[1:], strict=False):
-        found = np.searchsorted(level.keys, found * level.vocab_size + column)
-    return found
+        nodes = np.searchsorted(level.keys, nodes * level.vocab_size + column)
+    return nodes

@@ -100,14 +100,16 @@ def kneser_ney_model(vocabulary: list[str], counted: list[Counted], config: Knes
             words[:2] = adjusted[0] > 0, False  # <s> follows nothing; <unk> only where the text has it
             adjusted[~words] = 0
         discounts = discounts_of(adjusted[words], n, config.discount_fallback)
-        kept = (here.raw > config.threshold(n)) | (n == 1)
-        probs, gamma, lower = interpolate(here, adjusted, discounts, kept, lower, n, len(vocabulary), config)
+        retained = (here.raw > config.threshold(n)) | (n == 1)
+        probs, gamma, lower = interpolate(
+            here, adjusted, discounts, retained, lower, n, len(vocabulary), config
+        )
         gammas.append(gamma)
         log10 = log10_of(probs)
         if n == 1:
             log10[1] = 0.0  # <s>, as lmplz writes it
         levels.append(NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10))))
-        rows.append(np.flatnonzero(kept))
+        rows.append(np.flatnonzero(retained))
     return finish_model(vocabulary, levels, gammas, rows)
 
 
@@ -125,10 +127,10 @@ def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
     t = [int(np.count_nonzero(counts == k)) for k in range(5)]
     if all(t[1:4]):
         y = t[1] / (t[1] + 2 * t[2])
-        found = [k - (k + 1) * y * t[k + 1] / t[k] for k in (1, 2, 3)]
-        if all(0 <= d <= k for k, d in enumerate(found, 1)):
-            return np.array([0.0, *found])
-        problem = f"discounts of {n}-grams are out of range ({', '.join(f'{d:.3g}' for d in found)})"
+        discounts = [k - (k + 1) * y * t[k + 1] / t[k] for k in (1, 2, 3)]
+        if all(0 <= d <= k for k, d in enumerate(discounts, 1)):
+            return np.array([0.0, *discounts])
+        problem = f"discounts of {n}-grams are out of range ({', '.join(f'{d:.3g}' for d in discounts)})"
     else:
         missing = ("once", "twice", "three times")[[bool(k) for k in t[1:4]].index(False)]
         problem = f"no {n}-gram occurs {missing}, which discounts need"
@@ -145,7 +147,7 @@ def interpolate(
     here: Counted,
     adjusted: Ints,
     discounts: Floats,
-    kept: NDArray[np.bool_],
+    retained: NDArray[np.bool_],
     lower: Floats,
     n: int,
     V: int,
@@ -159,7 +161,7 @@ def interpolate(
     """
     parent = here.parents
     contexts = int(parent.max(initial=-1)) + 1
-    taken = np.where(kept, discounts[np.minimum(adjusted, 3)], adjusted)
+    taken = np.where(retained, discounts[np.minimum(adjusted, 3)], adjusted)
     total = np.maximum(np.bincount(parent, adjusted, contexts), 1)
     gamma = np.bincount(parent, taken, contexts) / total
     if n > 1:
@@ -221,14 +223,14 @@ def smoothed_model(
     vocabulary: list[str], counted: list[Counted], config: SmoothingConfig, kind: str
 ) -> NgramModel:
     """Estimate a back-off model from counts, with the smoothing `kind`."""
-    found = ESTIMATORS[kind](counted, config)
-    found.log10[0][BOS_ID] = 0.0  # <s>, as lmplz writes it
+    estimate = ESTIMATORS[kind](counted, config)
+    estimate.log10[0][BOS_ID] = 0.0  # <s>, as lmplz writes it
     levels = [
         NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10)))
-        for here, log10 in zip(counted, found.log10, strict=True)
+        for here, log10 in zip(counted, estimate.log10, strict=True)
     ]
     rows = [np.arange(len(here.keys)) for here in counted]
-    return finish_model(vocabulary, levels, found.gammas, rows)
+    return finish_model(vocabulary, levels, estimate.gammas, rows)
 
 
 def counts_of(here: Counted, n: int) -> tuple[Ints, Ints, Floats]:
@@ -249,7 +251,7 @@ def katz(counted: list[Counted], config: SmoothingConfig) -> Estimate:
     others, where α(h) makes the sum 1. d is Good-Turing's discount of counts up to `katz_cutoff`. A context
     whose counts are all above it counts one word more than it has, as in SRILM, so that something is left.
     What the unigrams leave is that of <unk>."""
-    found, lower = Estimate([], []), np.zeros(0)
+    estimate, lower = Estimate([], []), np.zeros(0)
     for n, here in enumerate(counted, 1):
         raw, parent, total = counts_of(here, n)
         probs = discounted(raw, n, config) / total[parent]
@@ -258,40 +260,40 @@ def katz(counted: list[Counted], config: SmoothingConfig) -> Estimate:
         seen = np.bincount(parent, probs)
         if n == 1:
             probs[0] += 1 - seen[0]
-            found.gammas.append(np.zeros(1))
+            estimate.gammas.append(np.zeros(1))
         else:
             left = 1 - np.bincount(parent, lower[here.suffix])  # of the lower order, for words not seen here
             none = left < NOTHING
             probs /= np.where(none, seen, 1.0)[parent]
-            found.gammas.append(np.where(none, 0.0, (1 - seen) / np.where(none, 1.0, left)))
-        found.log10.append(log10_of(probs))
+            estimate.gammas.append(np.where(none, 0.0, (1 - seen) / np.where(none, 1.0, left)))
+        estimate.log10.append(log10_of(probs))
         lower = probs
-    return found
+    return estimate
 
 
 def discounted(counts: Ints, n: int, config: SmoothingConfig) -> Floats:
     """Counts less what Good-Turing's estimate takes from them, or with --discount-fallback, where there is
     too little text, less absolute discounts."""
-    occurring, kept = counts[counts > 0], counts.astype(np.float64)
+    occurring, remaining = counts[counts > 0], counts.astype(np.float64)
     if not len(occurring):
-        return kept
+        return remaining
     for cutoff in range(config.katz_cutoff, 1, -1):
         factors = good_turing(occurring, cutoff)
         if factors is not None:
             if cutoff < config.katz_cutoff:
                 log.warning("%d-grams: counts above %d are not discounted", n, cutoff)
-            return kept * factors[np.minimum(counts, cutoff + 1)]
+            return remaining * factors[np.minimum(counts, cutoff + 1)]
     if not config.discount_fallback:
         if n == 1:  # a vocabulary without rare words
             log.warning("1-grams: counts are not discounted, too few words are rare")
-            return kept
+            return remaining
         raise DataError(
             f"too little text for Good-Turing's discounts of {n}-grams; --discount-fallback subtracts "
             f"{', '.join(map(str, FALLBACK_DISCOUNTS))} instead, --estimator add-k needs none"
         )
     log.warning("%d-grams: subtracting %s", n, ", ".join(f"{d:g}" for d in config.discount_fallback))
     taken: Floats = np.array([0.0, *config.discount_fallback])
-    return kept - taken[np.minimum(counts, 3)]
+    return remaining - taken[np.minimum(counts, 3)]
 
 
 def good_turing(counts: Ints, cutoff: int) -> Floats | None:
@@ -306,8 +308,8 @@ def good_turing(counts: Ints, cutoff: int) -> Floats | None:
     if above == 1:
         return None
     factors = ((r + 1) * t[r + 1] / t[r] / r - above) / (1 - above)
-    found: Floats = np.array([1.0, *factors, 1.0])
-    return found if ((found > 0) & (found <= 1)).all() else None
+    ratios: Floats = np.array([1.0, *factors, 1.0])
+    return ratios if ((ratios > 0) & (ratios <= 1)).all() else None
 
 
 # ---- without discounts -------------------------------------------------------------------------------------
@@ -317,12 +319,12 @@ def stupid_backoff(counted: list[Counted], config: SmoothingConfig) -> Estimate:
     """Scores of Brants et al. (2007): c(hw) / c(h) of an n-gram that was seen, else `backoff_factor` times
     the score after h'. They do not sum to 1. A context that the text does not have costs nothing, since ARPA
     files have no weight for it; the unknown word has p = 0 unless the text has it."""
-    found = Estimate([], [np.zeros(1)])
+    estimate = Estimate([], [np.zeros(1)])
     for n, here in enumerate(counted, 1):
         raw, parent, total = counts_of(here, n)
-        found.log10.append(log10_of(raw / total[parent]))
-        found.gammas.append(np.full(len(raw), config.backoff_factor))
-    return found
+        estimate.log10.append(log10_of(raw / total[parent]))
+        estimate.gammas.append(np.full(len(raw), config.backoff_factor))
+    return estimate
 
 
 def add_k(counted: list[Counted], config: SmoothingConfig) -> Estimate:
@@ -330,7 +332,7 @@ def add_k(counted: list[Counted], config: SmoothingConfig) -> Estimate:
     beginning of a sentence. Unseen n-grams back off to 1 / V with weight k V / (c(h) + k V), which is the
     same rule, so that shorter n-grams are all written as 1 / V."""
     V, order = len(counted[0].keys) - 1, len(counted)
-    found = Estimate([], [np.zeros(1)])
+    estimate = Estimate([], [np.zeros(1)])
     contexts_count = np.zeros(1, bool)  # is a context of the order below one that words are predicted from?
     for n, here in enumerate(counted, 1):
         raw, parent, total = counts_of(here, n)
@@ -338,10 +340,10 @@ def add_k(counted: list[Counted], config: SmoothingConfig) -> Estimate:
         probs = np.where(full[parent], (raw + config.add) / (total + config.add * V)[parent], 1 / V)
         if n > 1:
             weight = config.add * V / (total + config.add * V)
-            found.gammas.append(np.where(full[: len(weight)], weight, 1.0))
-        found.log10.append(log10_of(probs))
+            estimate.gammas.append(np.where(full[: len(weight)], weight, 1.0))
+        estimate.log10.append(log10_of(probs))
         contexts_count = here.begins | (n == order - 1)
-    return found
+    return estimate
 
 
 ESTIMATORS: dict[str, Estimator] = {"katz": katz, "stupid-backoff": stupid_backoff, "add-k": add_k}
@@ -358,7 +360,7 @@ def find_lmplz() -> str | None:
 
 def lmplz_arguments(program: str, config: KneserNeyConfig, memory: float, folder: str) -> list[str]:
     """The command line for the same model. `memory`: bytes; `folder`: for temporary files."""
-    found = [
+    arguments = [
         program,
         "--order",
         str(config.order),
@@ -369,13 +371,13 @@ def lmplz_arguments(program: str, config: KneserNeyConfig, memory: float, folder
         "--prune",
         *map(str, config.prune),
     ]
-    found += ["--interpolate_unigrams", str(int(config.interpolate_unigrams))]
+    arguments += ["--interpolate_unigrams", str(int(config.interpolate_unigrams))]
     if config.discount_fallback:
-        found += [
+        arguments += [
             "--discount_fallback",
             *([] if config.discount_fallback == FALLBACK_DISCOUNTS else map(str, config.discount_fallback)),
         ]
-    return found + (["--skip_symbols"] if config.skip_symbols else [])
+    return arguments + (["--skip_symbols"] if config.skip_symbols else [])
 
 
 def estimate_with_lmplz(text: str, output: str, config: KneserNeyConfig, memory: float) -> None:

@@ -36,14 +36,14 @@ def learn(log_probs: Floats, rounds: int = ROUNDS) -> Learned:
     where a model has no probability for a word. Its log-likelihood never decreases from round to round."""
     weights = uniform(log_probs.shape[1])
     shares, total = posteriors(log_probs, weights)
-    found = [total]
+    totals = [total]
     for _ in range(rounds):
         weights = shares.mean(0)
         shares, total = posteriors(log_probs, weights)
-        found.append(total)
-        if found[-1] - found[-2] < GAIN * len(log_probs):
+        totals.append(total)
+        if totals[-1] - totals[-2] < GAIN * len(log_probs):
             break
-    return Learned(weights, found)
+    return Learned(weights, totals)
 
 
 def uniform(models: int) -> Floats:
@@ -67,10 +67,10 @@ def mixed(log_probs: Floats, weights: Floats) -> Floats:
 def total_of(joint: Floats) -> Floats:
     """log Σ exp of each row; rows of log 0 stay: (N, M) -> (N,)"""
     highest = np.maximum(joint.max(1, initial=NEVER), NEVER)
-    found: Floats = (
+    total: Floats = (
         np.log(np.maximum(np.exp(joint - highest[:, None]).sum(1), np.finfo(float).tiny)) + highest
     )
-    return found
+    return total
 
 
 def log_of(weights: Floats) -> Floats:
@@ -93,16 +93,16 @@ def edges(evidence: Ints, least: int) -> list[int]:
     """Where to cut contexts into buckets by how much is known of them: values of `evidence` (N,) at which a
     new bucket begins, so that each has `least` words or more ("walls of bricks", Jelinek and Mercer 1980)."""
     values, counts = np.unique(evidence, return_counts=True)
-    found: list[int] = []
+    starts: list[int] = []
     inside = 0
     for value, number in zip(values.tolist(), counts.tolist(), strict=True):
         if inside >= least:
-            found.append(value)
+            starts.append(value)
             inside = 0
         inside += number
-    if found and inside < least:
-        found.pop()
-    return found
+    if starts and inside < least:
+        starts.pop()
+    return starts
 
 
 def bucket_of(evidence: Ints, cuts: list[int]) -> NDArray[np.int64]:

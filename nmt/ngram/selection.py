@@ -31,13 +31,13 @@ Ints = NDArray[np.int64]
 class Side:
     """One language: the two models that are compared, and the words known to both."""
 
-    known: frozenset[str]
+    vocabulary: frozenset[str]
     inside: NgramModel
     general: NgramModel
 
     def read(self, line: str) -> list[str]:
         """The words of a line, unknown ones as UNK."""
-        return [word if word in self.known else UNK for word in files.split_words(line)]
+        return [word if word in self.vocabulary else UNK for word in files.split_words(line)]
 
     def differences(self, lines: Sequence[str]) -> Floats:
         """H_in - H_general of each line, inf for an empty one: (n,)"""
@@ -65,13 +65,13 @@ def estimate(inside: str, general: Iterable[str], config: SelectionConfig) -> Si
     """The two models, of a text of the domain and of general lines. DataError for text without frequent
     words."""
     counts = Counter(word for line in files.read_lines(inside) for word in files.split_words(line))
-    known = frozenset(word for word, count in counts.items() if count >= config.min_count)
-    if not known:
+    vocabulary = frozenset(word for word, count in counts.items() if count >= config.min_count)
+    if not vocabulary:
         raise DataError(
             f"{inside}: no word occurs {config.min_count} times; a larger sample of the domain is needed"
         )
     nothing = NgramModel([UNK, "<s>", "</s>"], [])
-    side = Side(known=known, inside=nothing, general=nothing)
+    side = Side(vocabulary=vocabulary, inside=nothing, general=nothing)
     settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK_DISCOUNTS)
     side.inside = estimators.estimate_kneser_ney(map(side.read, files.read_lines(inside)), settings)
     side.general = estimators.estimate_kneser_ney(map(side.read, general), settings)
@@ -88,9 +88,9 @@ def sample(path: str, words: int, seed: int) -> list[str]:
     more words."""
     counts = lengths(path)
     order = np.random.default_rng(seed).permutation(len(counts))
-    kept = np.zeros(len(counts), bool)
-    kept[order[: int(np.searchsorted(np.cumsum(counts[order]), words)) + 1]] = True
-    return [line for line, keep in zip(files.read_lines(path), kept, strict=True) if keep]
+    sampled = np.zeros(len(counts), bool)
+    sampled[order[: int(np.searchsorted(np.cumsum(counts[order]), words)) + 1]] = True
+    return [line for line, keep in zip(files.read_lines(path), sampled, strict=True) if keep]
 
 
 def scores(
@@ -98,11 +98,11 @@ def scores(
 ) -> Floats:
     """The difference of each line of the general text, in parallel text summed over both sides: (n,), 8 bytes
     per line."""
-    found = []
+    differences_by_block = []
     for block in blocks(files.parallel(*paths)):
-        found.append(differences(sides, block))
+        differences_by_block.append(differences(sides, block))
         progress(len(block))
-    return np.concatenate(found) if found else np.zeros(0)
+    return np.concatenate(differences_by_block) if differences_by_block else np.zeros(0)
 
 
 def differences(sides: Sequence[Side], rows: Sequence[tuple[str, ...]]) -> Floats:
@@ -157,23 +157,23 @@ def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionC
         count = len(order) >> step
         if not count:
             break
-        kept = np.zeros(int(order.max()) + 1, bool)
-        kept[order[:count]] = True
-        lines = (line for line, keep in zip(files.read_lines(path), kept, strict=False) if keep)
+        selected = np.zeros(int(order.max()) + 1, bool)
+        selected[order[:count]] = True
+        lines = (line for line, keep in zip(files.read_lines(path), selected, strict=False) if keep)
         settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK_DISCOUNTS)
-        found = estimators.estimate_kneser_ney(map(side.read, lines), settings).scores(texts)
-        perplexity = math.exp(-sum(float(part.sum()) for part in found) / sum(map(len, found)))
+        log_probs = estimators.estimate_kneser_ney(map(side.read, lines), settings).scores(texts)
+        perplexity = math.exp(-sum(float(part.sum()) for part in log_probs) / sum(map(len, log_probs)))
         trials.append(Trial(lines=count, perplexity=perplexity))
     return trials
 
 
 def write(inputs: Sequence[str], outputs: Sequence[str], order: Ints) -> None:
     """Write the selected lines of each side, in the order of the text; whole files or none."""
-    kept = np.zeros(int(order.max(initial=-1)) + 1, bool)
-    kept[order] = True
+    selected = np.zeros(int(order.max(initial=-1)) + 1, bool)
+    selected[order] = True
     with ExitStack() as stack:
         sinks = [stack.enter_context(files.Writing(path)) for path in outputs]
-        for rows, keep in zip(files.parallel(*inputs), kept, strict=False):
+        for rows, keep in zip(files.parallel(*inputs), selected, strict=False):
             if keep:
                 for out, line in zip(sinks, rows, strict=True):
                     out.write(line + "\n")

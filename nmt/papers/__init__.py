@@ -16,11 +16,13 @@ from nmt.lazy import LazyPart
 PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
     "run file": {"dictionary": LazyPart("nmt.papers.multiscale.dictionary:Dictionary")},
     "language model": {
-        "multiscale": LazyPart("nmt.papers.multiscale.model:MultiscaleLM", before="transformer")
+        "multiscale": LazyPart("nmt.papers.multiscale.model:MultiscaleLM", precedes="transformer")
     },
-    "output layer": {"learned-tree": LazyPart("nmt.papers.learned_tree.layer:LearnedTree", before="nce")},
+    "output layer": {"learned-tree": LazyPart("nmt.papers.learned_tree.layer:LearnedTree", precedes="nce")},
     "output settings": {
-        "learned-tree": LazyPart("nmt.papers.learned_tree.settings:RebuildSettings", before="output_samples")
+        "learned-tree": LazyPart(
+            "nmt.papers.learned_tree.settings:RebuildSettings", precedes="output_samples"
+        )
     },
     "cell": {
         "vcrnn": LazyPart(
@@ -29,8 +31,8 @@ PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
         "vcgru": LazyPart("nmt.papers.variable.cells:VCGRU"),
     },
     "cell settings": {"variable": LazyPart("nmt.papers.variable.settings:ComputationSettings")},
-    "analysis": {"computation": LazyPart("nmt.papers.variable.action:Computation", before="words")},
+    "analysis": {"computation": LazyPart("nmt.papers.variable.action:Computation", precedes="words")},
     "other model": {"discourse": LazyPart("nmt.papers.discourse.model:Discourse")},
     "trainable": {"encoder": LazyPart("nmt.papers.discourse.training:ENCODER")},
-    "feature": {"mrf": LazyPart("nmt.papers.mrf.feature_kind:MRF", before="joint")},
+    "feature": {"mrf": LazyPart("nmt.papers.mrf.feature_kind:MRF", precedes="joint")},
 }

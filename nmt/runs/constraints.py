@@ -84,7 +84,7 @@ class ConstraintMaker:
             lambda term: glossary.ways(term, self.source_words),
             self.units,
         )
-        rendered = {term.where: term for term in self.terms.terms.values()}
+        rendered = {term.location: term for term in self.terms.terms.values()}
         self.known = {
             location: self.ids(term.words, term.raw, location) for location, term in rendered.items()
         }
@@ -101,7 +101,7 @@ class ConstraintMaker:
             self.complain(f"{location}: the line has no words, so nothing can be required", "leave that out")
             wanted = []
         matches = self.terms.find(words, glossary.starts_of(words))
-        wanted += [self.known[match.term.where] for match in matches]
+        wanted += [self.known[match.term.location] for match in matches]
         avoid = self.avoid
         if more := self.phrases(avoided):
             avoid = self.avoided_of([*self.everywhere, *more])

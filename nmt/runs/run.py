@@ -407,7 +407,7 @@ class Run:
         every = [part for parts in cut for part in parts]
         part_constraints = None
         if constraints:
-            locations = [limit.where(index) for index, parts in enumerate(cut) for _ in parts]
+            locations = [limit.location(index) for index, parts in enumerate(cut) for _ in parts]
             part_constraints = [
                 constraints.of(part, name) for part, name in zip(every, locations, strict=True)
             ]

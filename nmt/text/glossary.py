@@ -22,14 +22,14 @@ class Term:
 
     words: list[str]  # as the system writes them
     raw: str  # as the user wrote it
-    where: str = field(default="", compare=False)  # file:line, for messages
+    location: str = field(default="", compare=False)  # file:line, for messages
 
 
 @dataclass(frozen=True)
 class Match:
     """A term in a sentence, from its first word to the one before `end`."""
 
-    begin: int
+    start: int
     end: int
     term: Term
 
@@ -46,17 +46,17 @@ class Glossary:
         """The terms of a sentence, which do not overlap: the longest first, of equally long ones the first.
         `starts`: where sentences begin; there a capital letter matches a small one."""
         matches = [
-            Match(begin, begin + size, term)
+            Match(start, start + size, term)
             for size in self.sizes
-            for begin in range(len(words) - size + 1)
-            if (term := self.term(words[begin : begin + size], starts[begin]))
+            for start in range(len(words) - size + 1)
+            if (term := self.term(words[start : start + size], starts[start]))
         ]
         free, chosen = [True] * len(words), list[Match]()
         for match in matches:
-            if all(free[match.begin : match.end]):
-                free[match.begin : match.end] = [False] * (match.end - match.begin)
+            if all(free[match.start : match.end]):
+                free[match.start : match.end] = [False] * (match.end - match.start)
                 chosen.append(match)
-        return sorted(chosen, key=lambda match: match.begin)
+        return sorted(chosen, key=lambda match: match.start)
 
     def term(self, words: Sequence[str], start: bool) -> Term | None:
         """The term that these words are, if they are one."""
@@ -86,16 +86,16 @@ def of_rows(
     """Make a glossary of rows (file:line, term, translation). DataError for terms that contradict each
     other."""
     terms = dict[Words, Term]()
-    for where, source_term, target_term in rows:
-        term, ways = Term(target(target_term), target_term, where), source(source_term)
+    for location, source_term, target_term in rows:
+        term, ways = Term(target(target_term), target_term, location), source(source_term)
         if not term.words or not any(ways):
-            raise DataError(f"{where}: {shown(source_term)}: one side has no words")
+            raise DataError(f"{location}: {shown(source_term)}: one side has no words")
         for way in ways:
             earlier = terms.setdefault(way, term)
             if earlier.raw != term.raw:
                 raise DataError(
-                    f"{where}: {shown(source_term)} is {shown(term.raw)} here, but {shown(earlier.raw)} in "
-                    f"{earlier.where}; leave one of them"
+                    f"{location}: {shown(source_term)} is {shown(term.raw)} here, but {shown(earlier.raw)} "
+                    f"in {earlier.location}; leave one of them"
                 )
     return Glossary(terms)
 
@@ -103,17 +103,17 @@ def of_rows(
 def rows_of(path: str) -> Iterator[tuple[str, str, str]]:
     """file:line, term and translation of the rows of a file. DataError for a line of another form."""
     for number, line in enumerate(files.read_lines(path), 1):
-        where = f"{files.name_of(path)}:{number}"
+        location = f"{files.name_of(path)}:{number}"
         if not line.startswith("#") and line.strip():
-            yield where, *fields(line, where)
+            yield location, *fields(line, location)
 
 
-def fields(line: str, where: str) -> tuple[str, str]:
+def fields(line: str, location: str) -> tuple[str, str]:
     """The term of a line and its translation."""
     columns = [field.strip() for field in line.split("\t")]
     if len(columns) != 2 or not all(columns):
         raise DataError(
-            f"{where}: {shown(line)}: expected a term, a tab and its translation; a comment begins with #"
+            f"{location}: {shown(line)}: expected a term, a tab and its translation; a comment begins with #"
         )
     return columns[0], columns[1]
 

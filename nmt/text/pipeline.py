@@ -101,22 +101,22 @@ def check_language(config: SideConfig, key: str = "language") -> None:
 def kind_of(config: SideConfig, merges: int = 0) -> str:
     """The kind of subwords of a side, a name in SUBWORDS or `none`. `merges`: of BPE learned here. DataError
     for a file of codes that cannot be read, ConfigError for one of another kind than `subword`."""
-    found = subwords.kind_of_file(config.codes) if config.codes else ""
+    stored = subwords.kind_of_file(config.codes) if config.codes else ""
     if config.subword == AUTO:
-        if found or config.characters:
-            return found or NONE
+        if stored or config.characters:
+            return stored or NONE
         whole = config.segment in scripts.WITHOUT_SEGMENTER and scripts.is_spaceless(config.language)
         return Unigram.kind if whole else BPE.kind if merges else NONE
     if config.characters and config.subword != NONE:
         raise ConfigError(
             f"characters and subword: {config.subword} exclude each other: leave one of them out"
         )
-    if found and found != config.subword:
+    if stored and stored != config.subword:
         raise ConfigError(
-            f"{config.codes}: holds {found} units, but subword is {config.subword!r}; set subword: {found}, "
-            "or leave it out"
+            f"{config.codes}: holds {stored} units, but subword is {config.subword!r}; set "
+            f"subword: {stored}, or leave it out"
         )
-    if config.subword == BPE.kind and not merges and not found:
+    if config.subword == BPE.kind and not merges and not stored:
         raise ConfigError("subword: bpe needs data.bpe_merges, or a file of codes")
     return config.subword
 
@@ -161,12 +161,12 @@ class TextPipeline:
         see `kind_of`. ConfigError for an unknown language."""
         kind = kind_of(config, merges)
         check_language(config)
-        given = subwords.load(config.codes) if config.codes else None
-        return TextPipeline.with_subwords(config, given, reads_raw(kind))
+        units = subwords.load(config.codes) if config.codes else None
+        return TextPipeline.with_subwords(config, units, reads_raw(kind))
 
     @staticmethod
-    def with_subwords(config: SideConfig, given: Subwords | None, raw: bool) -> "TextPipeline":
-        """A pipeline with given subwords; None for whole words. `raw`: no tokenization.
+    def with_subwords(config: SideConfig, units: Subwords | None, raw: bool) -> "TextPipeline":
+        """A pipeline with these `units`; None for whole words. `raw`: no tokenization.
 
         ConfigError for a truecase model of raw text."""
         if raw and config.case == "truecase":
@@ -181,7 +181,7 @@ class TextPipeline:
             segment=config.segment,
         )
         spaceless = raw and scripts.is_spaceless(config.language)
-        return TextPipeline(tokenizer, given, config.escaped, config.characters, spaceless)
+        return TextPipeline(tokenizer, units, config.escaped, config.characters, spaceless)
 
     @property
     def raw(self) -> bool:
@@ -218,13 +218,13 @@ class TextPipeline:
             return list(CHARACTER_BLANK.join(words))
         return self.subwords.apply(words) if self.subwords else words
 
-    def cut_phrase(self, words: list[str], known: Container[str]) -> list[str]:
-        """The units of some words inside of a sentence. `known`: the units of the vocabulary."""
+    def cut_phrase(self, words: list[str], inventory: Container[str]) -> list[str]:
+        """The units of some words inside of a sentence. `inventory`: the units of the vocabulary."""
         units = self.cut(words)
         if not (self.spaceless and units and self.spell(units[0]).startswith(" ")):
             return units
         first = units[0][1:]  # a blank is only at the start of a sentence
-        return [*([first] if first in known else first), *units[1:]]
+        return [*([first] if first in inventory else first), *units[1:]]
 
     def unit_counts(self, words: Counter[str]) -> Counter[str]:
         """Counts of words -> counts of units. A word is always cut in the same way."""
@@ -288,8 +288,8 @@ class TextPipeline:
     def load(directory: Path, side: str, config: SideConfig) -> "TextPipeline":
         """The pipeline that `save` wrote, with the settings it had."""
         path = subwords.stored(directory, side)
-        given = subwords.load(path) if path else None
-        pipeline = TextPipeline.with_subwords(config, given, given is not None and given.raw)
+        units = subwords.load(path) if path else None
+        pipeline = TextPipeline.with_subwords(config, units, units is not None and units.raw)
         if pipeline.tokenizer.case == "truecase":
             pipeline.tokenizer.truecaser = truecase.load(directory / f"{side}.truecase", may_be_empty=True)
         return pipeline
@@ -313,11 +313,13 @@ def check_tag(tag: str, runs: Iterable[TaggedRun], path: str) -> None:
     """ConfigError for a tag that a run does not know, DataError for a line that begins with one already."""
     for run in runs:
         if tag not in run.source.tags:
-            known = ", ".join(run.source.tags) or "none"
-            raise ConfigError(f"--tag {tag}: {run.name} was not trained with it; its tags: {known}")
+            tags = ", ".join(run.source.tags) or "none"
+            raise ConfigError(f"--tag {tag}: {run.name} was not trained with it; its tags: {tags}")
         for row, line in enumerate(files.preview(path), 1):
-            if found := run.source.tagged(line)[0]:
-                raise DataError(f"{path}:{row}: begins with {found}; take the tags away, or leave --tag out")
+            if line_tag := run.source.tagged(line)[0]:
+                raise DataError(
+                    f"{path}:{row}: begins with {line_tag}; take the tags away, or leave --tag out"
+                )
 
 
 def without_tag(alignment: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

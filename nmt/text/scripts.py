@@ -55,8 +55,10 @@ def line_length(text: str) -> int:
     rest, letters = SPACELESS_LETTER.subn(" ", rest)
     if not (ideographs or letters):
         return words
-    there = len(files.split_words(rest)) + -(-ideographs // IDEOGRAPHS_A_WORD) + -(-letters // LETTERS_A_WORD)
-    return max(words, there)
+    estimate = (
+        len(files.split_words(rest)) + -(-ideographs // IDEOGRAPHS_A_WORD) + -(-letters // LETTERS_A_WORD)
+    )
+    return max(words, estimate)
 
 
 def character_length(text: str) -> int:
@@ -77,11 +79,11 @@ def script_of(character: str) -> str:
 
 def script_of_text(characters: Counter[str]) -> str:
     """The script of most letters of a text, by their Unicode names: LATIN, CYRILLIC, CJK ..."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for character, count in characters.items():
         if character.isalpha():
-            found[script_of(character)] += count
-    return max(found, key=lambda name: (found[name], name), default="")
+            totals[script_of(character)] += count
+    return max(totals, key=lambda name: (totals[name], name), default="")
 
 
 def byte_letter(byte: int) -> str:
@@ -228,13 +230,13 @@ def dictionary_words(language: str) -> Segmenter:
             f"{language or 'text without a language'}; use character"
         )
     try:
-        found = DICTIONARIES[language]()
+        split_run = DICTIONARIES[language]()
     except ImportError as error:
         raise ConfigError(
             f"segment: word needs a library for {language}: pip install 'nmt-smt[{language}]', or use "
             "character"
         ) from error
-    return lambda run: complete_pieces(found(run), run)
+    return lambda run: complete_pieces(split_run(run), run)
 
 
 def complete_pieces(pieces: list[str], run: str) -> list[str]:
@@ -242,13 +244,13 @@ def complete_pieces(pieces: list[str], run: str) -> list[str]:
     missing."""
     if "".join(pieces) != run:
         return characters(run)
-    found: list[str] = []
+    complete: list[str] = []
     for piece in filter(None, pieces):
-        if found and regex.match(r"\p{M}", piece):
-            found[-1] += piece
+        if complete and regex.match(r"\p{M}", piece):
+            complete[-1] += piece
         else:
-            found.append(piece)
-    return found
+            complete.append(piece)
+    return complete
 
 
 # -- the segmenter of a setting ------------------------------------------------------------------------------
@@ -325,12 +327,12 @@ class SpacelessTokenizer:
 
     def words(self, line: str) -> list[str]:
         """`私はSony 3.5台` -> 私 は Sony 3.5 台, by characters or by words"""
-        found: list[str] = []
+        result: list[str] = []
         for words, after_blank in self.pieces(line.replace(ZERO_WIDTH, "")):
-            if after_blank and self.keep_blanks and found:
-                found.append(BLANK_WORD)
-            found += words
-        return found
+            if after_blank and self.keep_blanks and result:
+                result.append(BLANK_WORD)
+            result += words
+        return result
 
     def pieces(self, line: str) -> Iterator[tuple[list[str], bool]]:
         """The words of each run of letters, and of what is between them; is there a blank before?"""
@@ -351,6 +353,6 @@ class SpacelessTokenizer:
         """The line that `words` came from."""
         parts = []
         for tight, group in groupby(words, key=lambda word: bool(TIGHT_WORD.search(word))):
-            found = list(group)
-            parts.append("".join(found).replace(BLANK_WORD, " ") if tight else self.rules.text(found))
+            members = list(group)
+            parts.append("".join(members).replace(BLANK_WORD, " ") if tight else self.rules.text(members))
         return "".join(parts).strip(" ")

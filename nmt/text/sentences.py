@@ -351,7 +351,7 @@ class LineLimit:
     first: int = 0  # index of the first of the lines in the text
     numbers: Sequence[int] = ()  # of sentences: the index of the line that each is of
 
-    def where(self, index: int) -> str:
+    def location(self, index: int) -> str:
         """The name of the line with that index, or of that of the sentence with that index."""
         number = self.first + (self.numbers[index] if self.numbers else index) + 1
         return f"{self.name}:{number}" if self.name else f"line {number}"
@@ -360,20 +360,20 @@ class LineLimit:
         """DataError for the first line that is too long for `what`: a score, an n-best list ..."""
         for index, size in enumerate(sizes):
             if size > self.words:
-                raise long_line_error(self.where(index), size, self.words, what)
+                raise long_line_error(self.location(index), size, self.words, what)
 
 
-def long_line_warning(where: str, words: int, limit: int) -> str:
+def long_line_warning(location: str, words: int, limit: int) -> str:
     """The message on the first line of a text that is cut."""
     return (
-        f"{where}: {words:,} words, more than --max-line-words {limit:,}: translated in parts, cut at "
+        f"{location}: {words:,} words, more than --max-line-words {limit:,}: translated in parts, cut at "
         "punctuation where there is some, as are all such lines"
     )
 
 
-def long_line_error(where: str, words: int, limit: int, what: str) -> DataError:
+def long_line_error(location: str, words: int, limit: int, what: str) -> DataError:
     """The error for a line that is too long for `what`: an n-best list, a score ..."""
     return DataError(
-        f"{where}: {words:,} words, more than --max-line-words {limit:,}: too long for {what}; split the "
+        f"{location}: {words:,} words, more than --max-line-words {limit:,}: too long for {what}; split the "
         "line, or raise that limit"
     )

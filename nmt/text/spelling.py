@@ -52,10 +52,10 @@ class Spelling:
         codes = list[NDArray[np.int64]]()
         rows = [[ord(character) for character in self.texts[unit]] for unit in order.tolist()]
         count = len(rows)
-        for place in range(len(rows[0])):
-            while len(rows[count - 1]) <= place:
+        for column in range(len(rows[0])):
+            while len(rows[count - 1]) <= column:
                 count -= 1
-            codes.append(np.array([row[place] for row in rows[:count]], np.int64))
+            codes.append(np.array([row[column] for row in rows[:count]], np.int64))
         return Columns(order, codes)
 
 

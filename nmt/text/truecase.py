@@ -74,9 +74,9 @@ def learn(sentences: Iterable[list[str]]) -> Truecaser:
     equally frequent forms the smaller string comes first."""
     counts: dict[str, Counter[str]] = {}
     for words in sentences:
-        begin = next((at for at, word in enumerate(words) if word not in DELAYED_START), len(words))
-        for before, word in zip(words[begin:], words[begin + 1 :], strict=False):
-            if before not in SENTENCE_END:
+        first = next((at for at, word in enumerate(words) if word not in DELAYED_START), len(words))
+        for previous, word in zip(words[first:], words[first + 1 :], strict=False):
+            if previous not in SENTENCE_END:
                 counts.setdefault(word.lower(), Counter())[word] += 1
     return Truecaser(
         dict(sorted(forms.items(), key=lambda item: (-item[1], item[0]))) for forms in counts.values()
@@ -93,7 +93,7 @@ def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
     return model
 
 
-def forms_of(line: str, where: str) -> dict[str, float]:
+def forms_of(line: str, location: str) -> dict[str, float]:
     """A line of Moses' format. DataError unless it is forms of a word, each with its count, and no more of
     them than there are in all."""
     fields = files.split_words(line)
@@ -104,13 +104,13 @@ def forms_of(line: str, where: str) -> dict[str, float]:
         values = [count_of(count) for count in counts]
     except ValueError as error:
         raise DataError(
-            f"{where}: expected forms of a word with their counts, such as 'the (12/13) The (1)', found "
+            f"{location}: expected forms of a word with their counts, such as 'the (12/13) The (1)', found "
             f"{shown(line)}; is this a truecase model?"
         ) from error
     seen = sum(count for count, _ in values)
     if len(set(words)) < len(words) or seen > min(total for _, total in values) * (1 + ROUNDED):
         raise DataError(
-            f"{where}: impossible counts: {shown(line)} has a form twice, or more of its forms than the "
+            f"{location}: impossible counts: {shown(line)} has a form twice, or more of its forms than the "
             "number behind the slash, that of all; is this a truecase model?"
         )
     return {word: count for word, (count, _) in zip(words, values, strict=True)}
@@ -157,7 +157,7 @@ def apply_to_line(truecaser: Truecaser, line: str) -> str:
     parts = pieces(line)
     for at in range(0, len(parts), 2):
         parts[at] = re.sub(
-            r"[^ \t]+", lambda found: next(cased) + found[0][len(head_of(found[0])) :], parts[at]
+            r"[^ \t]+", lambda match: next(cased) + match[0][len(head_of(match[0])) :], parts[at]
         )
     return "".join(parts)
 

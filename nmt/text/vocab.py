@@ -26,16 +26,16 @@ class Vocab:
         self.first = len(SPECIALS) + len(tags)  # id of the first word
         usable = {word: count for word, count in counts.items() if word not in SPECIALS and word not in tags}
         self.counts = dict(sorted(usable.items(), key=lambda item: (-item[1], item[0])))
-        known = [word for word, count in self.counts.items() if count >= min_count][:size]
-        self.words = [*SPECIALS, *tags, *known]
+        frequent = [word for word, count in self.counts.items() if count >= min_count][:size]
+        self.words = [*SPECIALS, *tags, *frequent]
         self.ids = {word: rank for rank, word in enumerate(self.words) if rank >= len(SPECIALS)}
 
     def __len__(self) -> int:
         """Number of ids, the three specials and the tags included."""
         return len(self.words)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocab) and self.words == other.words and self.counts == other.counts
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, Vocab) and self.words == value.words and self.counts == value.counts
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -57,13 +57,13 @@ class Vocab:
         return [self.words[index] for index in ids]
 
     @property
-    def known(self) -> int:
+    def word_count(self) -> int:
         """Number of words that have an id, without the specials and the tags."""
         return len(self.words) - self.first
 
     def with_tags(self, tags: Sequence[str]) -> "Vocab":
         """A vocabulary of these words plus tags, which get ids of their own."""
-        return Vocab(self.counts, self.known, 0, tags) if tags else self
+        return Vocab(self.counts, self.word_count, 0, tags) if tags else self
 
     def coverage(self) -> float:
         """Share of the running words of the training text that have an id (in the papers about 93%)."""
@@ -74,7 +74,10 @@ class Vocab:
         """Write all words with their counts, `word<TAB>count`, below a header with the size."""
         files.write_text(
             path,
-            [f"{HEADER} size={self.known}", *(f"{word}\t{count}" for word, count in self.counts.items())],
+            [
+                f"{HEADER} size={self.word_count}",
+                *(f"{word}\t{count}" for word, count in self.counts.items()),
+            ],
         )
 
     @staticmethod
@@ -123,8 +126,8 @@ def counts_of(
 
 def counted(line: str, separator: str) -> tuple[str, int] | None:
     """The word and the count of a line; None for another line."""
-    word, found, count = line.rpartition(separator)
-    if not found or (separator == " " and " " in word):
+    word, matched_separator, count = line.rpartition(separator)
+    if not matched_separator or (separator == " " and " " in word):
         return None
     try:
         return word, numbers.count(count)

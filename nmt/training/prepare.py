@@ -142,7 +142,7 @@ def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], na
     log.log(
         logging.WARNING if poor else logging.INFO,
         "%s vocabulary: %s of %s, %.2f%% of the running text%s",
-        name, f"{vocab.known:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage(),
+        name, f"{vocab.word_count:,}", f"{len(vocab.counts):,}", 100 * vocab.coverage(),
         f"; all other words are UNK: {remedy(pipeline)}" if poor else "",
     )  # fmt: skip
     return vocab

@@ -128,7 +128,7 @@ def read_vectors(config: RunConfig, side: str, vocab: Vocab) -> PretrainedVector
     vectors = dict(word_vectors.read(path, vocab.ids, size, f"{section}.embedding"))
     if not vectors:
         raise DataError(
-            f"{path}: has none of the {vocab.known:,} words of the {side} vocabulary; is it of this "
+            f"{path}: has none of the {vocab.word_count:,} words of the {side} vocabulary; is it of this "
             "language, and are its words cased and cut in the same way?"
         )
     ids = torch.tensor([vocab.ids[word] for word in vectors])
@@ -177,5 +177,5 @@ def report_vectors(vectors: PretrainedVectors, vocab: Vocab, side: str, path: st
     running = sum(vocab.counts.get(word, 0) for word in vocab.decode(vectors.ids.tolist()))
     log.info(
         "%s vectors: %s of %s words, %.2f%% of the running text, from %s",
-        side, f"{len(vectors.ids):,}", f"{vocab.known:,}", 100 * running / max(1, total), path,
+        side, f"{len(vectors.ids):,}", f"{vocab.word_count:,}", 100 * running / max(1, total), path,
     )  # fmt: skip

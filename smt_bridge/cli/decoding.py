@@ -88,7 +88,7 @@ def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = Fa
         if "path" in feature.options
         for root in roots
     ]
-    tables = [("MODEL", str(place)) for place in tables_found if place]
+    tables = [("MODEL", str(path)) for path in tables_found if path]
     check_separate([("MODEL", ini.path), *tables], outputs)
 
 
@@ -262,13 +262,13 @@ def writers(decoder: "Decoder") -> "dict[str, Writer]":
         return map("\t".join, [*rows, *feature_values.explain_rows(number + 1, result)])
 
     return {
-        "n_best_list": lambda number, found: (
-            decoder.entry(number, found, derivation) for derivation in found.derivations
+        "n_best_list": lambda number, translated: (
+            decoder.entry(number, translated, derivation) for derivation in translated.derivations
         ),
-        "alignments": lambda number, found: [
-            " ".join(f"{source}-{target}" for source, target in translation.alignment(found))
+        "alignments": lambda number, translated: [
+            " ".join(f"{source}-{target}" for source, target in translation.alignment(translated))
         ],
         "explain": explained,
-        "source_words": lambda number, found: [" ".join(found.source)],
-        "target_words": lambda number, found: [" ".join(found.text)],
+        "source_words": lambda number, translated: [" ".join(translated.source)],
+        "target_words": lambda number, translated: [" ".join(translated.text)],
     }

@@ -84,7 +84,7 @@ class SideReader:
     """How a network reads one side of the pairs."""
 
     cut: Callable[[list[str]], list[str]]  # words to units
-    known: Container[str]  # its vocabulary
+    vocabulary: Container[str]
 
 
 @runtime_checkable

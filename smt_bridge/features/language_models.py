@@ -108,7 +108,7 @@ class NeuralLM:
         return digest("neural-lm", self.run.files(), settings.arithmetic() + backoff)
 
     def readers(self) -> dict[str, SideReader]:
-        return {"target": SideReader(cut=self.run.text.cut, known=self.run.words.ids)}
+        return {"target": SideReader(cut=self.run.text.cut, vocabulary=self.run.words.ids)}
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target."""

@@ -93,15 +93,15 @@ class FeatureKind(Protocol):
 
 @dataclass(frozen=True)
 class LazyKind:
-    """A kind whose class is imported when it is first needed; `place` is `module:Class`."""
+    """A kind whose class is imported when it is first needed; `target` is `module:Class`."""
 
     column: str
     help: str
-    place: str
+    target: str
 
     def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
         """Import the class and load the feature."""
-        module, _, name = self.place.partition(":")
+        module, _, name = self.target.partition(":")
         kind: FeatureKind = getattr(importlib.import_module(module), name)
         return kind.load(spec, settings)
 
@@ -112,43 +112,43 @@ FEATURES: Registry[FeatureKind] = Registry(
         "translation": LazyKind(
             column="RNN",
             help="log p(target | source) by a run directory of nmt-train",
-            place="smt_bridge.features.translation_models:Translation",
+            target="smt_bridge.features.translation_models:Translation",
         ),
         "inverse": LazyKind(
             column="InverseRNN",
             help="log p(source | target) by a run of the other direction",
-            place="smt_bridge.features.translation_models:Translation",
+            target="smt_bridge.features.translation_models:Translation",
         ),
         "lm": LazyKind(
             column="KenLM",
             help="log p(target) by an ARPA or KenLM file",
-            place="smt_bridge.features.language_models:CountLM",
+            target="smt_bridge.features.language_models:CountLM",
         ),
         "reverse-lm": LazyKind(
             column="ReverseLM",
             help="the same by a model of reversed sentences",
-            place="smt_bridge.features.language_models:CountLM",
+            target="smt_bridge.features.language_models:CountLM",
         ),
         "neural-lm": LazyKind(
             column="NeuralLM",
             help="log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
-            place="smt_bridge.features.language_models:NeuralLM",
+            target="smt_bridge.features.language_models:NeuralLM",
         ),
         "joint": LazyKind(
             column="NNJM",
             help="log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
             "segmentation and alignment",
-            place="smt_bridge.features.translation_models:Joint",
+            target="smt_bridge.features.translation_models:Joint",
         ),
         "inverse-joint": LazyKind(
             column="InverseNNJM",
             help="log p(source | target, alignment) by a joint model of the other direction; likewise",
-            place="smt_bridge.features.translation_models:Joint",
+            target="smt_bridge.features.translation_models:Joint",
         ),
         "unknown-words": LazyKind(
             column="UnknownWords",
             help="number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
-            place="smt_bridge.features.unknown_words:UnknownWords",
+            target="smt_bridge.features.unknown_words:UnknownWords",
         ),
     },
 )
@@ -182,7 +182,7 @@ def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[Feat
     return specs
 
 
-def check_name(name: str, where: str) -> None:
+def check_name(name: str, location: str) -> None:
     """ConfigError for a name that Moses' tools would misread."""
     if not NAME.fullmatch(name):
-        raise ConfigError(f"{where}: name {name!r}: {NOT_A_NAME}")
+        raise ConfigError(f"{location}: name {name!r}: {NOT_A_NAME}")

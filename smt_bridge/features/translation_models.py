@@ -57,8 +57,8 @@ class Translation:
         return Translation(self.run, self.inverse, replace(self.settings, precision="fp32"))
 
     def readers(self) -> dict[str, SideReader]:
-        first = SideReader(cut=self.run.source.cut, known=self.run.source_words.ids)
-        second = SideReader(cut=self.run.target.cut, known=self.run.target_words.ids)
+        first = SideReader(cut=self.run.source.cut, vocabulary=self.run.source_words.ids)
+        second = SideReader(cut=self.run.target.cut, vocabulary=self.run.target_words.ids)
         return {"target": first, "source": second} if self.inverse else {"source": first, "target": second}
 
     def score(self, pairs: WordPairs) -> Values:
@@ -132,8 +132,8 @@ class Joint:
         return digest(kind, self.run.files(), self.settings.arithmetic())
 
     def readers(self) -> dict[str, SideReader]:
-        first = SideReader(cut=self.run.source.cut, known=self.run.source_words.ids)
-        second = SideReader(cut=self.run.target.cut, known=self.run.target_words.ids)
+        first = SideReader(cut=self.run.source.cut, vocabulary=self.run.source_words.ids)
+        second = SideReader(cut=self.run.target.cut, vocabulary=self.run.target_words.ids)
         if self.inverse_aligned:
             first, second = second, first
         return {"source": first, "target": second}
@@ -165,9 +165,9 @@ class Joint:
         targets = [ids_of(words, *of_targets) for words in pairs.targets]
         rows = zip(pairs.source_of, targets, affiliations, strict=True)
         if self.inverse_aligned:
-            aligned = [AlignedPair(target, sources[row], places) for row, target, places in rows]
+            aligned = [AlignedPair(target, sources[row], positions) for row, target, positions in rows]
         else:
-            aligned = [AlignedPair(sources[row], target, places) for row, target, places in rows]
+            aligned = [AlignedPair(sources[row], target, positions) for row, target, positions in rows]
         return list(map(mirror_pair, aligned)) if self.scores.shape.backward else aligned
 
 

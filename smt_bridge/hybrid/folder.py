@@ -162,19 +162,19 @@ def named_by(folder: Path, feature: FeatureLine, key: str, ini: str) -> list[str
     """Files named by an option of a feature; those in the manifest of a run directory."""
     if not (name := feature.options.get(key, "")):
         return []
-    where = f"{ini}:{feature.row + 1}"
-    part = find_table(inside(name, f"{where}: {key}"), str(folder))
+    location = f"{ini}:{feature.row + 1}"
+    part = find_table(inside(name, f"{location}: {key}"), str(folder))
     if part is None:
-        raise DataError(f"{where}: {name} is not in {folder}; put it there first")
+        raise DataError(f"{location}: {name} is not in {folder}; put it there first")
     return [path.relative_to(folder).as_posix() for path in model_files(part)]
 
 
-def inside(path: str, where: str) -> str:
+def inside(path: str, location: str) -> str:
     """Return a path if it stays inside the folder, else raise ConfigError."""
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise ConfigError(
-            f"{where}={path}: leads out of the system's folder, which could then not be moved; copy the file "
-            "into the folder and name it relative to that"
+            f"{location}={path}: leads out of the system's folder, which could then not be moved; copy the "
+            "file into the folder and name it relative to that"
         )
     return path
 

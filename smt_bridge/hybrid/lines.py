@@ -128,16 +128,16 @@ def add(line: MarkedLine, matches: Sequence[Match]) -> None:
     """Force the translations of terms, except where the line, or a term added before, already forces one of
     their words."""
     taken = {word for option in line.forced for word in range(option.begin, option.last + 1)}
-    line.forced += [forced(match) for match in matches if taken.isdisjoint(range(match.begin, match.end))]
+    line.forced += [forced(match) for match in matches if taken.isdisjoint(range(match.start, match.end))]
 
 
 def forced(match: Match) -> ForcedTranslation:
     """Exclusive translation of a term, with every source word aligned to every target word."""
-    term, source = match.term, range(match.end - match.begin)
+    term, source = match.term, range(match.end - match.start)
     points = tuple(
         (source_word, target_word) for source_word in source for target_word in range(len(term.words))
     )
-    return ForcedTranslation(match.begin, match.end - 1, term.words, 0.0, True, points, term.raw)
+    return ForcedTranslation(match.start, match.end - 1, term.words, 0.0, True, points, term.raw)
 
 
 def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:

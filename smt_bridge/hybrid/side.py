@@ -42,18 +42,18 @@ PROTECTED = re.compile(f"{COPIED}|{WHOLE}")
 class Placeholders:
     """Placeholder words for protected text in one line."""
 
-    def __init__(self, text: str, kept: Iterable[str] = ()) -> None:
-        """`text`: the line, which must not contain any of them. `kept`: what the first ones stand for."""
+    def __init__(self, text: str, hidden: Iterable[str] = ()) -> None:
+        """`text`: the line, which must not contain any of them. `hidden`: what the first ones stand for."""
         stem = "ZQ"
         while stem in text.upper():
             stem += "Q"
-        self.stem, self.kept = stem, list(kept)
+        self.stem, self.hidden = stem, list(hidden)
         self.pattern = re.compile(f"({stem}[A-Z]{{4}})")
 
-    def add(self, kept: str) -> str:
-        """A new word that stands for `kept`."""
-        self.kept.append(kept)
-        return self.word(len(self.kept) - 1)
+    def add(self, text: str) -> str:
+        """A new word that stands for `text`."""
+        self.hidden.append(text)
+        return self.word(len(self.hidden) - 1)
 
     def word(self, number: int) -> str:
         """The word with this number: ZQAAAA, ZQAAAB ..."""
@@ -79,7 +79,7 @@ class Placeholders:
 
     def original(self, word: str) -> str:
         """Text that a placeholder stands for; other words are returned unchanged."""
-        return self.kept[self.number(word)] if self.is_one(word) else word
+        return self.hidden[self.number(word)] if self.is_one(word) else word
 
 
 def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
@@ -88,8 +88,8 @@ def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
     placeholders = Placeholders(line)
     parts, end = list[str](), 0
     for match in PROTECTED.finditer(line):
-        before = line[end : match.start()]
-        parts += [before, "" if ELISION.search(before) else blank, placeholders.add(match[0]), blank]
+        preceding = line[end : match.start()]
+        parts += [preceding, "" if ELISION.search(preceding) else blank, placeholders.add(match[0]), blank]
         end = match.end()
     return "".join(parts) + line[end:], placeholders
 
@@ -180,7 +180,7 @@ class TextSide:
     def text(self, words: Sequence[str], exact: Mapping[Span, str] | None = None) -> str:
         """Format words as raw text. `exact`: text that replaces the words of a span unchanged; spans do not
         overlap."""
-        spans = {begin: (end, replacement) for (begin, end), replacement in (exact or {}).items()}
+        spans = {start: (end, replacement) for (start, end), replacement in (exact or {}).items()}
         placeholders = Placeholders(" ".join([*words, *(replacement for _, replacement in spans.values())]))
         shown, at = list[str](), 0
         while at < len(words):

@@ -51,7 +51,7 @@ def path_problems(
     ini: Ini, feature: FeatureLine, path: str, roots: Sequence[str], tables: Tables
 ) -> Iterator[str]:
     """Report a file that does not exist or is of the wrong kind; adds text tables to `tables`."""
-    where = f"{ini.path}:{feature.row + 1}"
+    location = f"{ini.path}:{feature.row + 1}"
     candidates = (
         find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
     )
@@ -60,7 +60,7 @@ def path_problems(
         beside = Path(ini.path).parent
         hint = f"; it exists relative to {beside}: start Moses in that folder, or write an absolute path"
         exists = find_table(path, str(beside))
-        yield f"{where}: path={path} of {feature.name} does not exist{hint if exists else ''}"
+        yield f"{location}: path={path} of {feature.name} does not exist{hint if exists else ''}"
     elif (
         file.is_file()
         and file.suffix not in ENDINGS.values()
@@ -69,25 +69,25 @@ def path_problems(
         tables.setdefault(feature.kind, []).append((feature, file))
     elif feature.kind == "ProbingPT" and not file.is_dir():
         yield (
-            f"{where}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {file} is a "
+            f"{location}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {file} is a "
             "file; give a text table as PhraseDictionaryMemory"
         )
 
 
 def section_problems(ini: Ini) -> Iterator[str]:
     """Report sections that Moses does not know, or ignores."""
-    known = (sections.MODEL, sections.HONORED, sections.ONLY, sections.HARMLESS, sections.REFUSED)
+    listed = (sections.MODEL, sections.HONORED, sections.ONLY, sections.HARMLESS, sections.REFUSED)
     for name, section in ini.sections.items():
-        where = f"{ini.path}:{section.row + 1}"
+        location = f"{ini.path}:{section.row + 1}"
         whole = sections.SHORT.get(name, name)
-        if not any(whole in names for names in known):
+        if not any(whole in names for names in listed):
             yield (
-                f"{where}: section {shown(name)} is unknown, and Moses stops at it ('Unknown parameter'); "
+                f"{location}: section {shown(name)} is unknown, and Moses stops at it ('Unknown parameter'); "
                 "remove it, or correct its name"
             )
         elif whole != name and whole not in sections.HARMLESS:
             yield (
-                f"{where}: Moses knows [{name}] on its command line only, and ignores it here; write "
+                f"{location}: Moses knows [{name}] on its command line only, and ignores it here; write "
                 f"[{whole}]"
             )
 
@@ -101,19 +101,19 @@ def feature_problems(ini: Ini) -> Iterator[str]:
             f"table; add the line {UNTUNED} below [feature]"
         )
     for feature in ini.features:
-        where = f"{ini.path}:{feature.row + 1}"
+        location = f"{ini.path}:{feature.row + 1}"
         if feature.kind == "LexicalReordering":
             for key in feature.options:
                 if key not in REORDERING_KEYS and not key.startswith("sparse-"):
                     yield (
-                        f"{where}: LexicalReordering has no {key}=, and Moses stops at it ('Unknown "
+                        f"{location}: LexicalReordering has no {key}=, and Moses stops at it ('Unknown "
                         "argument'); remove it"
                     )
         if feature.kind.startswith(MULTI_MODEL):
             for name in feature.options.get("components", "").split(","):
                 if name not in names:
                     yield (
-                        f"{where}: {feature.name} combines {name or 'nothing'}, which is not a feature; "
+                        f"{location}: {feature.name} combines {name or 'nothing'}, which is not a feature; "
                         "name tables of this ini in components="
                     )
 
@@ -133,22 +133,22 @@ def weight_problems(ini: Ini) -> Iterator[str]:
     names = [feature.name for feature in ini.features]
     combined = components(ini)
     for feature in ini.features:
-        where = f"{ini.path}:{feature.row + 1}"
+        location = f"{ini.path}:{feature.row + 1}"
         if not NAME.fullmatch(feature.name):
-            yield f"{where}: name {feature.name!r}: {NOT_A_NAME}"
+            yield f"{location}: name {feature.name!r}: {NOT_A_NAME}"
         if names.count(feature.name) > 1:
-            yield f"{where}: the name {feature.name} is given twice"
+            yield f"{location}: the name {feature.name} is given twice"
         values = ini.weights.get(feature.name)
         if values is None:
             if feature.kind != UNTUNED:
                 yield (
-                    f"{where}: {feature.name} has no line in [weight]; Moses silently uses 1 for each of "
+                    f"{location}: {feature.name} has no line in [weight]; Moses silently uses 1 for each of "
                     "its scores"
                 )
         elif len(values) != feature.scores:
-            where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
+            location = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
             yield (
-                f"{where}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; "
+                f"{location}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; "
                 "Moses stops at it"
             )
         elif not any(values) and feature.kind != UNTUNED and feature.name not in combined:

@@ -149,19 +149,19 @@ def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> Featu
     """A line of [feature]. `counts`: features of each kind so far. DataError for one that Moses would
     refuse."""
     kind, *words = text.split()
-    where = f"{path}:{row + 1}"
+    location = f"{path}:{row + 1}"
     options: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            raise DataError(f"{where}: {word!r} does not have the form key=value; Moses stops at it")
+            raise DataError(f"{location}: {word!r} does not have the form key=value; Moses stops at it")
         if key in options:
-            raise DataError(f"{where}: {key} is given twice; Moses stops at it")
+            raise DataError(f"{location}: {key} is given twice; Moses stops at it")
         options[key] = value
     try:
         numbers.count(options.get("num-features", "1"))
     except ValueError as error:
-        raise DataError(f"{where}: num-features={error}") from error
+        raise DataError(f"{location}: num-features={error}") from error
     name = options.get("name", f"{kind}{counts[kind]}")
     counts[kind] += 1
     return FeatureLine(row=row, kind=kind, name=name, options=options)
@@ -262,16 +262,16 @@ def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
     """The weights of a feature. ConfigError unless there is one for each score."""
     values = ini.weights.get(feature.name)
     if values is None:
-        where = f"{ini.path}:{feature.row + 1}"
+        location = f"{ini.path}:{feature.row + 1}"
         raise ConfigError(
-            f"{where}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. "
+            f"{location}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. "
             "Add the line first"
         )
     if len(values) != feature.scores:
-        where = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
+        location = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
         raise ConfigError(
-            f"{where}: {feature.name} has {feature.scores} scores and {len(values)} weights; Moses stops at "
-            "it. Fix that first"
+            f"{location}: {feature.name} has {feature.scores} scores and {len(values)} weights; Moses stops "
+            "at it. Fix that first"
         )
     return values
 

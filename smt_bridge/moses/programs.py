@@ -44,9 +44,9 @@ class Installation:
         return path
 
 
-def find_installation(given: str | None) -> Installation:
+def find_installation(folder: str | None) -> Installation:
     """The installation in the given folder, or in $MOSES_HOME. ConfigError if there is none."""
-    root = given or os.environ.get("MOSES_HOME", "")
+    root = folder or os.environ.get("MOSES_HOME", "")
     if not root:
         raise ConfigError(
             "no Moses: give --moses DIR, or set MOSES_HOME to the folder with bin/ and scripts/"

@@ -20,21 +20,21 @@ def parse(lines: Iterable[tuple[int, str]], name: str) -> Weights:
         words = files.split_words(line)
         if not words or words[0].startswith("#") or words[-1] == UNTUNEABLE:
             continue
-        where = f"{name}:{number}"
+        location = f"{name}:{number}"
         if not words[0].endswith("=") or len(words[0]) < 2:
             raise DataError(
-                f"{where}: {line.strip()[:60]!r} is not a weight, expected 'Name= value value ...' (with a "
-                "blank after the =)"
+                f"{location}: {line.strip()[:60]!r} is not a weight, expected 'Name= value value ...' (with "
+                "a blank after the =)"
             )
         feature = words[0][:-1]
         if feature in weights:
-            raise DataError(f"{where}: {feature} already has weights above")
+            raise DataError(f"{location}: {feature} already has weights above")
         try:
             weights[feature] = numbers.reals(words[1:])
         except ValueError as error:
-            raise DataError(f"{where}: a weight of {feature[:40]}: {error}") from error
+            raise DataError(f"{location}: a weight of {feature[:40]}: {error}") from error
         if not weights[feature]:
-            raise DataError(f"{where}: {feature[:40]} has no weight")
+            raise DataError(f"{location}: {feature[:40]} has no weight")
     return weights
 
 

@@ -96,7 +96,7 @@ class TableReport:
         know?"""
         phrases = {"source": pair.source, "target": pair.target}
         unknown = [
-            self.sides[side].add(reader.cut(phrase_table.words(phrases[side])), reader.known)
+            self.sides[side].add(reader.cut(phrase_table.words(phrases[side])), reader.vocabulary)
             for side, reader in self.readers.items()
         ]
         return sum(unknown) > 0

@@ -84,7 +84,7 @@ def train(args: argparse.Namespace) -> None:
     log.info(
         "%s lines, %s words kept, which cover %.2f%%",
         f"{len(lines):,}",
-        f"{vocab.known:,}",
+        f"{vocab.word_count:,}",
         100 * vocab.coverage(),
     )
 

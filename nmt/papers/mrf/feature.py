@@ -28,7 +28,7 @@ class MarkovRandomField:
 
     def readers(self) -> dict[str, SideReader]:
         """Read only the target side, as words of the vocabulary."""
-        return {"target": SideReader(cut=list, known=self.vocab.ids)}
+        return {"target": SideReader(cut=list, vocabulary=self.vocab.ids)}
 
     def score(self, pairs: WordPairs) -> Values:
         """Score the target side of each pair, in natural logarithms."""

@@ -5,5 +5,5 @@ from smt_bridge.features.registry import LazyKind
 MRF = LazyKind(
     column="MRF",
     help="log pseudo-likelihood of the target by a Markov random field of nmt-mrf",
-    place="nmt.papers.mrf.feature:MarkovRandomField",
+    target="nmt.papers.mrf.feature:MarkovRandomField",
 )

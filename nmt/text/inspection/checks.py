@@ -98,22 +98,24 @@ CAPITAL = regex.compile(r"\p{Lu}")
 
 @dataclass(frozen=True)
 class Check:
-    """`where(line)`: the place of what it looks for, or NOWHERE. `advice`: what to do where it is found, if
-    anything."""
+    """A thing to look for in a line.
+
+    `position(line)`: the index of its first occurrence, or NOWHERE. `advice`: what to do about it, if any.
+    """
 
     what: str
-    where: Callable[[str], int]
+    position: Callable[[str], int]
     advice: str = ""
 
 
 def place_of(pattern: "re.Pattern[str]") -> Callable[[str], int]:
     """Where a pattern first matches."""
 
-    def where(line: str) -> int:
+    def first_match(line: str) -> int:
         match = pattern.search(line)
         return match.start() if match else NOWHERE
 
-    return where
+    return first_match
 
 
 def entity(line: str) -> int:
@@ -130,7 +132,14 @@ def not_composed(line: str) -> int:
         return NOWHERE
     composed = unicodedata.normalize("NFC", line)
     pairs = zip(line, composed, strict=False)
-    return next((place for place, (one, other) in enumerate(pairs) if one != other), len(composed))
+    return next(
+        (
+            position
+            for position, (composed_character, character) in enumerate(pairs)
+            if composed_character != character
+        ),
+        len(composed),
+    )
 
 
 def second_sentence(line: str) -> int:

@@ -134,14 +134,14 @@ def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
     sources = dev.source.digests.within(train.source.digests)
     for shared, what in ((both, "pairs"), (sources, "source lines")):
         if shared.first:
-            here, there = shared.first
+            here, train_row = shared.first
             yield Finding(
                 counted(
                     f"{what} that are in the training text, too",
                     shared.lines,
                     "validations will score better than new text",
                 ),
-                [f"{dev.source.path}:{here} is {train.source.path}:{there}"],
+                [f"{dev.source.path}:{here} is {train.source.path}:{train_row}"],
             )
 
     yield from other_words(dev, train)
@@ -163,12 +163,12 @@ def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
             "development set exchanged?"
         )
         return
-    for side, there, part in zip(dev.sides, train.sides, own, strict=True):
-        enough = side.words.total() >= ENOUGH and not is_spaceless(there.guess().language)
+    for side, train_text, part in zip(dev.sides, train.sides, own, strict=True):
+        enough = side.words.total() >= ENOUGH and not is_spaceless(train_text.guess().language)
         if enough and part < UNLIKE:
             yield Finding(
-                f"only {100 * part:.0f}% of the words of {side.path} are in {there.path}: are they in the "
-                "same language?"
+                f"only {100 * part:.0f}% of the words of {side.path} are in {train_text.path}: are they in "
+                "the same language?"
             )
 
 

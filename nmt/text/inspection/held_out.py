@@ -20,8 +20,8 @@ def held_out(report: PairReport) -> NDArray[np.int64]:
     where there are too few."""
     digests = (report.digests, report.source.digests, report.target.digests)
     free = np.frombuffer(report.sound, np.bool_).copy()
-    for one in digests:
-        free &= one.unique()[: len(free)]
+    for digest in digests:
+        free &= digest.unique()[: len(free)]
     candidates = np.flatnonzero(free)
     count = min(MOST, len(candidates) // SHARE)
     if not count:
@@ -36,12 +36,14 @@ def held_out(report: PairReport) -> NDArray[np.int64]:
 def split(texts: Sequence[str], train: Sequence[Path], dev: Sequence[Path], rows: NDArray[np.int64]) -> None:
     """Write the pairs of these places to the files of a development set, all others to those of a training
     text, in their order."""
-    places = iter([*rows.tolist(), -1])
-    due = next(places)
+    dev_rows = iter([*rows.tolist(), -1])
+    due = next(dev_rows)
     with ExitStack() as stack:
-        kept, taken = ([stack.enter_context(files.Writing(path)) for path in paths] for paths in (train, dev))
-        for place, pair in enumerate(files.parallel(*texts)):
-            for out, line in zip(taken if place == due else kept, pair, strict=True):
+        train_files, taken = (
+            [stack.enter_context(files.Writing(path)) for path in paths] for paths in (train, dev)
+        )
+        for row, pair in enumerate(files.parallel(*texts)):
+            for out, line in zip(taken if row == due else train_files, pair, strict=True):
                 out.write(line + "\n")
-            if place == due:
-                due = next(places)
+            if row == due:
+                due = next(dev_rows)

@@ -139,7 +139,7 @@ class LanguageCounts:
     def by_little_words(self) -> tuple[str, ...]:
         """The language of most little words, or the two of most, if there are enough of them."""
         ranked = [(count, name) for name, count in self.little.items() if count >= LEAST * self.words]
-        ranked.sort(key=lambda one: (-one[0], one[1]))
+        ranked.sort(key=lambda candidate: (-candidate[0], candidate[1]))
         near = [name for count, name in ranked if count * CLEARLY > ranked[0][0]]
         return tuple(near) if len(near) <= 2 else ()
 

@@ -141,9 +141,9 @@ class SideReport:
     def add(self, number: int, line: str) -> None:
         self.digests.add(line)
         for name, check in CHECKS.items():
-            place = check.where(line)
-            if place != NOWHERE:
-                self.note(name, number, line, place)
+            position = check.position(line)
+            if position != NOWHERE:
+                self.note(name, number, line, position)
         if not line.strip():
             return
         self.lengths.counts[line_length(line)] += 1
@@ -156,16 +156,16 @@ class SideReport:
         if number <= COUNTED:
             self.words.update(WORD.findall(line.lower()))
 
-    def note(self, name: str, number: int, line: str, place: int = 0) -> None:
+    def note(self, name: str, number: int, line: str, position: int = 0) -> None:
         """Something was found in a line."""
         self.counts[name] += 1
-        self.keep_example(name, number, line, place)
+        self.keep_example(name, number, line, position)
 
-    def keep_example(self, name: str, number: int, line: str, place: int) -> None:
+    def keep_example(self, name: str, number: int, line: str, position: int) -> None:
         """The first lines of each kind are shown."""
         examples = self.examples.setdefault(name, [])
         if len(examples) < EXAMPLES:
-            examples.append(f"{self.path}:{number}: {excerpt(line, place)}")
+            examples.append(f"{self.path}:{number}: {excerpt(line, position)}")
 
     def guess(self) -> Guess:
         """Guess script and language of the text."""
@@ -185,11 +185,11 @@ class SideReport:
         return sum(1 for count in self.words.values() if count == 1) / max(1, total)
 
 
-def excerpt(line: str, place: int) -> str:
+def excerpt(line: str, position: int) -> str:
     """The part of a line around a place, as a terminal can show it."""
-    start = max(0, place - BEFORE) if place > SHOWN - BEFORE else 0
+    start = max(0, position - BEFORE) if position > SHOWN - BEFORE else 0
     part = line[start : start + SHOWN]
-    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in part)
+    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in part)
     return f"{'...' if start else ''}{shown}{'...' if start + SHOWN < len(line) else ''}"
 
 
@@ -260,10 +260,10 @@ class PairReport:
     def note(self, name: str, number: int, source: str, target: str) -> None:
         """Something was found in a pair."""
         self.reasons[name] += 1
-        kept = self.examples.setdefault(name, [])
-        if len(kept) < EXAMPLES:
+        examples = self.examples.setdefault(name, [])
+        if len(examples) < EXAMPLES:
             half = 40
-            kept.append(f"line {number}: {excerpt(source[:half], 0)} | {excerpt(target[:half], 0)}")
+            examples.append(f"line {number}: {excerpt(source[:half], 0)} | {excerpt(target[:half], 0)}")
 
 
 def inspect_pairs(source: str, target: str, passed: Callable[[int], None] = lambda count: None) -> PairReport:
@@ -272,11 +272,11 @@ def inspect_pairs(source: str, target: str, passed: Callable[[int], None] = lamb
     report = PairReport(SideReport(files.name_of(source)), SideReport(files.name_of(target)))
     config = CleanConfig()
     rows = zip_longest(inspected_lines(source, report.source), inspected_lines(target, report.target))
-    for number, (one, other) in enumerate(rows, 1):
-        for side, line in zip(report.sides, (one, other), strict=True):
+    for number, (source_line, target_line) in enumerate(rows, 1):
+        for side, line in zip(report.sides, (source_line, target_line), strict=True):
             if line is not None:
                 side.add(number, line)
-        if one is not None and other is not None:
-            report.add(number, one, other, config)
+        if source_line is not None and target_line is not None:
+            report.add(number, source_line, target_line, config)
         passed(1)
     return report

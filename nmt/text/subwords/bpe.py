@@ -62,7 +62,7 @@ class BPE:
 
     @classmethod
     def learn(cls, text: TrainingText, how: Learning) -> Self:
-        """See nmt.text.subwords.protocol.Subwords."""
+        """Learn merges from the training text. ConfigError for settings that do not suit the text."""
         return cls(learn(text.words, how.merges, how.min_frequency, how.over))
 
     def __init__(self, lines: list[str], name: str = "codes") -> None:
@@ -100,7 +100,6 @@ class BPE:
 
     @staticmethod
     def undo(units: list[str]) -> list[str]:
-        """Join units into words."""
         return undo(units)
 
     @staticmethod

@@ -49,13 +49,13 @@ class TrainingText:
         self.seen += 1
         if len(self.lines) < self.most:
             self.lines.append(" ".join(words))
-        elif (place := self.random.randrange(self.seen)) < self.most:  # reservoir sampling
-            self.lines[place] = " ".join(words)
+        elif (index := self.random.randrange(self.seen)) < self.most:  # reservoir sampling
+            self.lines[index] = " ".join(words)
 
-    def __add__(self, other: "TrainingText") -> "TrainingText":
+    def __add__(self, text: "TrainingText") -> "TrainingText":
         """Merge the statistics of two texts."""
         both = TrainingText(self.sentences, self.most)
-        both.words, both.lines = self.words + other.words, self.lines + other.lines
+        both.words, both.lines = self.words + text.words, self.lines + text.lines
         return both
 
     @property
@@ -67,13 +67,13 @@ class TrainingText:
 
     def characters(self) -> Counter[str]:
         """How often each character occurs."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for word, count in self.words.items():
             for character in word:
-                found[character] += count
+                counts[character] += count
         for line in self.lines:
-            found.update(line)
-        return found
+            counts.update(line)
+        return counts
 
 
 class Subwords(Protocol):

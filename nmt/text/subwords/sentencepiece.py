@@ -88,23 +88,23 @@ class Pieces:
                     minloglevel=QUIET,
                 )
         except RuntimeError as error:
-            found = TOO_SMALL.search(str(error))
-            if not found:
+            limit = TOO_SMALL.search(str(error))
+            if not limit:
                 raise DataError(f"SentencePiece cannot learn from this text: {error}") from error
             raise ConfigError(
-                f"pieces: {how.pieces} is too small: the text has {int(found[2]) - extra} frequent "
+                f"pieces: {how.pieces} is too small: the text has {int(limit[2]) - extra} frequent "
                 "characters; expected more pieces than that, or 0"
             ) from error
         return cls(model.getvalue())
 
     def pieces(self) -> dict[str, float]:
         """The score of each piece, without bytes, control symbols and pieces out of use."""
-        known = self.processor
+        processor = self.processor
         return {
-            piece: known.get_score(index)
+            piece: processor.get_score(index)
             for index, piece in enumerate(self.names)
-            if not (known.is_control(index) or known.is_unknown(index) or known.is_unused(index))
-            and not known.is_byte(index)
+            if not (processor.is_control(index) or processor.is_unknown(index) or processor.is_unused(index))
+            and not processor.is_byte(index)
         }
 
     def apply(self, words: list[str]) -> list[str]:
@@ -113,7 +113,6 @@ class Pieces:
 
     @staticmethod
     def undo(units: list[str]) -> list[str]:
-        """See `undo`."""
         return join_pieces(units)
 
     @staticmethod
@@ -136,8 +135,11 @@ class Pieces:
 
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
         """All pieces: those that the training text needs not, another text may."""
-        known = self.processor
-        return [*self.pieces(), *(piece for index, piece in enumerate(self.names) if known.is_byte(index))]
+        processor = self.processor
+        return [
+            *self.pieces(),
+            *(piece for index, piece in enumerate(self.names) if processor.is_byte(index)),
+        ]
 
     @property
     def summary(self) -> str:
@@ -173,19 +175,17 @@ def default_size(text: TrainingText) -> int:
 
 def join_pieces(units: Iterable[str]) -> list[str]:
     """Pieces -> what blanks separate. Bytes that are no UTF-8 become U+FFFD, line ends and NUL blanks."""
-    parts = (
-        bytes([int(found[1], 16)]) if (found := BYTE.fullmatch(unit)) else unit.encode() for unit in units
-    )
+    parts = (bytes([int(byte[1], 16)]) if (byte := BYTE.fullmatch(unit)) else unit.encode() for unit in units)
     text = b"".join(parts).decode("utf-8", "replace")
     return files.split_words(text.replace(BLANK, " ").replace("\n", " ").replace("\0", " "))
 
 
-def recut(units: Iterable[str], known: Container[str], cut: Callable[[str], list[str]]) -> list[str]:
-    """Units with each run of known ones cut anew."""
+def recut(units: Iterable[str], inventory: Container[str], cut: Callable[[str], list[str]]) -> list[str]:
+    """Units with each run of units in `inventory` cut anew."""
     result: list[str] = []
-    for is_known, run in groupby(units, key=known.__contains__):
+    for is_listed, run in groupby(units, key=inventory.__contains__):
         parts = list(run)
-        result += cut("".join(parts)) if is_known else parts
+        result += cut("".join(parts)) if is_listed else parts
     return result
 
 
@@ -211,8 +211,8 @@ def is_model(data: bytes) -> bool:
 def kind_of_model(model: bytes) -> str:
     """The kind of a model, one of TYPES."""
     trainer = b"".join(message_fields(model, TRAINER))
-    found = next(message_fields(trainer, MODEL_TYPE), b"\1")
-    return TYPES.get(found[0], "unknown")
+    model_type = next(message_fields(trainer, MODEL_TYPE), b"\1")
+    return TYPES.get(model_type[0], "unknown")
 
 
 def message_fields(message: bytes, wanted: int) -> Iterator[bytes]:
@@ -279,13 +279,13 @@ class Resegmented:
         """A cut of a text that has one."""
         totals, arcs = [0.0], list[list[tuple[int, float]]]([[]])
         for end in range(1, len(text) + 1):
-            found = [
+            incoming = [
                 (start, totals[start] + weight)
                 for start in range(max(0, end - self.longest), end)
                 if (weight := self.weights.get(text[start:end])) is not None and totals[start] > -math.inf
             ]
-            arcs.append(found)
-            totals.append(log_sum([value for _, value in found]))
+            arcs.append(incoming)
+            totals.append(log_sum([value for _, value in incoming]))
         units, end = list[str](), len(text)
         while end:
             chances = [math.exp(value - totals[end]) for _, value in arcs[end]]
@@ -334,7 +334,7 @@ class DroppedPieces:
         """The pieces of a text, given as characters. A symbol that was merged into its left neighbor is
         empty."""
         after = [*range(1, len(symbols)), -1]
-        before = list(range(-1, len(symbols) - 1))
+        left_of = list(range(-1, len(symbols) - 1))
         waiting: list[tuple[float, int, str, int]] = []
 
         def offer(left: int, right: int) -> None:
@@ -354,7 +354,7 @@ class DroppedPieces:
             symbols[left], symbols[right] = pair, ""
             after[left] = after[right]
             if after[right] >= 0:
-                before[after[right]] = left
-            offer(before[left], left)
+                left_of[after[right]] = left
+            offer(left_of[left], left)
             offer(left, after[left])
         return [symbol for symbol in symbols if symbol]

@@ -196,7 +196,7 @@ def test_words_are_counted_and_escapes_undone(tmp_path: Path, capsys: pytest.Cap
     text.write_text("&apos;s b b\nc &apos;s 's\n")
     assert vocab.main(["-i", str(text), "-o", str(out), "--size", "1", "--unescape"]) == 0
     found = Vocab.load(out)
-    assert found.counts == {"'s": 3, "b": 2, "c": 1} and found.known == 1
+    assert found.counts == {"'s": 3, "b": 2, "c": 1} and found.word_count == 1
     assert "1 of 3 words kept; they cover 50.00% of 6 running words" in capsys.readouterr().err
 
 

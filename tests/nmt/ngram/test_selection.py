@@ -46,8 +46,8 @@ def test_a_difference_is_that_of_the_two_models(tmp_path: Path) -> None:
     inside, general, _ = texts(tmp_path)
     side = selection.learn(str(inside), str(general), CONFIG)
     line = "a0 b1 a1"
-    read = [word if word in side.known else "<unk>" for word in line.split()]
-    assert "b1" not in side.known and read[1] == "<unk>"
+    read = [word if word in side.vocabulary else "<unk>" for word in line.split()]
+    assert "b1" not in side.vocabulary and read[1] == "<unk>"
     inside_p, general_p = (float(model.scores([read])[0].sum()) for model in (side.inside, side.general))
     assert side.differences([line, ""]).tolist() == [pytest.approx((general_p - inside_p) / 4), np.inf]
     other = selection.learn(str(general), str(inside), CONFIG)

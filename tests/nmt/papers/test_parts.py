@@ -19,7 +19,7 @@ class Extra:
     steps: int = 3
 
 
-EXTRA = LazyPart(f"{__name__}:Extra", before="last")
+EXTRA = LazyPart(f"{__name__}:Extra", precedes="last")
 
 
 @pytest.mark.parametrize(("kind", "name"), NAMES)
@@ -28,7 +28,7 @@ def test_each_part_can_be_imported(kind: str, name: str) -> None:
 
 
 def test_a_registry_has_the_parts_in_order_and_imports_them_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = LazyPart(f"{__name__}:Extra", before="b", help="c is new")
+    part = LazyPart(f"{__name__}:Extra", precedes="b", help="c is new")
     monkeypatch.setattr(papers, "PARTS", {"test": {"c": part, "d": LazyPart("no_such_module:name")}})
     registry: Registry[object] = Registry("test", {"a": 1, "b": 2})
     assert list(registry) == ["a", "c", "b", "d"] and "d" in registry

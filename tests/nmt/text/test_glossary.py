@@ -17,7 +17,7 @@ def of(*terms: str) -> Glossary:
 def found(terms: Glossary, text: str) -> list[str]:
     words = text.split()
     matches = terms.find(words, glossary.starts_of(words))
-    return [" ".join(words[match.begin : match.end]) for match in matches]
+    return [" ".join(words[match.start : match.end]) for match in matches]
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_matches_never_overlap() -> None:
         taken: set[int] = set()
         matches = terms.find(words, glossary.starts_of(words))
         for match in matches:
-            place = set(range(match.begin, match.end))
-            assert place and not place & taken and tuple(words[match.begin : match.end]) in terms.terms
+            place = set(range(match.start, match.end))
+            assert place and not place & taken and tuple(words[match.start : match.end]) in terms.terms
             taken |= place
         for begin in range(12):  # none is left out
             for end in range(begin + 1, 13):

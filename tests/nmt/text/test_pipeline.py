@@ -191,7 +191,7 @@ def test_without_tags_nothing_changes() -> None:
 def test_vocabularies_never_drop_them(tmp_path: Path) -> None:
     plain = Vocab(Counter(a=5, b=4, c=3), 2)
     vocab = plain.with_tags(TAGS)
-    assert vocab.words == ["<s>", "</s>", "<unk>", "<bt>", "<2fr>", "a", "b"] and vocab.known == 2
+    assert vocab.words == ["<s>", "</s>", "<unk>", "<bt>", "<2fr>", "a", "b"] and vocab.word_count == 2
     assert vocab.encode(["<2fr>", "a", "c"]) == [4, 5, UNK] and vocab.decode([4, 5]) == ["<2fr>", "a"]
     assert vocab.coverage() == plain.coverage() and plain.with_tags(()) is plain
     assert Vocab({"<bt>": 9, "a": 1}, 2).with_tags(TAGS).words[3:] == ["<bt>", "<2fr>", "a"]  # from a file

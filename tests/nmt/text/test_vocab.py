@@ -73,4 +73,4 @@ def test_a_vocabulary_of_subword_nmt_is_read(tmp_path: Path) -> None:
     """As `subword-nmt get-vocab` and `--write-vocabulary` write it."""
     (tmp_path / "v").write_text("the 31\ner@@ 12\ncat 12\n")
     vocab = Vocab.load(tmp_path / "v")
-    assert vocab.counts == {"the": 31, "cat": 12, "er@@": 12} and vocab.known == 3
+    assert vocab.counts == {"the": 31, "cat": 12, "er@@": 12} and vocab.word_count == 3

@@ -129,7 +129,7 @@ def test_an_identity_of_the_arithmetic_and_the_shares(tmp_path: Path) -> None:
 
 def test_only_the_target_side_is_read() -> None:
     readers = neural_feature().readers()
-    assert list(readers) == ["target"] and "zzz" not in readers["target"].known
+    assert list(readers) == ["target"] and "zzz" not in readers["target"].vocabulary
 
 
 # ---- test mixture lm ---------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def test_the_other_direction_scores_the_exchanged_pair(run: Path) -> None:
     inverse, forward = feature(run, "inverse-joint"), feature(run)
     assert inverse.score(pairs).tolist() == pytest.approx(forward.score(exchanged).tolist(), abs=1e-5)
     assert inverse.identity() != forward.identity()
-    assert inverse.readers()["source"].known == forward.readers()["target"].known
+    assert inverse.readers()["source"].vocabulary == forward.readers()["target"].vocabulary
 
 
 def test_from_right_to_left(tmp_path: Path) -> None:

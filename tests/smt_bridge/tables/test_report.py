@@ -13,7 +13,7 @@ class Network:
     """A feature that reads the target side and knows one word."""
 
     def readers(self) -> dict[str, SideReader]:
-        return {"target": SideReader(cut=list, known={"x"})}
+        return {"target": SideReader(cut=list, vocabulary={"x"})}
 
     def score(self, pairs: WordPairs) -> Values:
         return np.zeros(len(pairs))

@@ -14,7 +14,8 @@ SOUND = ["A man sleeps.", "L'été, il fait 30 °C à Nîmes !", "a < b & c > d"
 
 @pytest.mark.parametrize("line", SOUND)
 def test_sound_lines(line: str) -> None:
-    assert {name: check.where(line) for name, check in CHECKS.items() if check.where(line) != NOWHERE} == {}
+    positions = {name: check.position(line) for name, check in CHECKS.items()}
+    assert {name: position for name, position in positions.items() if position != NOWHERE} == {}
 
 
 @pytest.mark.parametrize(
@@ -46,8 +47,8 @@ def test_sound_lines(line: str) -> None:
     ],
 )
 def test_what_is_found(name: str, line: str, place: int) -> None:
-    assert CHECKS[name].where(line) == place
-    others = [other for other, check in CHECKS.items() if other != name and check.where(line) != NOWHERE]
+    assert CHECKS[name].position(line) == place
+    others = [other for other, check in CHECKS.items() if other != name and check.position(line) != NOWHERE]
     assert others == (["escaped"] if "&amp; b &eacute" in line else [])
 
 
