@@ -51,7 +51,7 @@ class BlockScorer(Protocol):
 def load_scorer(args: argparse.Namespace) -> BlockScorer:
     """Load the models that the options name."""
     if args.input is not None:
-        return TextScorer(args)
+        return MonolingualScorer(args)
     return PairScorer(args) if args.alignment is None else AlignedScorer(args)
 
 
@@ -136,7 +136,7 @@ class AlignedScorer:
         return ""
 
 
-class TextScorer:
+class MonolingualScorer:
     """Scores lines by a language model."""
 
     def __init__(self, args: argparse.Namespace) -> None:
