@@ -162,7 +162,7 @@ def test_alignments_and_unknown_words(
     assert "goes with --replace-unknown" in refused(
         command("nmt-translate", "-q", attentive, "--lexicon", tmp_path / "lex", input="a\n")
     )
-    assert "goes with none of" in refused(
+    assert "--sample does not go with any of" in refused(
         command("nmt-translate", "-q", attentive, "--sample", 2, "--n-best", 2, input="a\n")
     )
 

@@ -238,7 +238,7 @@ def test_damaged_runs_are_refused_by_every_command(
     (tmp_path / "version" / "version").write_text("nmt-run 9\n")
     for path in [*(tmp_path / "weights").glob("step-*.pt"), tmp_path / "vocabulary" / "target.vocab"]:
         path.write_bytes(path.read_bytes()[:100])
-    assert "format 'nmt-run 9', expected 'nmt-run 2'" in call(tmp_path / "version")
+    assert "format 'nmt-run 9', this version reads 'nmt-run 2'" in call(tmp_path / "version")
     assert ".pt: damaged: size or checksum" in call(tmp_path / "weights")
     assert "target.vocab: " in call(tmp_path / "vocabulary")
     assert not (tmp_path / "out").exists()

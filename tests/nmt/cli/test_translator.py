@@ -226,7 +226,7 @@ def test_terms_and_what_cannot_be_met(
     assert "required:2: no translation has all that is required" in refused(command(*line))
     (tmp_path / "required").write_text("\nqqqq\n\n\n\n")
     assert "required:2: 'qqqq' cannot be required" in refused(command(*line))
-    assert "--sample goes with none of" in refused(command(*line, "--sample", 2))
+    assert "--sample does not go with any of" in refused(command(*line, "--sample", 2))
 
 
 @pytest.mark.ci
