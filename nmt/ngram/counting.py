@@ -208,8 +208,7 @@ def unseen_shares(
 
 
 # ---- counting by several workers ---------------------------------------------------------------------------
-# N-grams of a text that several workers count, in processes or on the hosts of a cluster: what
-# `counting.count` finds.
+# The n-grams of a text, counted by several workers, in processes or on the hosts of a cluster.
 #
 #     cut the text into shards -> number the words of a shard -> count its n-grams, spread over buckets by a
 #     hash of all words but the last -> sum each bucket -> put the buckets together
@@ -331,8 +330,8 @@ def count_text(
     shared: SharedFolder,
     words: int = SHARD_WORDS,
 ) -> tuple[list[str], list[Counted]]:
-    """The words of a text, and its n-grams of every length. DataError for a text without words, or with
-    symbols; errors of the executor, and of `stages.held`."""
+    """Count the words of a text and its n-grams of every length. DataError for a text without words, or with
+    reserved symbols; errors of the executor, and of `stages.lock_shared`."""
     folder = shared.folder
     made_from: dict[str, object] = {"text": manifest.digest(path), "order": settings.order, "words": words}
     made_from |= {"skip_symbols": settings.skip_symbols, **executor.recorded()}

@@ -77,8 +77,8 @@ class Proposal:
 def propose(
     report: PairReport, texts: ParallelTexts, run: str, preset: str = "", minutes: float = 0.0
 ) -> Proposal:
-    """The configuration for a parallel text. `preset`: another one than its size asks for; `minutes`: that
-    training may take, 0: as long as it needs."""
+    """Propose a configuration for a parallel text. `preset`: empty for the one of its size; `minutes`: how
+    long training may take, 0 for no limit."""
     pairs = report.usable
     preset = preset or ("large" if pairs >= LARGE else "small")
     proposal = Proposal(run, preset, texts)

@@ -162,7 +162,7 @@ def align(
 ) -> AlignmentCounts:
     """Write the links of a parallel text. `method`, `heuristic`: names in ALIGNERS and HEURISTICS.
 
-    DataError for texts of unequal length or without words; errors of the executor and of `stages.held`.
+    DataError for texts of unequal length or without words; errors of the executor, and `stages.lock_shared`.
     """
     folder = shared.folder
     job_settings: dict[str, object] = {

@@ -237,7 +237,7 @@ def build(
     progress: Told = lambda done, total: None,
 ) -> int:
     """Write the tables; returns the number of pairs. Errors are those of `tables.build`, of the executor, and
-    of `stages.held`. `progress` is called with the words read so far and all words."""
+    of `stages.lock_shared`. `progress` is called with the words read so far and all words."""
     settings.check(config)
     names = inputs.source, inputs.target, inputs.alignment
     folder = shared.folder

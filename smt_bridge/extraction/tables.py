@@ -44,8 +44,8 @@ class TableLines:
     def of(
         self, pairs: PhrasePairs, of_target: Int64s, target_partners: Int64s
     ) -> tuple[list[str], list[str]]:
-        """The lines of a part in both tables. `of_target`: how often each target was extracted, with
-        `target_partners` different sources: (P,), (P,)"""
+        """Format phrase pairs as lines of the phrase table and of the reordering table. `of_target` (P,): how
+        often the target of each pair was extracted; `target_partners` (P,): with how many sources."""
         width = self.source.columns
         starts, sizes = scores.row_groups(pairs.keys, width)
         of_source = np.repeat(np.add.reduceat(pairs.count, starts), sizes)
