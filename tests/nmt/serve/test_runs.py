@@ -161,18 +161,19 @@ def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
     assert set(finish(session)) == {"first", "wide", "next"}
 
 
-def test_long_lines_begin_when_others_have_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory that a step attends to, padded to the longest sentence, has a bound."""
-    longest = max(len(run.read(line, False)) for line in SESSION_LINES[1:3])
+def test_the_memory_that_a_step_attends_to_is_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is padded to the longest sentence: beside a long one there is room for fewer short ones."""
+    lines = [" ".join([LINE] * 4), LINE, LINE, LINE]
+    longest, short = (len(run.read(line, False)) for line in lines[:2])
     monkeypatch.setattr("nmt.serve.runs.MAX_ATTENDED", SESSION_CONFIG.beam_size * 2 * longest)
+    assert longest + 3 * short <= 2 * longest
     session = RunSession(run, SESSION_CONFIG)
-    for number, line in enumerate(SESSION_LINES[1:6]):
+    for number, line in enumerate(lines):
         session.add(number, line, TranslateOptions())
     session.step()
-    assert not session.wants() and [task.searched for task in session.tasks.values()] == [True, True] + 3 * [
-        False
-    ]
-    assert set(finish(session)) == set(range(5))
+    assert not session.wants()
+    assert [task.searched for task in session.tasks.values()] == [True, True, False, False]
+    assert set(finish(session)) == set(range(4))
 
 
 def test_a_cancelled_line_is_gone(run: Run) -> None:
