@@ -95,12 +95,14 @@ def load() -> None:
             if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
                 why = f"{name}: {error}; is its folder in PYTHONPATH?"
             else:
-                why = f"{place_of(error)}: {type(error).__name__}: {error}; mend {name}, or leave it out"
+                why = (
+                    f"{error_location(error)}: {type(error).__name__}: {error}; mend {name}, or leave it out"
+                )
             raise ConfigError(f"{VARIABLE}: {why}") from error
 
 
-def place_of(error: BaseException) -> str:
-    """Where a module went wrong: `file:line`."""
+def error_location(error: BaseException) -> str:
+    """The `file:line` at which a module failed."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frame = traceback.extract_tb(error.__traceback__)[-1]

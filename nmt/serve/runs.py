@@ -128,18 +128,20 @@ class RunSession:
         required = sum(task.required * self.beam_size(task.options) for task in self.tasks.values())
         waiting = [task for task in self.tasks.values() if not task.begun]
         width = sum(self.width(task.options) for task in waiting)
-        attended = self.attended([(task, task.next) for task in waiting])
+        searched, longest = self.searched_size()
+        longest = max([longest, *(len(task.next.reading) for task in waiting)])
+        attended = (searched + width) * longest
         return required < MAX_REQUIRED and attended < MAX_ATTENDED and self.search.wants(width + 1)
 
-    def attended(self, more: Sequence[tuple[LineTask, LinePart]] = ()) -> int:
-        """Hypotheses of the parts in search and of some more, times the source units of the longest: the
-        memory of all is padded to it."""
-        searched = [
-            (task, part) for task in self.tasks.values() for part in task.parts if part.sentence is not None
-        ]
-        parts = [*searched, *more]
-        width = sum(self.width(task.options) for task, _ in parts)
-        return width * max((len(part.reading) for _, part in parts), default=0)
+    def searched_size(self) -> tuple[int, int]:
+        """Hypotheses of the parts in search, and source units of the longest: the memory that a step attends
+        to is padded to it."""
+        width = longest = 0
+        for task in self.tasks.values():
+            for part in task.parts:
+                if part.sentence is not None:
+                    width, longest = width + self.width(task.options), max(longest, len(part.reading))
+        return width, longest
 
     def beam_size(self, options: TranslateOptions) -> int:
         return options.beam_size or self.search.beam.config.beam_size
@@ -171,13 +173,14 @@ class RunSession:
         """Start the search of waiting parts while there is room: a part of each line in turn."""
         waiting = [(key, task) for key, task in self.tasks.items() if any(part.waits for part in task.parts)]
         turns = deque(sorted(waiting, key=lambda pair: pair[1].searched))
-        units = 0
+        units, (searched, longest) = 0, self.searched_size()
         while turns:
             key, task = turns.popleft()
             width = self.width(task.options)
             room = self.search.wants(width) if task.searched else self.search.fits(width)
             size = len(task.next.reading)
-            if not room or (self.search.busy and self.attended([(task, task.next)]) > MAX_ATTENDED):
+            searched, longest = searched + width, max(longest, size)
+            if not room or (self.search.busy and searched * longest > MAX_ATTENDED):
                 return
             if units and units + size > MAX_STARTED:
                 return

@@ -11,7 +11,3 @@ class Callback:
 
     def on_update(self, step: int) -> None:
         """Called after each update, with its number from 1."""
-
-    def on_validation(self, step: int, cost: float) -> None:
-        """Called in the first process after each validation: the number of updates, and the development
-        cost."""

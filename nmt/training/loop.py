@@ -241,8 +241,6 @@ def score_and_save(job: TrainingJob, records: TrainingLogs) -> None:
         decay(job.config, progress, better, score.perplexity)
         progress.seconds = records.clock.seconds()
         log_validation(job, records, score, better)
-        for callback in job.callbacks:
-            callback.on_validation(progress.step, score.cost)
     save(job, records.tables)
     records.clock.leave_out(time.monotonic() - began)
 

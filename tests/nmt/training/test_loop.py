@@ -12,6 +12,7 @@ import torch
 from nmt.data.batches import WHOLE, Share, make_batch
 from nmt.models.config import RNNConfig
 from nmt.models.rnn.translator import RNNTranslator
+from nmt.training.callbacks import Callback
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, TrainingJob, TrainingProgress, limit_reached
 from nmt.training.loop import TrainingLogs, decay, judge, log_validation, update, write_log
@@ -62,6 +63,23 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
         results.append((done.cost, done.norm, words.detach().clone()))
     assert results[0][:2] == pytest.approx(results[1][:2], abs=1e-10)
     assert torch.allclose(results[0][2], results[1][2], atol=1e-12)
+
+
+def test_callbacks_are_told_of_each_update() -> None:
+    class Listener(Callback):
+        def __init__(self) -> None:
+            self.steps = list[int]()
+
+        def on_update(self, step: int) -> None:
+            self.steps.append(step)
+
+    training = job(RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3), 7, 7))
+    listener = Listener()
+    training.callbacks = [listener]
+    for _ in range(2):
+        update(training, [make_batch([[3, 4]], [[3]])])
+        training.progress.step += 1
+    assert listener.steps == [1, 2]
 
 
 def test_the_rate_of_an_update_follows_schedule_and_decay() -> None:
