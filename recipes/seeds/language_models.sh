@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Language models of the source documents: the character-aware model against a word LSTM of as many parameters and
-# updates (Jernite 2018, table 2.2), and the list of perplexities of 004: Kneser-Ney 141, neural n-grams 140, RNN 125, LSTM 115.
+# updates (Jernite 2018, table 2.2), and the list of perplexities of Joulin and Grave (lecture): Kneser-Ney 141, neural n-grams 140, RNN 125, LSTM 115.
 # usage: language_models.sh [--quick] [characters] [list] [mix]      (all three unless some are named)
 #   characters   word and characters, 8 epochs each: two trainings of up to 90 minutes on 2 cores
 #   list         kn5, ngrams, rnn, lstm: three trainings of up to 90 minutes
