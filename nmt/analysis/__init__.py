@@ -30,10 +30,10 @@ if TYPE_CHECKING:
         by_rare,
         by_segmented,
         by_unknown,
+        read_counts,
         score_subsets,
         subsets,
     )
-    from nmt.analysis.known_words import read_counts
     from nmt.analysis.samples import SampleSentence, sample_sentences
     from nmt.analysis.statistics import BootstrapScores, Correlation, correlate, paired_bootstrap
     from nmt.analysis.systems import SystemOutput, TestSet, read_systems
@@ -91,7 +91,7 @@ HOMES = {
     "different_ngrams": "nmt.analysis.differences",
     "largest_differences": "nmt.analysis.differences",
     "paired_bootstrap": "nmt.analysis.statistics",
-    "read_counts": "nmt.analysis.known_words",
+    "read_counts": "nmt.analysis.hard_words",
     "read_systems": "nmt.analysis.systems",
     "sample_sentences": "nmt.analysis.samples",
     "score_alignment": "nmt.analysis.alignment_error",

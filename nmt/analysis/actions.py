@@ -1,26 +1,25 @@
-"""The Protocol of an action of `nmt-analyze`, and its result: a table, a summary and perhaps a figure."""
+"""The Protocol of an action of `nmt-analyze`, and its findings: a table, a summary and perhaps a figure."""
 
 import argparse
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from nmt.cli import options
 from nmt.cli.options import Parser
 from nmt.errors import UserError
 from nmt.io import files
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from nmt.runs.run import Run
+
 log = logging.getLogger(__name__)
 
 FORMATS = ("png", "svg")
-
-
-class AnalysisResult(Protocol):
-    """The result of an analysis, ready to be written."""
-
-    def write(self, output: str, name: str) -> None:
-        """Write to the value of --output; `name` is the name of the action."""
 
 
 class Analysis(Protocol):
@@ -31,8 +30,11 @@ class Analysis(Protocol):
     def add_options(self, parser: Parser) -> None:
         """Add the options of the action, including --output (see `add_output`)."""
 
-    def run(self, args: argparse.Namespace) -> AnalysisResult:
-        """Read the inputs and compute. UserError for what a user can cause."""
+    def run(self, args: argparse.Namespace) -> "Findings | None":
+        """Read the inputs and compute. None if the action writes --output itself, in a form of its own.
+
+        UserError for what a user can cause.
+        """
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,13 @@ class ResultTable:
 def field_values(records: Iterable[object]) -> list[list[object]]:
     """The values of dataclass instances, in the order of their fields."""
     return [list(vars(record).values()) for record in records]
+
+
+def record_table(record: "type[DataclassInstance]", rows: Iterable[object], **formats: str) -> ResultTable:
+    """The table of a dataclass's instances: a column for each field, in the format that `formats` names."""
+    return ResultTable(
+        {field.name: formats.get(field.name, "") for field in fields(record)}, field_values(rows)
+    )
 
 
 def single_field(text: str) -> str:
@@ -126,3 +135,13 @@ def add_output(parser: Parser) -> None:
 
 def add_title(parser: Parser) -> None:
     parser.add_argument("--title", default="", help="title of the figure")
+
+
+def load_run(args: argparse.Namespace, path: str) -> "Run":
+    """Load the run of a directory, to compute as the options of `options.add_compute` say."""
+    set_up = options.set_up_torch(args.device, args.threads, args.matmul, path)
+    from nmt.runs.run import Run
+
+    run = Run.of(path, which=args.checkpoint, device=args.device)
+    log.info("%s: %s", run.name, set_up)
+    return run

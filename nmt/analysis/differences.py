@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.analysis import plots
-from nmt.analysis.actions import Findings, ResultTable, add_title, field_values, single_field
-from nmt.analysis.known_words import read_target_counts
+from nmt.analysis.actions import Findings, add_title, record_table, single_field
+from nmt.analysis.hard_words import read_target_counts
 from nmt.analysis.statistics import Floats, bleu_scores
 from nmt.analysis.systems import (
     SystemOutput,
@@ -110,12 +110,6 @@ def group_name(group: int) -> str:
         return "equal"
     low, high = sorted((group * BAR_WIDTH, (group - (1 if group > 0 else -1)) * BAR_WIDTH))
     return f"{low} to {high}"
-
-
-def differences_table(differences: Iterable[SentenceDifference]) -> ResultTable:
-    columns = {"line": "", "difference": ".2f", "first": ".2f", "second": ".2f"}
-    texts = {"source": "", "reference": "", "first_text": "", "second_text": ""}
-    return ResultTable(columns | texts, field_values(differences))
 
 
 # ---- n-grams -----------------------------------------------------------------------------------------------
@@ -233,11 +227,6 @@ def without_parts(order: Iterable[Ngram], ours: Counter[Ngram], theirs: Counter[
             parts |= {(part, *counts) for part in ngrams(ngram, len(ngram))}
 
 
-def ngrams_table(differences: Iterable[NgramDifference]) -> ResultTable:
-    columns = {"better": "", "worse": "", "ngram": "", "words": "", "reference": "", "matches": ""}
-    return ResultTable(columns | {"others": "", "score": ".4f"}, field_values(differences))
-
-
 # ---- words by frequency ------------------------------------------------------------------------------------
 # Precision, recall and F1 of frequent and rare words, as in compare-mt (Neubig et al. 2019).
 
@@ -328,11 +317,6 @@ def frequency_label(first: int, last: int | None) -> str:
     return f"{first}+" if last is None else str(first) if first == last else f"{first}-{last}"
 
 
-def frequency_table(accuracies: Iterable[WordAccuracy]) -> ResultTable:
-    columns = {"system": "", "first": "", "last": "", "reference": "", "hypothesis": "", "matches": ""}
-    return ResultTable(columns | {"precision": ".2f", "recall": ".2f", "f1": ".2f"}, field_values(accuracies))
-
-
 # ---- actions -----------------------------------------------------------------------------------------------
 
 
@@ -367,7 +351,8 @@ class FrequencyAnalysis:
             title = args.title or f"words by frequency in {'training' if args.train else 'the reference'}"
             plots.bars(labels, series, {}, "F1", title, paths)
 
-        return Findings(frequency_table(accuracies), score_summary(systems), draw)
+        table = record_table(WordAccuracy, accuracies, precision=".2f", recall=".2f", f1=".2f")
+        return Findings(table, score_summary(systems), draw)
 
 
 class NgramsAnalysis:
@@ -381,7 +366,7 @@ class NgramsAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         systems = load_systems(args, least=2)
         rows = different_ngrams(systems, parse_settings(NgramDifferenceConfig, args))
-        return Findings(ngrams_table(rows), score_summary(systems))
+        return Findings(record_table(NgramDifference, rows, score=".4f"), score_summary(systems))
 
 
 class DifferencesAnalysis:
@@ -405,4 +390,5 @@ class DifferencesAnalysis:
             plots.bars(list(groups), {"sentences": list(groups.values())}, {}, "sentences", title, paths)
 
         counts = [f"{name}: {count:,} sentences" for name, count in groups.items()]
-        return Findings(differences_table(rows), [*score_summary([first, second]), *counts], draw)
+        table = record_table(SentenceDifference, rows, difference=".2f", first=".2f", second=".2f")
+        return Findings(table, [*score_summary([first, second]), *counts], draw)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.analysis.actions import Findings, ResultTable, add_output, field_values
+from nmt.analysis.actions import Findings, ResultTable, add_output, load_run, record_table
 from nmt.analysis.plots import CYCLE, label_text, pyplot, save_figure
-from nmt.analysis.trained_runs import load_run
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, add_setting, parse_settings, positive
+from nmt.cli.arguments import InputPath, add_setting, positive
 from nmt.cli.options import Parser, add_model
 from nmt.config.settings import number
 from nmt.errors import ConfigError, DataError, UserError
@@ -224,13 +223,6 @@ def map_findings(args: argparse.Namespace, labels: Sequence[str], vectors: Vecto
 
 
 @dataclass
-class NeighborsConfig:
-    """How many neighbors are listed."""
-
-    count: int = number(5, least=1, help="neighbors of each word")
-
-
-@dataclass
 class Neighbor:
     """A word and one of its neighbors."""
 
@@ -246,11 +238,12 @@ def nearest(
     queries: Vectors,
     vocab: Sequence[str],
     vectors: Vectors,
-    config: NeighborsConfig,
+    count: int,
 ) -> list[Neighbor]:
     """Find the nearest neighbors of each word by cosine, without the word itself (Jernite 2018, table 2.5).
 
-    `queries` (Q, d) are the vectors of `words`, `vectors` (V, d) those of `vocab`.
+    `queries` (Q, d) are the vectors of `words`, `vectors` (V, d) those of `vocab`. Each word gets `count`
+    neighbors, if there are as many.
     """
     cosines = unit_vectors(queries) @ unit_vectors(vectors).T
     neighbors, ids = [], {word: number for number, word in enumerate(vocab)}
@@ -258,7 +251,7 @@ def nearest(
         is_known = word in ids
         if is_known:
             row[ids[word]] = -np.inf
-        best = np.argsort(-row, kind="stable")[: min(config.count, len(vocab) - is_known)]
+        best = np.argsort(-row, kind="stable")[: min(count, len(vocab) - is_known)]
         neighbors += [
             Neighbor(word=word, known=is_known, rank=rank, neighbor=vocab[number], cosine=float(row[number]))
             for rank, number in enumerate(best.tolist(), 1)
@@ -270,11 +263,6 @@ def unit_vectors(vectors: Vectors) -> Vectors:
     """Scale rows to length 1; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1)
-
-
-def neighbors_table(neighbors: Sequence[Neighbor]) -> ResultTable:
-    columns = {"word": "", "known": "d", "rank": "", "neighbor": "", "cosine": ".4f"}
-    return ResultTable(columns, field_values(neighbors))
 
 
 class NeighborsAnalysis:
@@ -293,7 +281,7 @@ class NeighborsAnalysis:
             action="store_true",
             help="the vectors of the convolutions of lm.type characters, which are about spelling alone",
         )
-        add_setting(parser, NeighborsConfig, "count")
+        parser.add_argument("--count", type=positive, default=5, metavar="N", help="neighbors of each word")
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
@@ -311,13 +299,13 @@ class NeighborsAnalysis:
             queries.cpu().numpy(),
             vocab.decode(vocab_ids),
             vectors.cpu().numpy(),
-            parse_settings(NeighborsConfig, args),
+            args.count,
         )
         summary = [
             f"{word}: {', '.join(neighbor.neighbor for neighbor in group)}"
             for word, group in groupby(neighbors, key=lambda neighbor: neighbor.word)
         ]
-        return Findings(neighbors_table(neighbors), summary)
+        return Findings(record_table(Neighbor, neighbors, known="d", cosine=".4f"), summary)
 
 
 def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
@@ -364,17 +352,6 @@ def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) 
 # ---- export ------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class VectorFile:
-    """Words and their vectors, ready to be written."""
-
-    words: Sequence[str]
-    vectors: Sequence[Sequence[float]]
-
-    def write(self, output: str, name: str) -> None:
-        word2vec.write(output, self.words, self.vectors)
-
-
 class VectorsAnalysis:
     help = "The vectors of all words of a run as text, in word2vec's format, which data.source_vectors reads."
 
@@ -385,7 +362,7 @@ class VectorsAnalysis:
         )
         options.add_output(parser)
 
-    def run(self, args: argparse.Namespace) -> VectorFile:
+    def run(self, args: argparse.Namespace) -> None:
         vocab, _, model = load_words(args)
         ids = list(range(len(SPECIALS), len(vocab)))
-        return VectorFile(vocab.decode(ids), word_vectors(model, ids, args).cpu().tolist())
+        word2vec.write(args.output, vocab.decode(ids), word_vectors(model, ids, args).cpu().tolist())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.analysis import plots
-from nmt.analysis.actions import Findings, ResultTable, add_output, add_title, field_values
+from nmt.analysis.actions import Findings, add_output, add_title, record_table
 from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
 from nmt.io import files
@@ -43,9 +43,8 @@ class NgramCountsAnalysis:
             title = args.title or f"n-grams of {name}"
             plots.bars([str(row.words) for row in rows], ngram_series(rows), {}, "%", title, paths)
 
-        columns = {"words": "", "occurrences": "", "distinct": "", "once": ".4f", "unseen": ".4f"}
         summary = [f"{name}: {rows[0].occurrences:,} words, ends of sentences among them"]
-        return Findings(ResultTable(columns, field_values(rows)), summary, draw)
+        return Findings(record_table(NgramStatistics, rows, once=".4f", unseen=".4f"), summary, draw)
 
 
 def ngram_series(rows: Sequence[NgramStatistics]) -> dict[str, list[float]]:

@@ -3,14 +3,13 @@ best targets of each, and phrases sampled from the model."""
 
 import argparse
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from nmt.analysis import plots
-from nmt.analysis.actions import Findings, ResultTable, add_output, field_values
-from nmt.analysis.trained_runs import load_run
+from nmt.analysis.actions import Findings, add_output, load_run, record_table
 from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.cli.options import Parser, add_model
 from nmt.config.settings import number
@@ -136,11 +135,6 @@ def model_scores(run: "Run", source: Sequence[str], targets: Sequence[Sequence[s
     return scores
 
 
-def phrases_table(rows: Iterable[PhraseRow]) -> ResultTable:
-    columns = {"kind": "", "source": "", "count": "", "by": "", "rank": "", "target": ""}
-    return ResultTable(columns | {"ln_table": ".6f", "ln_model": ".6f", "drawn": ""}, field_values(rows))
-
-
 class PhrasesAnalysis:
     help = "Best targets of long phrases by table and by model, and phrases sampled from the model."
 
@@ -169,7 +163,7 @@ class PhrasesAnalysis:
 
         points = [(row.ln_table, row.ln_model) for row in rows if row.ln_table is not None]
         return Findings(
-            table=phrases_table(rows),
+            table=record_table(PhraseRow, rows, ln_table=".6f", ln_model=".6f"),
             summary=[f"{run.name}: {len({row.source for row in rows})} source phrases"],
             draw=lambda paths: plots.scatter(
                 paths,

@@ -17,13 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import __version__
-from nmt.analysis import markup
+from nmt.analysis import charts
+from nmt.analysis.actions import load_run
 from nmt.analysis.buckets import MIN_SENTENCES, WINDOW, lengths
-from nmt.analysis.charts import Chart, HardWordCounts, RunCurves, all_charts
+from nmt.analysis.charts import Chart, HardWordCounts, RunCurves
 from nmt.analysis.curves import read_curves
 from nmt.analysis.differences import NgramDifference, NgramDifferenceConfig, different_ngrams, sentence_scores
-from nmt.analysis.hard_words import count_hard_words, hard_word_subsets, score_subsets, segmented_sides
-from nmt.analysis.known_words import add_training, add_vocabularies, read_vocabularies
+from nmt.analysis.hard_words import (
+    add_training,
+    add_vocabularies,
+    count_hard_words,
+    hard_word_subsets,
+    read_units,
+    read_vocabularies,
+    score_subsets,
+    segmented_sides,
+)
 from nmt.analysis.statistics import SAMPLES, bleu_scores, bootstrap_intervals, paired_bootstrap
 from nmt.analysis.systems import (
     SystemOutput,
@@ -35,7 +44,6 @@ from nmt.analysis.systems import (
     read_systems,
     unique_names,
 )
-from nmt.analysis.trained_runs import load_run, read_units
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.cli.options import Parser
@@ -129,7 +137,7 @@ def collect_report(
         sentences=len(test.sources),
         lowercase=test.lowercase,
         tokenized=test.tokenize == "none",
-        charts=all_charts(systems, hard, counts, curves, config.window, config.least),
+        charts=charts.all_charts(systems, hard, counts, curves, config.window, config.least),
         subsets=[dict(vars(score)) for score in score_subsets(systems, masks)],
         ngrams=different_ngrams(systems, NgramDifferenceConfig(count=NGRAMS)) if len(systems) > 1 else [],
         kinds=list(hard),
@@ -195,11 +203,11 @@ def report_html(data: ReportData, lead: Lead | None = None) -> str:
             "heading": escape(lead.heading),
             "note": escape(lead.note),
             "no-note": "" if lead.note else "hidden",
-            "systems": markup.systems_table(data.systems),
-            "signatures": markup.signature_list(data.signatures),
-            "subsets": markup.subsets_table(data.subsets),
-            "charts": markup.figures_html(data.charts, len(lead.charts)),
-            "ngrams": markup.ngram_tables(data.ngrams),
+            "systems": charts.systems_table(data.systems),
+            "signatures": charts.signature_list(data.signatures),
+            "subsets": charts.subsets_table(data.subsets),
+            "charts": charts.figures_html(data.charts, len(lead.charts)),
+            "ngrams": charts.ngram_tables(data.ngrams),
             "no-subsets": "" if data.subsets else "hidden",
             "no-ngrams": "" if data.ngrams else "hidden",
         },
@@ -208,8 +216,8 @@ def report_html(data: ReportData, lead: Lead | None = None) -> str:
         "report.html",
         {
             "title": escape(data.title),
-            "about": markup.facts_html([*data.about, ("made with", f"nmt-smt {__version__}")]),
-            "contents": markup.contents_html(sections),
+            "about": charts.facts_html([*data.about, ("made with", f"nmt-smt {__version__}")]),
+            "contents": charts.contents_html(sections),
             "sections": sections,
             "license": read_page_file("vendor/LICENSE"),
             "style": "".join(map(read_page_file, STYLES)),
@@ -274,18 +282,6 @@ BLOCK = 200  # sentences translated together
 # ---- action ------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class ReportPage:
-    data: ReportData
-
-    def write(self, output: str, name: str) -> None:
-        """Write the page, and log each system's scores."""
-        files.write_text(output, report_html(self.data).rstrip("\n").split("\n"))
-        for row in self.data.systems:
-            log.info("%s: BLEU %.2f, chrF %.2f", row["name"], row["bleu"], row["chrf"])
-        log.info("%s", output)
-
-
 class ReportAnalysis:
     help = "One HTML page on runs and outputs: summary, curves, subsets, a browser of sentences."
 
@@ -321,7 +317,7 @@ class ReportAnalysis:
         add_training(parser, required=False)
         options.add_compute(parser)
 
-    def run(self, args: argparse.Namespace) -> ReportPage:
+    def run(self, args: argparse.Namespace) -> None:
         check_names(args.names, args.systems, "systems")
         vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
         names = args.names or unique_names([path.rstrip("/") for path in args.systems])
@@ -350,7 +346,11 @@ class ReportAnalysis:
         log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
         data = collect_report(systems, hard, counts, curves, parse_settings(ReportConfig, args))
         about += [*test_facts(args, test), ("date", newest_date(newest))]
-        return ReportPage(replace(data, about=about))
+        page = report_html(replace(data, about=about))
+        files.write_text(args.output, page.rstrip("\n").split("\n"))
+        for row in data.systems:
+            log.info("%s: BLEU %.2f, chrF %.2f", row["name"], row["bleu"], row["chrf"])
+        log.info("%s", args.output)
 
 
 def read_outputs(

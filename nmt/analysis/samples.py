@@ -11,8 +11,7 @@ import numpy as np
 
 from nmt.analysis.actions import Findings, ResultTable, single_field
 from nmt.analysis.buckets import lengths
-from nmt.analysis.hard_words import unknown_words
-from nmt.analysis.known_words import add_vocabularies, check_vocabularies, read_vocabularies
+from nmt.analysis.hard_words import add_vocabularies, check_vocabularies, read_vocabularies, unknown_words
 from nmt.analysis.plots import CYCLE, label_text, pyplot, remove_frame, save_figure
 from nmt.analysis.systems import SystemOutput, add_systems, load_systems, score_summary
 from nmt.cli.arguments import add_setting, parse_settings

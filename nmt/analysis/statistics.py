@@ -2,7 +2,7 @@
 
 import argparse
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -182,11 +182,6 @@ def paired_bootstrap(
     return rows, [f"{name}: {signatures[name].format()}" for name in ("BLEU", "chrF2")]
 
 
-def bootstrap_table(scores: Iterable[BootstrapScores]) -> ResultTable:
-    columns = {"system": "", "bleu": ".2f", "mean": ".2f", "interval": ".2f", "p": ".4f"}
-    return ResultTable(columns | {"chrf": ".2f", "chrf_p": ".4f"}, field_values(scores))
-
-
 # ---- correlation -------------------------------------------------------------------------------------------
 
 
@@ -244,12 +239,6 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return means[index]
 
 
-def correlation_table(names: tuple[str, str], correlation: Correlation) -> ResultTable:
-    columns = {"first": "", "second": "", "pairs": "", "pearson": ".6f", "spearman": ".6f"}
-    values = [*names, *vars(correlation).values()]
-    return ResultTable(columns | {"mean_difference": ".6f"}, [values])
-
-
 # ---- actions -----------------------------------------------------------------------------------------------
 
 
@@ -297,7 +286,9 @@ class CompareAnalysis:
             title = args.title or f"against {Path(names[0]).name}"
             plots.bars(labels, series, errors, "BLEU, 95% interval", title, figures)
 
-        return Findings(bootstrap_table(rows), signatures, draw)
+        columns = {"system": "", "bleu": ".2f", "mean": ".2f", "interval": ".2f", "p": ".4f"}
+        table = ResultTable(columns | {"chrf": ".2f", "chrf_p": ".4f"}, field_values(rows))
+        return Findings(table, signatures, draw)
 
 
 class ScoresAnalysis:
@@ -329,8 +320,10 @@ class ScoresAnalysis:
         x_name, y_name = args.names or (Path(args.first).name, Path(args.second).name)
         result = correlate(first, second)
         title = args.title or f"r = {result.pearson:.3f}"
+        columns = {"first": "", "second": "", "pairs": "", "pearson": ".6f", "spearman": ".6f"}
+        values = [x_name, y_name, *vars(result).values()]
         return Findings(
-            table=correlation_table((x_name, y_name), result),
+            table=ResultTable(columns | {"mean_difference": ".6f"}, [values]),
             summary=[f"Pearson {result.pearson:.4f}, Spearman {result.spearman:.4f}, {result.pairs:,} pairs"],
             draw=lambda paths: plots.scatter(paths, first, second, x_name, y_name, title),
         )

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 
 from nmt.analysis.actions import Analysis
 from nmt.analysis.alignment_error import AlignmentErrorAnalysis
-from nmt.analysis.attention import AttentionAnalysis
 from nmt.analysis.buckets import LengthAnalysis
 from nmt.analysis.curves import CurvesAnalysis
 from nmt.analysis.differences import DifferencesAnalysis, FrequencyAnalysis, NgramsAnalysis
 from nmt.analysis.embeddings import NeighborsAnalysis, PhraseMapAnalysis, VectorsAnalysis, WordMapAnalysis
-from nmt.analysis.grconv_parse import ParseAnalysis
 from nmt.analysis.hard_words import (
     RareWordsAnalysis,
     SegmentedWordsAnalysis,
@@ -21,6 +19,7 @@ from nmt.analysis.ngram_counts import NgramCountsAnalysis
 from nmt.analysis.phrases import PhrasesAnalysis
 from nmt.analysis.report import ReportAnalysis
 from nmt.analysis.samples import SamplesAnalysis
+from nmt.analysis.sentences import AttentionAnalysis, ParseAnalysis
 from nmt.analysis.statistics import CompareAnalysis, ScoresAnalysis
 from nmt.cli import options
 from nmt.plugins import Registry
@@ -79,7 +78,9 @@ def command(argv: Sequence[str] | None) -> None:
     """Parse the options, run the analysis, write its result."""
     args = parser().parse_args(argv)
     options.start_log("nmt-analyze", args)
-    ANALYSES[args.kind]().run(args).write(args.output, args.kind)
+    findings = ANALYSES[args.kind]().run(args)
+    if findings:
+        findings.write(args.output, args.kind)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,17 @@ import logging
 import socket
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.errors import ConfigError, UserError
 from nmt.runs import directory as run_directory
-from nmt.serve import access, engine
-from nmt.serve.access import Token
+from nmt.serve import engine
 from nmt.serve.config import EngineConfig, ServeConfig
+
+if TYPE_CHECKING:
+    from nmt.serve.limits import Token
 
 log = logging.getLogger(__name__)
 
@@ -32,20 +35,20 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-serve", args, times=True)
     config = parse_settings(ServeConfig, args)
     check_names(args)
-    token = access.read_token(config.token) if config.token else None
     try:
-        from nmt.serve import server
+        from nmt.serve import limits, server
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in LIBRARIES:
             raise
         raise UserError("nmt-serve needs more libraries: pip install 'nmt-smt[serve]'") from error
 
+    token = limits.read_token(config.token) if config.token else None
     with server.bind(config, token) as listening:
         serve(args, config, listening, token)
 
 
 def serve(
-    args: argparse.Namespace, config: ServeConfig, listening: socket.socket, token: Token | None
+    args: argparse.Namespace, config: ServeConfig, listening: socket.socket, token: "Token | None"
 ) -> None:
     """Load the engines and serve them until a signal arrives."""
     run = first_run(args.engines)

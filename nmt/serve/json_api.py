@@ -5,19 +5,15 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
-from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
-from nmt.serve import fields, request_text
-from nmt.serve.answers import EngineAccess
+from nmt.serve import answers, endpoints
+from nmt.serve.answers import EngineAccess, PlainText
 from nmt.serve.config import ServeConfig
-from nmt.serve.engine import AVOID, SCORE, TERMS, LineHypothesis, TranslatedLine, TranslateOptions
-from nmt.serve.fields import BadRequest, Fields
-from nmt.serve.openapi import (
+from nmt.serve.endpoints import (
     COUNT,
     ERRORS,
     FLAG,
@@ -26,17 +22,20 @@ from nmt.serve.openapi import (
     SPAN,
     TEXT,
     WORDS,
+    BadRequest,
     Endpoint,
+    Fields,
     Schema,
     field_names,
     object_schema,
     optional_schema,
     record_schema,
 )
-from nmt.serve.request_text import PlainText
+from nmt.serve.engine import AVOID, SCORE, TERMS, LineHypothesis, TranslatedLine, TranslateOptions
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
+LIMITS = ("max_request", "max_lines", "max_line", "max_terms", "max_n_best", "max_beam_size")
 MAX_CELLS = 2_000_000  # states times characters of the automaton that finds phrases to avoid
 
 
@@ -78,9 +77,9 @@ class JsonApi:
 
     async def translate(self, request: Request) -> Response:
         start = time.perf_counter()
-        values = fields.parse_json(await request.body())
+        values = endpoints.parse_json(await request.body())
         values.check_names(field_names(self.translate_request))
-        served = self.find_engine(values)
+        served = find_engine(self.engines, values)
         lines = requested_lines(values)
         options = self.read_options(values)
         for name in (TERMS, AVOID):
@@ -94,13 +93,11 @@ class JsonApi:
                 "split_sentences: words between blanks have no sentences to split; send plain text"
             )
         self.access.check_lines(lines)
-        size = sum(map(len, lines))
-        cut = partial(request_text.cut_sentences, lines, served.languages, served.info.tags)
-        text = await self.access.run_text_work(request, size, cut) if split else whole_lines(lines)
+        text = await self.access.cut_sentences(request, served, lines) if split else whole_lines(lines)
         results = await self.translate_lines(request, served, text.sentences, options, plain)
 
         def answer() -> Response:
-            translations = request_text.join_sentences(text, results, options.n_best)
+            translations = answers.join_sentences(text, results, options.n_best)
             return JSONResponse(
                 {
                     "engine": served.name,
@@ -112,7 +109,7 @@ class JsonApi:
                 }
             )
 
-        return await self.access.run_text_work(request, size * options.n_best, answer)
+        return await self.access.run_text_work(request, sum(map(len, lines)) * options.n_best, answer)
 
     async def translate_lines(
         self,
@@ -150,9 +147,9 @@ class JsonApi:
         return self.plain_texts[served.name]
 
     async def score(self, request: Request) -> Response:
-        values = fields.parse_json(await request.body())
+        values = endpoints.parse_json(await request.body())
         values.check_names(field_names(self.score_request))
-        served = self.find_engine(values)
+        served = find_engine(self.engines, values)
         sources, targets = values.texts("source"), values.texts("target")
         if len(sources) != len(targets):
             raise BadRequest(f"{len(sources)} sources, but {len(targets)} targets")
@@ -168,29 +165,13 @@ class JsonApi:
         return JSONResponse({"engine": served.name, "scores": rows})
 
     async def list_engines(self, request: Request) -> Response:
-        config = self.config
-        limits = {
-            "max_request": config.max_request,
-            "max_lines": config.max_lines,
-            "max_line": config.max_line,
-            "max_terms": config.max_terms,
-            "max_n_best": config.max_n_best,
-            "max_beam_size": config.max_beam_size,
-        }
         return JSONResponse(
             {
                 "version": __version__,
                 "engines": [engine_json(served) for served in self.engines.values()],
-                "limits": limits,
+                "limits": {name: getattr(self.config, name) for name in LIMITS},
             }
         )
-
-    def find_engine(self, values: Fields) -> ServedEngine:
-        """The engine that a request names, the first one by default."""
-        name = values.text("engine", "")
-        if name and name not in self.engines:
-            raise BadRequest(f"engine: unknown name, expected one of {', '.join(self.engines)}")
-        return self.engines[name] if name else self.engines.first
 
     def read_options(self, values: Fields) -> TranslateOptions:
         """Read the options of a request. BadRequest for terms and phrases that are too long together."""
@@ -214,11 +195,19 @@ class JsonApi:
         )
 
 
+def find_engine(engines: ServedEngines, values: Fields) -> ServedEngine:
+    """The engine that a request names, the first one by default."""
+    name = values.text("engine", "")
+    if name and name not in engines:
+        raise BadRequest(f"engine: unknown name, expected one of {', '.join(engines)}")
+    return engines[name] if name else engines.first
+
+
 def requested_lines(values: Fields) -> list[str]:
     """Read the lines of a request from `text` or `lines`."""
     if ("text" in values) == ("lines" in values):
         raise BadRequest("expected one of the fields text and lines")
-    return fields.split_lines(values.text("text")) if "text" in values else values.texts("lines")
+    return endpoints.split_lines(values.text("text")) if "text" in values else values.texts("lines")
 
 
 def engine_json(served: ServedEngine) -> dict[str, object]:
@@ -279,11 +268,6 @@ def hypothesis_json(hypothesis: LineHypothesis) -> dict[str, object]:
 def finite_or_none(value: float) -> float | None:
     """Replace infinities and nan, which JSON lacks, by null."""
     return value if math.isfinite(value) else None
-
-
-def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """The error response of all interfaces but XML-RPC."""
-    return JSONResponse({"error": message or HTTPStatus(status).phrase}, status, headers)
 
 
 # ---- schemas -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
-from nmt.serve.fields import BadRequest
+from nmt.serve.endpoints import BadRequest
 from nmt.serve.served import ServedEngines
 
 # ---- which language a text is in ---------------------------------------------------------------------------

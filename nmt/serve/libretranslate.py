@@ -8,25 +8,26 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nmt.serve import fields, html_text, request_text
-from nmt.serve.access import Token
+from nmt.serve import answers, endpoints, html_text
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
-from nmt.serve.engine import TranslatedLine, TranslateOptions
-from nmt.serve.fields import BadRequest, Fields
-from nmt.serve.html_text import HtmlDocument
-from nmt.serve.languages import LanguageDetector, english_name
-from nmt.serve.monitoring import Lifecycle
-from nmt.serve.openapi import (
+from nmt.serve.endpoints import (
     COUNT,
     TEXT,
     WORDS,
+    BadRequest,
     Endpoint,
+    Fields,
     Schema,
     object_schema,
     optional_schema,
     record_schema,
 )
+from nmt.serve.engine import TranslatedLine, TranslateOptions
+from nmt.serve.html_text import HtmlDocument
+from nmt.serve.languages import LanguageDetector, english_name
+from nmt.serve.limits import Token
+from nmt.serve.monitoring import Lifecycle
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
@@ -103,6 +104,11 @@ class LibreTranslate:
             ),
         ]
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The languages of the engines whose languages are known: (source, target)."""
+        return [served.languages for served in self.engines.values() if all(served.languages)]
+
     async def translate(self, request: Request) -> Response:
         values = await self.read_fields(request)
         single = not isinstance(values.values.get("q"), list)
@@ -135,21 +141,19 @@ class LibreTranslate:
         return JSONResponse([{"confidence": percent, "language": code} for code, percent in candidates])
 
     async def languages(self, request: Request) -> Response:
-        pairs = [served.languages for served in self.engines.values() if all(served.languages)]
+        targets = {
+            code: dict.fromkeys(target for source, target in self.pairs if source == code)
+            for code in self.engines.languages
+        }
         return JSONResponse(
             [
-                {
-                    "code": code,
-                    "name": english_name(code),
-                    "targets": list(dict.fromkeys(target for source, target in pairs if source == code)),
-                }
+                {"code": code, "name": english_name(code), "targets": list(targets[code])}
                 for code in self.engines.languages
             ]
         )
 
     async def settings(self, request: Request) -> Response:
-        languages = [served.languages[1] for served in self.engines.values() if all(served.languages)]
-        target = languages[0] if languages else ""
+        target = next((target for _, target in self.pairs), "")
         return JSONResponse(
             {
                 "apiKeys": self.token is not None,
@@ -178,19 +182,19 @@ class LibreTranslate:
 
         HTTPException 403 for a wrong key.
         """
-        values = dict[str, object](fields.parse_form(request.scope["query_string"]))
+        values = dict[str, object](endpoints.parse_form(request.scope["query_string"]))
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = await request.body()
         if kind == MULTIPART:
-            fields.decode_form(body)  # Starlette would read anything else as Latin-1
+            endpoints.decode_form(body)  # Starlette would read anything else as Latin-1
             async with request.form(
-                max_files=0, max_fields=fields.MAX_FIELDS, max_part_size=self.config.max_request
+                max_files=0, max_fields=endpoints.MAX_FIELDS, max_part_size=self.config.max_request
             ) as form:
                 values |= {name: value for name, value in form.items() if isinstance(value, str)}
         elif kind == URLENCODED:
-            values |= fields.parse_form(body)
+            values |= endpoints.parse_form(body)
         elif body:
-            values |= fields.parse_json(body).values
+            values |= endpoints.parse_json(body).values
         if kind in (MULTIPART, URLENCODED) and isinstance(text := values.get("q"), str):
             values["q"] = text.replace("\r\n", "\n")
         request_fields = Fields(values, lenient=True)
@@ -204,11 +208,10 @@ class LibreTranslate:
 
     def check_languages(self, source: str, target: str) -> None:
         """BadRequest for a language that no engine has."""
-        pairs = [served.languages for served in self.engines.values() if all(served.languages)]
         for code in (source, target):
-            if code != AUTO and not any(code in pair for pair in pairs):
+            if code != AUTO and code not in self.engines.languages:
                 raise BadRequest(f"{code} is not supported")
-        if source == AUTO and target not in [language for _, language in pairs]:
+        if source == AUTO and target not in [language for _, language in self.pairs]:
             raise BadRequest(f"{target} is not supported")
 
     def split_queries(self, queries: Sequence[str], form: str) -> list[QueryText]:
@@ -219,7 +222,9 @@ class LibreTranslate:
         for query in queries:
             document = None if form == "text" else html_text.parse_html(query)
             texts.append(
-                QueryText(document.lines if document else fields.split_all_lines(query), len(query), document)
+                QueryText(
+                    document.lines if document else endpoints.split_all_lines(query), len(query), document
+                )
             )
         self.access.check_lines([line for text in texts for line in text.lines])
         return texts
@@ -261,16 +266,11 @@ class LibreTranslate:
     ) -> list[TranslatedLine]:
         """Translate lines; each sentence of a raw line is translated by itself."""
         self.access.check_lines(lines)
-        size = sum(map(len, lines))
-        cut = partial(request_text.cut_sentences, lines, served.languages, served.info.tags)
-        text = (
-            whole_lines(lines)
-            if served.info.tokenized_only
-            else await self.access.run_text_work(request, size, cut)
-        )
+        raw = not served.info.tokenized_only
+        text = await self.access.cut_sentences(request, served, lines) if raw else whole_lines(lines)
         parts = await self.access.translate_checked(request, served, text.sentences, options)
-        join = partial(request_text.join_sentences, text, parts, options.n_best)
-        return await self.access.run_text_work(request, size * options.n_best, join)
+        join = partial(answers.join_sentences, text, parts, options.n_best)
+        return await self.access.run_text_work(request, sum(map(len, lines)) * options.n_best, join)
 
     def find_engine(self, source: str, target: str) -> ServedEngine:
         """The engine of a language pair. BadRequest if there is none."""

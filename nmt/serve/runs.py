@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from nmt.analysis import grconv_parse
+from nmt.analysis import sentences
 from nmt.errors import DataError, UserError
 from nmt.models.protocols import MergeGates, Source
 from nmt.runs import constraints
@@ -379,7 +379,7 @@ def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
     gates = member.model.merge_gates([member.source_words.encode(units)])
     if gates is None:
         return None
-    nodes = grconv_parse.parse_nodes(gates[0].cpu().numpy())
+    nodes = sentences.parse_nodes(gates[0].cpu().numpy())
     return SoftParse(
         units,
         [SoftParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes],

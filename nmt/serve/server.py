@@ -22,13 +22,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from nmt.errors import ConfigError, UserError
-from nmt.serve import access, fields, json_api, limits, openapi
-from nmt.serve.access import Token
+from nmt.serve import endpoints, json_api, limits
 from nmt.serve.config import ServeConfig
-from nmt.serve.fields import BadRequest
 from nmt.serve.json_api import JsonApi
 from nmt.serve.libretranslate import LibreTranslate
-from nmt.serve.limits import Connection, Gate
+from nmt.serve.limits import Connection, Gate, Token
 from nmt.serve.monitoring import Lifecycle, Metrics, RequestLog, RequestRecord
 from nmt.serve.moses_rpc import MosesServer
 from nmt.serve.served import ServedEngine, ServedEngines
@@ -41,28 +39,17 @@ from nmt.serve.served import ServedEngine, ServedEngines
 log = logging.getLogger(__name__)
 
 
-class ReloadApi:
-    """The handler of /api/reload: {"engine": NAME} reloads one engine, {} all."""
-
-    def __init__(self, engines: ServedEngines, token: Token | None) -> None:
-        self.engines, self.token = engines, token
-
-    def routes(self) -> list[BaseRoute]:
-        return [Route("/api/reload", self.reload, methods=["POST"])]
-
-    async def reload(self, request: Request) -> Response:
-        if self.token is None:
-            raise HTTPException(403, "a server without --token loads engines anew by SIGHUP only")
-        values = fields.parse_json(await request.body() or b"{}")
-        values.check_names(["engine"])
-        name = values.text("engine", "")
-        if name and name not in self.engines:
-            raise BadRequest(f"engine: unknown name, expected one of {', '.join(self.engines)}")
-        wanted = [self.engines[name]] if name else list(self.engines.values())
-        failed = await reload_engines(wanted)
-        if failed:
-            raise HTTPException(500, "; ".join(failed))
-        return JSONResponse({"reloaded": [served.name for served in wanted]})
+async def reload(engines: ServedEngines, token: Token | None, request: Request) -> Response:
+    """Handle /api/reload: {"engine": NAME} reloads one engine, {} all."""
+    if token is None:
+        raise HTTPException(403, "a server without --token loads engines anew by SIGHUP only")
+    values = endpoints.parse_json(await request.body() or b"{}")
+    values.check_names(["engine"])
+    wanted = [json_api.find_engine(engines, values)] if values.text("engine", "") else [*engines.values()]
+    failed = await reload_engines(wanted)
+    if failed:
+        raise HTTPException(500, "; ".join(failed))
+    return JSONResponse({"reloaded": [served.name for served in wanted]})
 
 
 async def reload_engines(engines: Sequence[ServedEngine]) -> list[str]:
@@ -98,12 +85,12 @@ def application(
     api, libretranslate = JsonApi(engines, config), LibreTranslate(engines, config, token, life)
 
     async def describe(request: Request) -> Response:
-        return JSONResponse(openapi.describe([*api.endpoints(), *libretranslate.endpoints()]))
+        return JSONResponse(endpoints.describe([*api.endpoints(), *libretranslate.endpoints()]))
 
     routes = [
         *(endpoint.route() for endpoint in [*api.endpoints(), *libretranslate.endpoints()]),
         Route("/api/openapi.json", describe),
-        *ReloadApi(engines, token).routes(),
+        Route("/api/reload", partial(reload, engines, token), methods=["POST"]),
         *MosesServer(engines, config).routes(),
         *metrics.routes(),
         *page_routes(),
@@ -139,11 +126,11 @@ def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute
 
 async def http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return json_api.error_response(error.status_code, error.detail, dict(error.headers or {}))
+    return endpoints.error_response(error.status_code, error.detail, dict(error.headers or {}))
 
 
 async def user_error(request: Request, error: Exception) -> Response:
-    return json_api.error_response(400, str(error))
+    return endpoints.error_response(400, str(error))
 
 
 # ---- the process -------------------------------------------------------------------------------------------
@@ -163,8 +150,8 @@ def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        access.parse_networks(config.proxy)
-        access.check_address(config.host, str(address[0]), token)
+        limits.parse_networks(config.proxy)
+        limits.check_address(config.host, str(address[0]), token)
         # asyncio sends small answers at once (TCP_NODELAY) only where the socket names its protocol.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, UnicodeError) as error:

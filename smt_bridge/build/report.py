@@ -11,11 +11,20 @@ from html import escape
 from math import isfinite
 from pathlib import Path
 
-from nmt.analysis import markup, report
+from nmt.analysis import report
 from nmt.analysis.buckets import WINDOW
-from nmt.analysis.charts import Chart, ChartPoint, length_charts
+from nmt.analysis.charts import (
+    Chart,
+    ChartPoint,
+    Column,
+    Row,
+    figures_html,
+    length_charts,
+    signature_list,
+    systems_table,
+    table_html,
+)
 from nmt.analysis.curves import LearningCurve, read_curves
-from nmt.analysis.markup import Column, Row
 from nmt.analysis.report import Lead, ReportConfig, ReportData, newest_date
 from nmt.analysis.statistics import SAMPLES
 from nmt.analysis.systems import SystemOutput, TestSet
@@ -204,7 +213,7 @@ def section(name: str, title: str, note: str, content: str) -> str:
 def nonempty_table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
     """A table without its empty columns."""
     used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
-    return markup.table_html(name, caption, used, rows)
+    return table_html(name, caption, used, rows)
 
 
 def bullet_list(lines: Sequence[str]) -> str:
@@ -225,7 +234,7 @@ def system_section(facts: Facts) -> str:
     return "".join([
         f"<p>{escape(facts.reason)}</p>" if facts.reason else "",
         nonempty_table("candidates", "Systems that were tuned", columns, rows) if rows else "",
-        markup.signature_list([f"dev BLEU: {facts.signature}"]),
+        signature_list([f"dev BLEU: {facts.signature}"]),
         bullet_list(notes),
         command if facts.command else "",
     ])  # fmt: skip
@@ -251,16 +260,16 @@ def ablation_section(facts: Facts) -> str:
         for ablation in facts.ablations
     ]
     shown = nonempty_table("ablation", "BLEU without each part", columns, rows)
-    signature = markup.signature_list([f"dev BLEU: {facts.signature}"])
+    signature = signature_list([f"dev BLEU: {facts.signature}"])
     whole = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'
     return f"{whole}{shown}{signature}"
 
 
 def scores_section(data: ReportData, charts: Sequence[Chart]) -> str:
     """Scores of the test set and its charts, which are the first of the page."""
-    shown = markup.systems_table(data.systems, "test", "Scores of the systems on the test set")
-    figures = f'<div class="charts">{markup.figures_html(charts)}</div>'
-    return f"{shown}{markup.signature_list(data.signatures)}{figures}"
+    shown = systems_table(data.systems, "test", "Scores of the systems on the test set")
+    figures = f'<div class="charts">{figures_html(charts)}</div>'
+    return f"{shown}{signature_list(data.signatures)}{figures}"
 
 
 def sizes_section(sizes: Mapping[str, int]) -> str:
@@ -306,7 +315,7 @@ def networks_section(networks: Sequence[NetworkFacts], learned: Sequence[Chart],
         Column("what it is", "what"),
     ]
     shown = nonempty_table("networks", "Networks", columns, [vars(network) for network in networks])
-    return f'{shown}<div class="charts">{markup.figures_html(learned, first)}</div>'
+    return f'{shown}<div class="charts">{figures_html(learned, first)}</div>'
 
 
 def learning_charts(networks: Sequence[NetworkFacts]) -> Iterator[Chart]:

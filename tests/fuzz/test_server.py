@@ -20,9 +20,9 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from nmt.serve.config import ServeConfig
+from nmt.serve.endpoints import field_names
 from nmt.serve.json_api import score_request, translate_request
 from nmt.serve.moses_rpc import REFUSED
-from nmt.serve.openapi import field_names
 from nmt.serve.server import application
 from tests.fuzz.cases import options
 from tests.nmt.serve.engines import Batch, Upper, listening, serving

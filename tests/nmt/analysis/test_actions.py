@@ -1,21 +1,29 @@
 """What actions of nmt-analyze share: their list, what they read, what they write."""
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
-from nmt.analysis.actions import Findings, ResultTable, add_output
-from nmt.analysis.known_words import read_vocabularies
-from nmt.analysis.systems import SystemOutput, TestSet, check_names, score_summary
-from nmt.analysis.trained_runs import read_units
+import nmt.analysis
+from nmt.analysis.actions import Findings, ResultTable, add_output, record_table
+from nmt.analysis.hard_words import read_units, read_vocabularies
+from nmt.analysis.systems import SystemOutput, TestSet, check_names, read_systems, score_summary, unique_names
 from nmt.cli import analyze
 from nmt.cli.analyze import ANALYSES
 from nmt.cli.options import Parser
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.text.vocab import Vocab
+
+# ---- test actions ------------------------------------------------------------------------------------------
+
 
 # ---- test base ---------------------------------------------------------------------------------------------
 
@@ -133,3 +141,100 @@ def test_every_analysis_describes_itself_and_its_options(
         analyze.main([name, "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert stop.value.code == 0 and ANALYSES[name].help in shown and "--output" in shown
+
+
+# ---- test systems ------------------------------------------------------------------------------------------
+# The outputs of systems, tables, the public names.
+
+
+# ---- test systems ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("s", ["a", "b"]), ("r", ["u", "v"]), ("r2", ["w", "x"]), ("h", ["u", "w"])):
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
+    (tmp_path / "n").write_text("0 ||| u ||| F= 1 ||| 1\n0 ||| x ||| F= 0 ||| 0\n1 ||| w ||| F= 1 ||| 1\n")
+    return tmp_path
+
+
+def test_a_text_and_an_n_best_list_of_the_same_translations(folder: Path) -> None:
+    text, best = read_systems("s", ["r", "r2"], ["h", "n"])
+    assert text.hypotheses == best.hypotheses == ["u", "w"]
+    assert (text.name, best.name) == ("h", "n") and text.test is best.test
+    assert text.test.sources == ["a", "b"] and text.test.references == [["u", "v"], ["w", "x"]]
+
+
+def test_without_a_source_the_first_reference_stands_for_it(folder: Path) -> None:
+    (system,) = read_systems("", ["r", "r2"], ["h"])
+    assert system.test.sources == ["u", "v"] and system.test.references == [["u", "v"], ["w", "x"]]
+
+
+def test_what_does_not_fit_is_refused(folder: Path) -> None:
+    (folder / "short").write_text("u\n")
+    with pytest.raises(DataError, match="short: 1 lines, but s has 2"):
+        read_systems("s", ["r"], ["short"])
+    with pytest.raises(ConfigError, match="1 names for 2 systems"):
+        read_systems("s", ["r"], ["h", "n"], names=["one"])
+    with pytest.raises(ConfigError, match="nonsense"):
+        read_systems("nosuch", ["r"], ["h"], tokenize="nonsense")
+    (folder / "gap").write_text("0 ||| u ||| F= 1 ||| 1\n2 ||| w ||| F= 1 ||| 1\n")
+    with pytest.raises(DataError, match="sentence 1 is missing"):
+        read_systems("s", ["r"], ["gap"])
+
+
+def test_lowercase_is_sacrebleus_lc(folder: Path) -> None:
+    (folder / "R").write_text("The dog sees a cat\nthe cat sleeps all day\n")
+    (folder / "H").write_text("the Dog sees a Cat\nThe cat sleeps all night\n")
+    (cased,) = read_systems("s", ["R"], ["H"])
+    (lower,) = read_systems("s", ["R"], ["H"], lowercase=True)
+    texts = [list(files.read_lines(folder / name)) for name in "HR"]
+    expected = BLEU(lowercase=True).corpus_score(texts[0], [texts[1]])
+    assert lower.bleu().score == pytest.approx(expected.score) and lower.bleu().score > cased.bleu().score
+    expected_chrf = CHRF(lowercase=True).corpus_score(texts[0], [texts[1]])
+    assert (
+        lower.chrf().score == pytest.approx(expected_chrf.score) and lower.chrf().score > cased.chrf().score
+    )
+    assert "case:lc" in lower.bleu().signature and "case:lc" in lower.chrf().signature
+    assert (lower.words[0], cased.words[0]) == ("the dog sees a cat".split(), "the Dog sees a Cat".split())
+
+
+def test_names_are_short_where_they_differ() -> None:
+    assert unique_names(["x/a", "y/b"]) == ["a", "b"]
+    assert unique_names(["x/a", "y/a"]) == ["x/a", "y/a"]
+
+
+# ---- test table --------------------------------------------------------------------------------------------
+# Tables as lines of TSV.
+
+
+@dataclass
+class Record:
+    name: str
+    score: float | None
+
+
+def test_values_have_the_format_of_their_column_and_none_is_empty() -> None:
+    table = record_table(Record, [Record("a", 1 / 3), Record("b", None)], score=".2f")
+    assert list(table.lines()) == ["name\tscore", "a\t0.33", "b\t"]
+
+
+def test_a_row_of_another_length_is_an_error() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        list(ResultTable({"name": ""}, [["a", "b"]]).lines())
+
+
+# ---- test init ---------------------------------------------------------------------------------------------
+# The public names of nmt.analysis.
+
+
+def test_every_public_name_is_there() -> None:
+    for name in nmt.analysis.__all__:
+        assert getattr(nmt.analysis, name).__name__ == name
+    assert set(nmt.analysis.__all__) == set(nmt.analysis.HOMES) <= set(dir(nmt.analysis))
+
+
+def test_importing_it_is_cheap() -> None:
+    code = "import sys, nmt.analysis; sys.exit('numpy' in sys.modules or 'sacrebleu' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,7 +9,11 @@ from nmt.analysis.hard_words import (
     by_rare,
     by_segmented,
     by_unknown,
+    check_coverage,
+    is_subwords,
+    likely_mismatch,
     rare_words,
+    read_counts,
     score_subsets,
     segmented_sides,
     segmented_words,
@@ -17,7 +21,6 @@ from nmt.analysis.hard_words import (
     subsets_table,
     unknown_words,
 )
-from nmt.analysis.known_words import check_coverage, is_subwords, likely_mismatch, read_counts
 from nmt.analysis.samples import SampleConfig, SampleSentence, sample_sentences, samples_table
 from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.errors import ConfigError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.analysis import trained_runs
+from nmt.analysis.actions import load_run
 from nmt.analysis.systems import SystemOutput
 from nmt.cli import analyze as nmt_analyze
 from nmt.metrics import ChrfStatistics, corpus_bleu
@@ -311,7 +311,7 @@ def test_a_report_on_a_run_with_subwords(
         "nmt.analysis.report.translate_test",
         lambda args, name, path, test: (
             SystemOutput(name, POOR, test),
-            trained_runs.load_run(args, path).members[0],
+            load_run(args, path).members[0],
         ),
     )
     run = MODELS / "translator"

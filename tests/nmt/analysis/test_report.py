@@ -14,13 +14,16 @@ from nmt.analysis.charts import (
     Chart,
     ChartPoint,
     all_charts,
+    figure_html,
     frequency_chart,
     hard_charts,
     learning_charts,
     length_charts,
+    ngram_tables,
+    subsets_table,
+    systems_table,
 )
 from nmt.analysis.differences import NgramDifference
-from nmt.analysis.markup import figure_html, ngram_tables, subsets_table, systems_table
 from nmt.analysis.systems import SystemOutput, TestSet
 
 # ---- test report -------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from nmt.analysis.statistics import (
     bootstrap_intervals,
     bucket_intervals,
     correlate,
-    correlation_table,
     percentile_intervals,
     ranks,
     resampled_sums,
@@ -171,4 +170,4 @@ def test_only_finite_pairs_count() -> None:
 
 def test_a_constant_correlates_with_nothing() -> None:
     found = correlate([1, 1], [1, 2])
-    assert math.isnan(found.pearson) and "\tnan\t" in list(correlation_table(("a", "b"), found).lines())[1]
+    assert math.isnan(found.pearson)

@@ -13,9 +13,9 @@ from typing import cast
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
-from nmt.serve.access import Token
 from nmt.serve.answers import LEFT
 from nmt.serve.config import ServeConfig
+from nmt.serve.limits import Token
 from nmt.serve.monitoring import RequestRecord
 from nmt.serve.server import application
 from tests.nmt.serve.engines import Batch, Upper, listening, serving

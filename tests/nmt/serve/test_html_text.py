@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from justhtml import JustHTML
 
 from nmt.serve import html_text
+from nmt.serve.endpoints import BadRequest
 from nmt.serve.engine import LineHypothesis, TranslatedLine
-from nmt.serve.fields import BadRequest
 from nmt.serve.html_text import locate_words
 
 # ---- test html text ----------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from nmt.serve.endpoints import BadRequest
 from nmt.serve.engine import EngineInfo
-from nmt.serve.fields import BadRequest
 from nmt.serve.languages import DETECTED_CHARACTERS, LanguageDetector
 from tests.nmt.serve.engines import Upper, serving
 

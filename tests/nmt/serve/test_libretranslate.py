@@ -6,10 +6,10 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import ALIGNMENT, EngineInfo, LineHypothesis, TranslatedLine
 from nmt.serve.libretranslate import MULTIPART, URLENCODED, versions
+from nmt.serve.limits import Token
 from nmt.serve.monitoring import Lifecycle
 from nmt.serve.server import application
 from tests.nmt.serve.engines import Batch, Upper, client, serving

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.analysis.attention import attention_weights
+from nmt.analysis.sentences import attention_weights
 from nmt.errors import UserError
 from nmt.runs.constraints import Constraints
 from nmt.runs.run import Run

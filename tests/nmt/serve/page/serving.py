@@ -10,7 +10,6 @@ import uvicorn
 
 from nmt.errors import DataError
 from nmt.serve import engine, server
-from nmt.serve.access import Token
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import (
     Engine,
@@ -24,6 +23,7 @@ from nmt.serve.engine import (
     TranslateOptions,
     empty_translation,
 )
+from nmt.serve.limits import Token
 from nmt.serve.server import application
 from tests.nmt.serve.engines import serving
 

@@ -1,0 +1,295 @@
+"""What trained models do: attention, phrases."""
+
+import math
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.analysis.curves import curves_table, read_column, read_curves
+from nmt.analysis.embeddings import dense_regions, map_table, nearest, tsne
+from nmt.analysis.phrases import PhrasesConfig, choose_sources, compare_phrases
+from nmt.analysis.sentences import (
+    MergeNode,
+    attention_table,
+    attention_weights,
+    draw_parse,
+    parse_nodes,
+    parse_table,
+    visible_edges,
+)
+from nmt.cli import analyze
+from nmt.errors import DataError
+from nmt.formats import word_vectors
+from nmt.models.protocols import WordTables
+from nmt.runs import checkpoint
+from nmt.runs.run import Run
+from nmt.text.vocab import SPECIALS
+from tests.conftest import ROOT
+from tests.nmt.analysis.conftest import Analyze, Refuses
+
+# ---- test runs ---------------------------------------------------------------------------------------------
+# What trained models do: attention, phrases.
+
+
+# ---- test attention map ------------------------------------------------------------------------------------
+# Attention weights of a sentence.
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    """A small translator with attention."""
+    return Run.of(ROOT / "tests" / "models" / "translator")
+
+
+def test_each_target_word_spreads_one_over_the_source(run: Run) -> None:
+    source, target, found = attention_weights(run, "the man sees", "la femme")
+    assert found.shape == (len(target), len(source))
+    assert found.sum(1) == pytest.approx(1, abs=1e-5) and source[-1] == target[-1] == "</s>"
+    lines = list(attention_table(source, target, found).lines())
+    assert len(lines) == 1 + found.size and lines[-1].split("\t")[2:4] == ["</s>", "</s>"]
+
+
+def test_the_run_translates_where_no_target_is_given(run: Run) -> None:
+    source, target, found = attention_weights(run, "The man sees.")
+    again = attention_weights(run, "The man sees.", run.translate(["The man sees."])[0])
+    assert again[:2] == (source, target) and again[2] == pytest.approx(found)
+
+
+def test_an_empty_line_is_refused(run: Run) -> None:
+    with pytest.raises(DataError, match="no words to attend to"):
+        attention_weights(run, " ")
+
+
+# ---- test phrases ------------------------------------------------------------------------------------------
+# Targets of phrases, by the table and by a model.
+
+
+def test_targets_by_the_table_by_the_model_and_drawn(tmp_path: Path) -> None:
+    lines = [
+        f"the man ||| {target} ||| 1 1 {p} 1 ||| ||| 1 7 1"
+        for target, p in (("le chat", 0.25), ("l' homme", 0.5))
+    ]
+    (tmp_path / "table").write_text("\n".join(lines) + "\n")
+    run = Run.of(ROOT / "tests" / "models" / "translator")
+    config = PhrasesConfig(sources=1, min_words=2, min_targets=2, samples=6)
+    rows = [row for row in compare_phrases(run, str(tmp_path / "table"), config) if row.kind == "rare"]
+    by_table = [row for row in rows if row.by == "table"]
+    assert [row.target for row in by_table] == ["l' homme", "le chat"]
+    assert by_table[0].ln_table == pytest.approx(math.log(0.5)) and by_table[0].drawn is None
+    by_model = [row for row in rows if row.by == "model"]
+    assert by_model == sorted(by_model, key=lambda row: -row.ln_model) and len(by_model) == 2
+    drawn = [row.drawn or 0 for row in rows if row.by == "samples"]
+    assert drawn and 0 < sum(drawn) <= 6
+
+
+# ---- test phrase choice ------------------------------------------------------------------------------------
+# The source phrases that are shown.
+
+
+def test_the_most_frequent_and_the_rarest_long_sources_with_enough_targets(tmp_path: Path) -> None:
+    """`a b` 5 times, `c d` 3, `e f` 9 but with one target, `g` 9 but of one word."""
+    lines = [
+        f"{source} ||| {target} ||| 1 ||| ||| 1 {count} 1"
+        for source, count, targets in (("a b", 5, "xy"), ("c d", 3, "xy"), ("e f", 9, "x"), ("g", 9, "xy"))
+        for target in targets
+    ]
+    (tmp_path / "table").write_text("\n".join(lines) + "\n")
+    config = PhrasesConfig(sources=1, min_words=2, min_targets=2)
+    found = [
+        (kind, pairs[0].source, len(pairs)) for kind, pairs in choose_sources(str(tmp_path / "table"), config)
+    ]
+    assert found == [("frequent", b"a b", 2), ("rare", b"c d", 2)]
+
+
+# ---- test grconv parse -------------------------------------------------------------------------------------
+# The picture of a soft parse, from gates set by hand.
+
+
+def test_nodes_and_edges_by_hand() -> None:
+    """Three words: two nodes on level 1, the root. The first is all new, the second a copy of its left, the
+    root half and half."""
+    found = parse_nodes(np.array([[1.0, 0.0, 0.0], [0.05, 0.9, 0.05], [0.5, 0.1, 0.4]]))
+    assert found == [
+        MergeNode(1, 0, 1, 1.0, 0.0, 0.0),
+        MergeNode(1, 1, 2, 0.05, 0.9, 0.05),
+        MergeNode(2, 0, 2, 0.5, 0.1, 0.4),
+    ]
+    drawn = [(edge.level, edge.position, edge.child, edge.kind, edge.weight) for edge in visible_edges(found)]
+    assert drawn == [
+        (1, 0, 0, "new", 1.0),
+        (1, 0, 1, "new", 1.0),
+        (1, 1, 1, "left", 0.9),
+        (2, 0, 0, "new", 0.5),
+        (2, 0, 1, "new", 0.5),
+        (2, 0, 1, "right", 0.4),
+    ]
+    assert (
+        list(parse_table(["a", "b", "c"], found).lines())[-1]
+        == "2\t0\t2\t0.500000\t0.100000\t0.400000\ta b c"
+    )
+
+
+def test_hard_gates_give_a_tree() -> None:
+    """Where each node is new or one copy, every node but the root that is reached has one parent: n words, n
+    leaves."""
+    hard = [MergeNode(1, 0, 1, 1, 0, 0), MergeNode(1, 1, 2, 0, 0, 1), MergeNode(2, 0, 2, 1, 0, 0)]
+    reached, frontier = set(), [(2, 0)]
+    while frontier:
+        level, position = frontier.pop()
+        reached.add((level, position))
+        frontier += [
+            (edge.level - 1, edge.child)
+            for edge in visible_edges(hard)
+            if (edge.level, edge.position) == (level, position)
+        ]
+    assert {place for place in reached if place[0] == 0} == {(0, 0), (0, 1), (0, 2)} and len(reached) == 6
+
+
+def test_the_picture_is_xml_and_says_everything() -> None:
+    text = draw_parse(["<a>", "b & c"], [MergeNode(1, 0, 1, 0.7, 0.2, 0.1)], [('un "deux"', -2.06)])
+    root = ElementTree.fromstring(text)
+    said = [node.text for node in root.iter() if node.tag.endswith("text")]
+    assert (
+        said == ["<a>", "b & c", '2.06   un "deux"']
+        and len([node for node in root.iter() if node.tag.endswith("line")]) == 3
+    )
+
+
+# ---- test embeddings ---------------------------------------------------------------------------------------
+# Maps of vectors, and nearest neighbors.
+
+
+# ---- test maps ---------------------------------------------------------------------------------------------
+# Regions of a map.
+
+
+# A crowd of five at the origin, a pair far away, and two loners.
+POINTS = np.array(
+    [[0, 0], [0.1, 0], [0, 0.1], [0.1, 0.1], [0.05, 0.05], [9, 9], [9.1, 9], [0, 10], [10, 0]], np.float64
+)
+
+
+def test_the_densest_places_come_first_and_do_not_overlap() -> None:
+    found = dense_regions(POINTS, count=2)
+    assert found[0].members == [0, 1, 2, 3, 4] and found[1].members == [5, 6]
+    assert abs(found[0].x - found[1].x) > 2 * found[0].half
+    assert len(dense_regions(POINTS, count=99)) == 4  # no place is left for a fifth
+
+
+def test_a_region_lists_its_nearest_points_at_most() -> None:
+    assert len(dense_regions(POINTS, count=1, most=3)[0].members) == 3
+
+
+def test_the_table_names_the_region_of_a_point() -> None:
+    lines = list(map_table([*"abcdefghi"], POINTS, dense_regions(POINTS, count=2)).lines())
+    assert lines[1] == "a\t0.0000\t0.0000\t1" and lines[6].endswith("\t2") and lines[9].endswith("\t")
+
+
+@pytest.mark.ci
+def test_five_vectors_make_a_map_and_four_do_not() -> None:
+    pytest.importorskip("sklearn")
+    assert tsne(np.eye(5)).shape == (5, 2)
+    with pytest.raises(DataError, match="4 vectors are too few"):
+        tsne(np.zeros((4, 3)))
+
+
+# ---- test neighbors ----------------------------------------------------------------------------------------
+# Nearest neighbors by the cosine.
+
+
+def test_nearest() -> None:
+    vocab = ["east", "north", "zero", "northeast"]
+    vectors = np.array([[2.0, 0], [0, 1], [0, 0], [3, 3]])
+    found = nearest(["north", "steep"], np.array([[0, 5.0], [1, 3]]), vocab, vectors, 2)
+    assert [(row.word, row.known, row.rank, row.neighbor) for row in found] == [
+        ("north", True, 1, "northeast"),
+        ("north", True, 2, "east"),
+        ("steep", False, 1, "north"),
+        ("steep", False, 2, "northeast"),
+    ]
+    assert round(found[0].cosine, 6) == round(0.5**0.5, 6)
+    assert len(nearest(["north"], vectors[1:2], vocab, vectors, 9)) == 3
+
+
+# ---- test word vectors -------------------------------------------------------------------------------------
+# nmt-analyze neighbors and vectors.
+
+
+# ---- test neighbors ----------------------------------------------------------------------------------------
+# nmt-analyze neighbors of a run with a table of word vectors; tests/commands/test_characters.py has the
+# other kind.
+
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+LM = str(MODELS / "lm")
+
+
+def test_neighbors(rows: Analyze) -> None:
+    found = rows("neighbors", LM, "--words", "chat", "le", "--count", 2, "-q")
+    assert [(row["word"], row["known"], row["rank"]) for row in found] == [
+        ("chat", "1", "1"), ("chat", "1", "2"), ("le", "1", "1"), ("le", "1", "2")
+    ]  # fmt: skip
+    assert 1 >= float(found[0]["cosine"]) >= float(found[1]["cosine"])
+    assert "chat" not in [row["neighbor"] for row in found[:2]]
+
+
+def test_what_is_refused(refuses: Refuses) -> None:
+    assert "zzz: not in the vocabulary of" in refuses("neighbors", LM, "--words", "le", "zzz", "-q")
+    message = refuses("neighbors", LM, "--words", "le", "--before-highway", "-q")
+    assert "is not of lm.type characters" in message
+
+
+# ---- test vectors ------------------------------------------------------------------------------------------
+# nmt-analyze vectors.
+
+
+@pytest.mark.parametrize(("run", "side"), [("lm", "target"), ("translator", "source")])
+def test_the_file_has_the_vectors_of_all_words(run: str, side: str, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    copy = shutil.copytree(MODELS / run, tmp_path / "run")  # it takes a file
+    assert analyze.main(["vectors", str(copy), "--side", side, "-o", str(path), "-q"]) == 0
+    load = checkpoint.load_lm if run == "lm" else checkpoint.load
+    saved = load(MODELS / run)
+    words = saved.words if isinstance(saved, checkpoint.SavedLM) else saved.source_words
+    model: object = saved.model
+    assert isinstance(model, WordTables)
+    table = model.word_table(side).weight
+    found = dict(word_vectors.read(path, words.ids, table.shape[1], ""))
+    assert list(found) == words.words[len(SPECIALS) :]
+    for word, vector in found.items():
+        assert torch.equal(torch.from_numpy(vector), table[words.ids[word]])
+
+
+# ---- test curves -------------------------------------------------------------------------------------------
+# Learning curves from the logs of training.
+
+
+def test_values_by_update_without_those_that_were_not_measured(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("step\tcost\n10\t2.5\n20\t2\n")
+    (tmp_path / "dev.tsv").write_text("step\tepoch\tcost\tbleu\tchrf\n20\t1\t3\tnan\tnan\n")
+    found = read_curves(tmp_path)
+    assert found == {"train cost": [(10, 2.5), (20, 2)], "dev cost": [(20, 3)], "dev BLEU": []}
+    assert list(curves_table({"run": found}).lines())[1:] == [
+        "run\ttrain cost\t10\t2.500000",
+        "run\ttrain cost\t20\t2.000000",
+        "run\tdev cost\t20\t3.000000",
+    ]
+
+
+def test_chrf_where_it_was_measured(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("step\tcost\n")
+    for values, expected in ("nan", []), ("30.5", [(20, 30.5)]):
+        (tmp_path / "dev.tsv").write_text(f"step\tcost\tbleu\tchrf\tsignature\n20\t3\t1\t{values}\tBLEU|x\n")
+        assert read_curves(tmp_path).get("dev chrF", []) == expected
+
+
+def test_a_damaged_log_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("step\tcost\n10\t2.5\n20\n")
+    with pytest.raises(DataError, match="log:3: expected 2 columns"):
+        read_column(tmp_path / "log", "cost")
+    with pytest.raises(DataError, match="no columns 'step' and 'bleu'"):
+        read_column(tmp_path / "log", "bleu")
