@@ -142,15 +142,16 @@ class WordMapAnalysis:
         run = load_run(args, args.run)
         import torch
 
-        from nmt.models.protocols import WordVectors
+        from nmt.models.protocols import WordEmbeddings
 
         member = run.members[0]
         vocab = member.source_words if args.side == "source" else member.target_words
-        if not isinstance(member.model, WordVectors):
+        if not isinstance(member.model, WordEmbeddings):
             raise ConfigError(f"{args.run}: a model of its type has no word vectors")
         ids = list(range(3, min(len(vocab), args.count + 3)))
         rows = torch.tensor(ids, device=member.model.device)
-        vectors = member.model.word_vectors(args.side, rows).cpu().numpy()
+        with torch.no_grad():
+            vectors = member.model.word_embedding(args.side)(rows).cpu().numpy()
         return map_findings(args, vocab.decode(ids), vectors, f"{args.side} words of {run.name}")
 
 
@@ -177,14 +178,15 @@ class PhraseMapAnalysis:
         run = load_run(args, args.run)
         import torch
 
-        from nmt.models.protocols import SourceVectors
-
         phrases = choose_phrases(args)
         member = run.members[0]
         ids = [member.source_ids(phrase, tokenized=True) for phrase in phrases]
-        if not isinstance(member.model, SourceVectors):
-            raise ConfigError(f"{args.run}: a model of its type has no vectors of whole phrases")
-        parts = [member.model.source_vectors(ids[start : start + 256]) for start in range(0, len(ids), 256)]
+        parts = []
+        for start in range(0, len(ids), 256):
+            vectors = member.model.source_vectors(ids[start : start + 256])
+            if vectors is None:
+                raise ConfigError(f"{args.run}: a model of its type has no vectors of whole phrases")
+            parts.append(vectors)
         return map_findings(args, phrases, torch.cat(parts).cpu().numpy(), f"phrase vectors c of {run.name}")
 
 
@@ -342,11 +344,14 @@ def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) 
     import torch
 
     from nmt.compute.device import resolve_device
-    from nmt.models.protocols import WordVectors
+    from nmt.models.protocols import WordEmbeddings
 
-    if not isinstance(model, WordVectors):
+    if not isinstance(model, WordEmbeddings):
         raise ConfigError(f"{args.run}: a model of its type has no word vectors")
-    return model.word_vectors(args.side, torch.tensor(token_ids, device=resolve_device(args.device)))
+    with torch.no_grad():
+        rows = torch.tensor(token_ids, device=resolve_device(args.device))
+        vectors: Tensor = model.word_embedding(args.side)(rows)
+    return vectors
 
 
 # ---- export ------------------------------------------------------------------------------------------------

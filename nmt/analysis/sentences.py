@@ -292,12 +292,10 @@ class ParseAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         line = read_line(args)
         run = load_run(args, args.run)
-        from nmt.models.protocols import MergeGates
-
         member = run.members[0]
         units = member.source.units(line, args.tokenized)
         source = [member.source_words.encode(units)]
-        gates = member.model.merge_gates(source) if isinstance(member.model, MergeGates) else None
+        gates = member.model.merge_gates(source)
         if gates is None:
             raise ConfigError(
                 f"{args.run}: its encoder is not a grconv, so it has no parse; train with "

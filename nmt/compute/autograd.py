@@ -1,6 +1,6 @@
 """Types for hand-written autograd functions, which torch leaves untyped."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ class Context(Protocol):
 
     saved_tensors: tuple[Tensor, ...]
     sizes: list[int]  # rows of each step of a recurrent layer, see nmt/data/batches.py
+    values: Any  # what else a function needs that is no tensor
 
     def save_for_backward(self, *tensors: Tensor | None) -> None: ...
 

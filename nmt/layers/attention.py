@@ -10,7 +10,6 @@ sentences of a batch). Since tanh a = 2σ(2a) - 1, and a constant changes no sof
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -24,27 +23,18 @@ from nmt.data.guidance import Guidance
 from nmt.layers.cells import GRU
 
 # ---- grids -------------------------------------------------------------------------------------------------
+# Attention needs words and hypotheses padded, with a row for each sentence: `pad` lays them out, `unpad`
+# takes them back.
+#
 # N packed words of B sentences of at most T words, R hypotheses of S sentences, at most W of each, K columns.
 
 
-# Hypotheses of a sentence share its memory in a grid if that has at most this many cells for each of them;
+# Hypotheses of a sentence share its memory in a grid if that has at most this many positions for each;
 # otherwise each gets a copy of the memory.
 DENSE_GRID = 1.5
 
 
-class Grid(Protocol):
-    """Lays out rows of a matrix, words or hypotheses, by sentence for attention, and back."""
-
-    def spread(self, values: Tensor) -> Tensor:
-        """(rows, K) -> (sentences, cells of a sentence, K)"""
-        ...
-
-    def take(self, grid: Tensor) -> Tensor:
-        """The rows of a grid: the inverse of `spread`."""
-        ...
-
-
-class _Take(torch.autograd.Function):
+class _Unpad(torch.autograd.Function):
     """Selects rows of a matrix, each at most once, so that gradients are copied instead of added."""
 
     @staticmethod
@@ -62,9 +52,9 @@ class _Take(torch.autograd.Function):
 
 @dataclass
 class WordGrid:
-    """Packed words as a grid with a row for each sentence, in the order of the batch."""
+    """Packed words padded to the longest sentence, in the order of the batch."""
 
-    cells: Tensor  # (N,) the cell of each word
+    index: Tensor  # (N,) position of each word in the flattened grid
     steps: Tensor  # (N,) its position in the sentence
     shape: tuple[int, int]  # B, T
     mask: Tensor | None  # (B, T) 0 at words, -inf past the end of a sentence; None: all have T words
@@ -74,63 +64,65 @@ class WordGrid:
         """The grid of a batch; its mask has the type of `like`."""
         B, T = len(packed.order), len(packed.sizes)
         steps = packed.steps
-        cells = packed.order[packed.rows] * T + steps
+        index = packed.order[packed.rows] * T + steps
         mask = None
-        if len(cells) < B * T:
-            mask = like.new_full((B * T,), -torch.inf)
-            mask = mask.index_fill_(0, cells, 0).view(B, T)
-        return WordGrid(cells=cells, steps=steps, shape=(B, T), mask=mask)
+        if len(index) < B * T:
+            mask = like.new_full((B * T,), -torch.inf).index_fill_(0, index, 0).view(B, T)
+        return WordGrid(index, steps, (B, T), mask)
 
-    def spread(self, values: Tensor) -> Tensor:
+    def pad(self, values: Tensor) -> Tensor:
         """(N, K) -> (B, T, K), zeros past the ends of sentences"""
         B, T = self.shape
-        return values.new_zeros(B * T, values.shape[1]).index_copy(0, self.cells, values).view(B, T, -1)
+        return values.new_zeros(B * T, values.shape[1]).index_copy(0, self.index, values).view(B, T, -1)
 
-    def take(self, grid: Tensor) -> Tensor:
+    def unpad(self, grid: Tensor) -> Tensor:
         """(B, T, K) -> (N, K)"""
-        return apply(_Take, grid.flatten(0, 1), self.cells)
+        return apply(_Unpad, grid.flatten(0, 1), self.index)
 
 
 @dataclass
-class SideBySide:
-    """Hypotheses as a grid with a row for each sentence that has any."""
+class HypothesisGrid:
+    """Hypotheses padded to the largest number of a sentence, with a row for each sentence that has any."""
 
     used: Tensor | None  # (S,) indices of these sentences; None: all, in their order
-    cells: Tensor | None  # (R,) the cell of each hypothesis; None: R rows of one cell
+    index: Tensor | None  # (R,) position of each hypothesis in the flattened grid; None: R rows of one
     shape: tuple[int, int]  # S, W
 
-    def spread(self, values: Tensor) -> Tensor:
+    def pad(self, values: Tensor) -> Tensor:
         """(R, K) -> (S, W, K)"""
         S, W = self.shape
-        if self.cells is None:
+        if self.index is None:
             return values[:, None]
-        return values.new_zeros(S * W, values.shape[1]).index_copy_(0, self.cells, values).view(S, W, -1)
+        return values.new_zeros(S * W, values.shape[1]).index_copy_(0, self.index, values).view(S, W, -1)
 
-    def take(self, grid: Tensor) -> Tensor:
+    def unpad(self, grid: Tensor) -> Tensor:
         """(S, W, K) -> (R, K)"""
         rows = grid.flatten(0, 1)
-        return rows if self.cells is None else rows.index_select(0, self.cells)
+        return rows if self.index is None else rows.index_select(0, self.index)
 
 
-def side_by_side(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> SideBySide:
+Grid = WordGrid | HypothesisGrid
+
+
+def hypothesis_grid(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> HypothesisGrid:
     """Lay out hypotheses by their sentences (R,) of `count`. Each has a row of its own if the grid would have
-    more than `dense` cells for each of them."""
-    used, index, counts = sentence.unique(return_inverse=True, return_counts=True)
+    more than `dense` positions for each of them."""
+    used, row, counts = sentence.unique(return_inverse=True, return_counts=True)
     W = int(counts.max()) if len(counts) else 1
     if len(used) * W > dense * len(sentence):
-        return SideBySide(used=sentence, cells=None, shape=(len(sentence), 1))
-    order = index.argsort(stable=True)
-    slot = torch.empty_like(index)
-    slot[order] = torch.arange(len(index), device=index.device) - (counts.cumsum(0) - counts)[index[order]]
-    return SideBySide(used=None if len(used) == count else used, cells=index * W + slot, shape=(len(used), W))
+        return HypothesisGrid(used=sentence, index=None, shape=(len(sentence), 1))
+    order = row.argsort(stable=True)
+    column = torch.empty_like(row)
+    column[order] = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row[order]]
+    return HypothesisGrid(None if len(used) == count else used, row * W + column, (len(used), W))
 
 
-def by_size(sentence: Tensor, count: int) -> list[tuple[Tensor, SideBySide]]:
-    """Layouts that waste at most half of their cells, each with its hypotheses: sentences with 1, 2 to 3, 4
-    to 7 ... hypotheses share a layout."""
+def grids_by_size(sentence: Tensor, count: int) -> list[tuple[Tensor, HypothesisGrid]]:
+    """Grids that are at most half padding, each with its hypotheses: sentences with 1, 2 to 3, 4 to 7 ...
+    hypotheses share a grid."""
     sizes = torch.bincount(sentence, minlength=count)[sentence].log2().long()
     parts = [torch.nonzero(sizes == size)[:, 0] for size in sizes.unique().tolist()]
-    return [(rows, side_by_side(sentence[rows], count, dense=2.0)) for rows in parts]
+    return [(rows, hypothesis_grid(sentence[rows], count, dense=2.0)) for rows in parts]
 
 
 def join_sentences(parts: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
@@ -184,35 +176,33 @@ class AttentionMemory:
             room=self.room,
         )
 
-    def trimmed(self) -> "AttentionMemory":
-        """Without the positions that are past the end of every sentence."""
-        L = int((self.mask == 0).sum(1).max()) if len(self.mask) else 0
-        if self.keys.shape[1] == L:
-            return self
-        return AttentionMemory(self.keys[:, :L], self.values[:, :L], self.mask[:, :L], self.room)
+    @property
+    def longest(self) -> int:
+        """Words of the longest sentence, its end symbol included."""
+        return int((self.mask == 0).sum(1).max()) if len(self.mask) else 0
 
     @staticmethod
-    def join(parts: "Sequence[AttentionMemory]") -> "AttentionMemory":
-        """Concatenate all sentences, padded to the longest that is left."""
-        parts = [part.trimmed() for part in parts]
-        L = max(part.keys.shape[1] for part in parts)
-        mask = [F.pad(part.mask, (0, L - part.keys.shape[1]), value=-torch.inf) for part in parts]
+    def join(parts: "Sequence[AttentionMemory]", lengths: Sequence[int] | None = None) -> "AttentionMemory":
+        """Concatenate all sentences, padded to the longest of them. `lengths`: the `longest` of each part,
+        which all layers of a model share."""
+        lengths = [part.longest for part in parts] if lengths is None else lengths
         return AttentionMemory(
-            keys=stack_padded([part.keys for part in parts], L),
-            values=stack_padded([part.values for part in parts], L),
-            mask=torch.cat(mask),
+            keys=stack_padded([part.keys for part in parts], lengths),
+            values=stack_padded([part.values for part in parts], lengths),
+            mask=stack_padded([part.mask for part in parts], lengths, -torch.inf),
             room=parts[0].room,
         )
 
 
-def stack_padded(parts: Sequence[Tensor], L: int) -> Tensor:
-    """Concatenate tensors (S_i, L_i, D), padded with zeros to length L."""
+def stack_padded(parts: Sequence[Tensor], lengths: Sequence[int], padding: float = 0.0) -> Tensor:
+    """Concatenate the first L_i columns of tensors (S_i, ...), padded to the longest: (S, L, ...)"""
+    L = max(lengths)
     if all(part.shape[1] == L for part in parts):
         return torch.cat(list(parts))
-    whole = parts[0].new_zeros(sum(map(len, parts)), L, parts[0].shape[2])
+    whole = parts[0].new_full((sum(map(len, parts)), L, *parts[0].shape[2:]), padding)
     first = 0
-    for part in parts:
-        whole[first : first + len(part), : part.shape[1]] = part
+    for part, length in zip(parts, lengths, strict=True):
+        whole[first : first + len(part), :length] = part[:, :length]
         first += len(part)
     return whole
 
@@ -244,23 +234,22 @@ class AdditiveAttention(nn.Module):
         if sentence is None:
             mean, weights = self._attend(query[:, None], memory)
             return mean[:, 0], weights[:, 0]
-        layout = side_by_side(sentence, len(memory.keys))
-        if layout.used is not sentence:
-            return self._attend_side_by_side(query, memory, layout)
+        grid = hypothesis_grid(sentence, len(memory.keys))
+        if grid.used is not sentence:
+            return self._attend_in_grid(query, memory, grid)
         # A wide beam among narrow ones: a copy of the memory for each row would cost many times as much.
-        parts = by_size(sentence, len(memory.keys))
-        results = [self._attend_side_by_side(query[rows], memory, layout) for rows, layout in parts]
+        parts = grids_by_size(sentence, len(memory.keys))
+        results = [self._attend_in_grid(query[rows], memory, grid) for rows, grid in parts]
         back = torch.cat([rows for rows, _ in parts]).argsort()
         return torch.cat([mean for mean, _ in results])[back], torch.cat([each for _, each in results])[back]
 
-    def _attend_side_by_side(
-        self, query: Tensor, memory: AttentionMemory, layout: SideBySide
+    def _attend_in_grid(
+        self, query: Tensor, memory: AttentionMemory, grid: HypothesisGrid
     ) -> tuple[Tensor, Tensor]:
         """(R, A) -> means (R, D), weights (R, L)"""
-        mean, weights = self._attend(
-            layout.spread(query), memory if layout.used is None else memory.rows(layout.used)
-        )
-        return layout.take(mean), layout.take(weights)
+        memory = memory if grid.used is None else memory.rows(grid.used)
+        mean, weights = self._attend(grid.pad(query), memory)
+        return grid.unpad(mean), grid.unpad(weights)
 
     def _attend(self, query: Tensor, memory: AttentionMemory) -> tuple[Tensor, Tensor]:
         """W queries for each of S sentences, (S, W, A) -> means (S, W, D), weights (S, W, L)"""

@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.prefix_tree import TrieLevel
-from nmt.layers.output import OutputLayer, WordByWord
+from nmt.layers.output import OutputLayer
 from nmt.text.vocab import BOS, EOS
 
 # ---- batch scores ------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def edge_scores(
     output: OutputLayer, features: Tensor, nodes: NDArray[np.int64], words: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Natural log p of words after nodes: features (n, K), nodes (m,) of 0..n-1, words (m,) -> (m,)"""
-    if isinstance(output, WordByWord):
+    if output.word_by_word:
         node_ids, word_ids = on_device(nodes, features.device), on_device(words, features.device)
         return np.asarray(output.log_probs_of_words(features, node_ids, word_ids).double().cpu().numpy())
     order = np.argsort(nodes, kind="stable")
@@ -194,7 +194,7 @@ def window_scores(
         rows, answers = (
             torch.from_numpy(part).to(block.device) for part in (index[edges] - start, words[edges])
         )
-        if isinstance(output, WordByWord):
+        if output.word_by_word:
             scores = output.log_probs_of_words(block, rows, answers)
         elif room is None:
             scores = output.scores_of(block.index_select(0, rows), answers)

@@ -8,7 +8,7 @@ gradients are one matrix product after the loop, and `step`, one word for search
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -19,17 +19,18 @@ from nmt.compute.autograd import Context, apply, apply_pair
 from nmt.compute.precision import in_mode
 from nmt.plugins import Registry, with_settings
 
-# ---- hidden state ------------------------------------------------------------------------------------------
-# What recurrent layers have in common whose state is a hidden vector, and which may read a context.
-#
-# E input size, H hidden units, C context size, G matrices of a layer, B sentences, N tokens, R rows.
+# ---- what cells have in common -----------------------------------------------------------------------------
 
 
-class HiddenState(nn.Module):
-    """A state is h, (R, H)."""
+class Cell(nn.Module):
+    """A recurrent layer of G matrices, over inputs of size E and contexts, if any, of size C. A state is h,
+    (R, H), unless a subclass says otherwise."""
 
     hidden: int  # H
+    inputs: nn.Parameter  # (GH, E)
+    recurrent: nn.Parameter
     context: nn.Parameter | None  # (GH, C)
+    bias: nn.Parameter | None  # (GH,)
 
     @property
     def state_size(self) -> int:
@@ -49,46 +50,40 @@ class HiddenState(nn.Module):
         """Part of a state that the next layer reads: (R, H)"""
         return state
 
-    def unroll(
-        self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
-    ) -> Tensor:
-        """Inputs (N, E), start (B, H), projected context of each token (N, GH) -> hidden states (N, H)"""
-        raise NotImplementedError
-
-    def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """Run `unroll` and also return the final state of the rows that reach the last step, (R, H)."""
-        states = self.unroll(inputs, sizes, start)
-        return states, states[-sizes[-1] :]
-
-
-# ---- configured cells --------------------------------------------------------------------------------------
-# Cells that single papers or plugins add to those below, and what models ask of them.
-
-
-class ConfiguredCell(HiddenState):
-    """A layer that is made of the settings of its section."""
-
-    no_recompute: ClassVar[str] = ""  # why its steps cannot be computed a second time, for lm.recompute
-    inputs: nn.Parameter  # (GH, E)
-    recurrent: nn.Parameter  # (GH, H)
-    bias: nn.Parameter  # (GH,)
-
-    def __init__(self, inputs: int, hidden: int, settings: object, context: int = 0) -> None:
-        """A layer over inputs and, with `context`, contexts of these widths. `settings`: `CellSettings`."""
-        super().__init__()
-        self.hidden = hidden
-
     def project(self, inputs: Tensor) -> Tensor:
-        """Compute what depends on words alone: (N, E) -> (N, P), P as the cell likes it."""
-        raise NotImplementedError
+        """The inputs' part of all sums, W x + b: (N, E) -> (N, GH), or as wide as the cell likes it"""
+        return F.linear(inputs, self.inputs, self.bias)
 
     def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
-        """A step on projected inputs: x (R, P), state (R, S), projected context (R, GH) -> state (R, S)"""
+        """A step on projected inputs: x (R, GH), state (R, S), projected context (R, GH) -> state (R, S)"""
         raise NotImplementedError
 
     def step(self, inputs: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
         """One word for each row: inputs (R, E), state (R, S), projected context (R, GH) -> state (R, S)"""
         return self.advance(self.project(inputs), state, context)
+
+    def unroll(
+        self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
+    ) -> Tensor:
+        """Inputs (N, E), start (B, S), projected context of each token (N, GH) -> hidden states (N, H)"""
+        raise NotImplementedError
+
+    def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
+        """Run `unroll` and also return the final state of the rows that reach the last step, (R, S)."""
+        states = self.unroll(inputs, sizes, start)
+        return states, states[-sizes[-1] :]
+
+
+class ConfiguredCell(Cell):
+    """A cell that a single paper or a plugin adds to those below, made of the settings of its section."""
+
+    no_recompute: ClassVar[str] = ""  # why its steps cannot be computed a second time, for lm.recompute
+    bias: nn.Parameter
+
+    def __init__(self, inputs: int, hidden: int, settings: object, context: int = 0) -> None:
+        """A layer over inputs and, with `context`, contexts of these widths. `settings`: `CellSettings`."""
+        super().__init__()
+        self.hidden = hidden
 
 
 CONFIGURED_CELLS: Registry[type[ConfiguredCell]] = Registry("cell", {})  # by the names that `cell` takes
@@ -100,13 +95,12 @@ class CellSettings:
     """The keys of `lm` and `model` that configured cells add."""
 
 
-@runtime_checkable
-class Penalized(Protocol):
+class Penalized(nn.Module):
     """A part of a model that adds to the cost of training."""
 
     def penalty(self) -> Tensor | float:
         """Penalty for everything computed since the last call: ()"""
-        ...
+        raise NotImplementedError
 
 
 def penalized_parts(model: nn.Module) -> list[Penalized]:
@@ -204,7 +198,7 @@ class _GRUFunction(torch.autograd.Function):
         return dx, dh, dx[:, : 2 * H].t() @ previous, dx[:, 2 * H :].t() @ reset, None
 
 
-class GRU(HiddenState):
+class GRU(Cell):
     """The gated unit of Cho et al. 2014 (van Merriënboer 2018, eqs. 4.5-4.8); the context enters both gates
     and the candidate at every step.
 
@@ -233,8 +227,7 @@ class GRU(HiddenState):
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> Tensor:
-        """Inputs (N, E), start (B, H), projected context of each token (N, 3H) -> hidden states (N, H)"""
-        x = F.linear(inputs, self.inputs, self.bias)
+        x = self.project(inputs)
         if self.reset != "before":
             return self.unroll_by_steps(x, sizes, start, context)
         if context is not None:
@@ -257,20 +250,9 @@ class GRU(HiddenState):
             end += rows
         return torch.cat(states)
 
-    def step(self, inputs: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
-        """One word for each row: inputs (R, E), state (R, H), projected context (R, 3H) -> state (R, H)"""
-        return self.advance(self.project(inputs), state, context)
-
-    def project(self, inputs: Tensor) -> Tensor:
-        """The inputs' part of gates and candidate, W x + b: (N, E) -> (N, 3H)"""
-        return F.linear(inputs, self.inputs, self.bias)
-
-    def advance(self, x: Tensor, h: Tensor, context: Tensor | None = None) -> Tensor:
-        """A step on projected inputs: x (R, 3H), h (R, H), projected context (R, 3H) -> (R, H)
-
-        x may be overwritten where no gradient is needed.
-        """
-        H = self.hidden
+    def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
+        """As of every cell; x may be overwritten where no gradient is needed."""
+        H, h = self.hidden, state
         if self.reset == "before" and not torch.is_grad_enabled():
             return self._advance_in_place(x if context is None else x + context, h)
         part = x if context is None else x + context
@@ -354,12 +336,11 @@ class _LSTMFunction(torch.autograd.Function):
         return dx, torch.cat([dh, dc], 1), dx.t() @ previous, None
 
 
-class LSTM(nn.Module):
-    """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias
-    of 1.
+class LSTM(Cell):
+    """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias of 1. A state is
+    [h; c], (R, 2H); the context, if any, enters all four gates."""
 
-    A state is [h; c], (R, 2H); the context, if any, enters all four gates.
-    """
+    bias: nn.Parameter
 
     def __init__(self, inputs: int, hidden: int, context: int = 0, bias: bool = True) -> None:
         super().__init__()
@@ -377,11 +358,6 @@ class LSTM(nn.Module):
     def state_size(self) -> int:
         return 2 * self.hidden
 
-    def project_context(self, context: Tensor) -> Tensor:
-        """C c, once for all steps: (B, C) -> (B, 4H)"""
-        assert self.context is not None, "this layer was made without a context"
-        return F.linear(context, self.context)
-
     def start(self, hidden: Tensor) -> Tensor:
         """A first hidden vector (B, H) with an empty cell -> (B, 2H)"""
         return torch.cat([hidden, torch.zeros_like(hidden)], 1)
@@ -392,41 +368,20 @@ class LSTM(nn.Module):
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> Tensor:
-        """Inputs (N, E), start (B, 2H), projected context of each token (N, 4H) -> hidden states (N, H)"""
-        x = F.linear(inputs, self.inputs, self.bias)
+        x = self.project(inputs)
         x = x if context is None else x + context
         return apply_pair(_LSTMFunction, x, start, self.recurrent, sizes)[0]
 
     def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """Run `unroll` and also return the final state of the rows that reach the last step, (R, 2H)."""
-        x = F.linear(inputs, self.inputs, self.bias)
-        states, cells = apply_pair(_LSTMFunction, x, start, self.recurrent, sizes)
+        states, cells = apply_pair(_LSTMFunction, self.project(inputs), start, self.recurrent, sizes)
         return states, torch.cat([states[-sizes[-1] :], cells[-sizes[-1] :]], 1)
 
-    def step(self, inputs: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
-        """One word for each row: inputs (R, E), state (R, 2H), projected context (R, 4H) -> state (R, 2H)"""
-        return self.advance(self.project(inputs), state, context)
-
-    def project(self, inputs: Tensor) -> Tensor:
-        """The inputs' part of the gates, W x + b: (N, E) -> (N, 4H)"""
-        return F.linear(inputs, self.inputs, self.bias)
-
     def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
-        """A step on projected inputs: x (R, 4H), state (R, 2H), projected context (R, 4H) -> (R, 2H)"""
         H = self.hidden
         a = torch.addmm(x if context is None else x + context, state[:, :H], self.recurrent.t())
         i, f, o = torch.sigmoid(a[:, : 3 * H]).chunk(3, 1)
         c = f * state[:, H:] + i * torch.tanh(a[:, 3 * H :])
         return torch.cat([o * torch.tanh(c), c], 1)
-
-
-Cell = GRU | LSTM | ConfiguredCell
-
-
-# ---- elman -------------------------------------------------------------------------------------------------
-# The simple recurrent layer of Elman (1990), over packed tokens as nmt/layers/cells.py has them.
-#
-# E input size, H hidden units, B sentences, N tokens, R rows.
 
 
 class _ElmanFunction(torch.autograd.Function):
@@ -462,8 +417,9 @@ class _ElmanFunction(torch.autograd.Function):
         return dx, dh, dx.t() @ previous, None
 
 
-class Elman(nn.Module):
-    """h_t = σ(V x_t + U h_{t-1} + b) (Jernite 2018, section 1.4). A state is h, (R, H)."""
+class Elman(Cell):
+    """The simple recurrent layer of Elman (1990): h_t = σ(V x_t + U h_{t-1} + b) (Jernite 2018, section 1.4).
+    It reads no context."""
 
     def __init__(self, inputs: int, hidden: int, bias: bool = True) -> None:
         super().__init__()
@@ -472,38 +428,25 @@ class Elman(nn.Module):
         self.recurrent = nn.Parameter(torch.empty(hidden, hidden))  # U
         self.bias = nn.Parameter(torch.zeros(hidden)) if bias else None
 
-    @property
-    def state_size(self) -> int:
-        """Number of columns of a state tensor."""
-        return self.hidden
+    def unroll(
+        self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
+    ) -> Tensor:
+        return apply(_ElmanFunction, self.project(inputs), start, self.recurrent, sizes)
 
-    def output(self, state: Tensor) -> Tensor:
-        """Part of a state that the next layer reads: (R, H)"""
-        return state
-
-    def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs (N, E), start (B, H) -> hidden states (N, H), and the state after the last step of the rows
-        still alive then, (R, H)."""
-        x = F.linear(inputs, self.inputs, self.bias)
-        states = apply(_ElmanFunction, x, start, self.recurrent, sizes)
-        return states, states[-sizes[-1] :]
-
-    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """One word for each row: inputs (R, E), state (R, H) -> state (R, H)"""
-        x = F.linear(inputs, self.inputs, self.bias)
+    def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
         return torch.addmm(x, state, self.recurrent.t()).sigmoid_()
 
 
-# ---- normalized --------------------------------------------------------------------------------------------
-# The LSTM with layer normalization (Ba, Kiros and Hinton 2016, eqs. 20-22), by plain autograd.
+class NormalizedLSTM(Cell):
+    """The LSTM with layer normalization (Ba, Kiros and Hinton 2016, eqs. 20-22), by plain autograd.
 
+        i, f, o, g = norm(W x) + norm(U h) + b, with gains
+        c' = σ(f) c + σ(i) tanh(g);  h' = σ(o) tanh(norm(c'))
 
-class NormalizedLSTM(nn.Module):
-    """i, f, o, g = norm(W x) + norm(U h) + b, with gains;
-    c' = σ(f) c + σ(i) tanh(g);  h' = σ(o) tanh(norm(c'))
-
-    A state is [h; c], (R, 2H).
+    A state is [h; c], (R, 2H). It reads no context.
     """
+
+    bias: nn.Parameter
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
@@ -524,32 +467,23 @@ class NormalizedLSTM(nn.Module):
 
     @property
     def state_size(self) -> int:
-        """Number of columns of a state tensor."""
         return 2 * self.hidden
 
     def output(self, state: Tensor) -> Tensor:
-        """Part of a state that the next layer reads: (R, H)"""
         return state[:, : self.hidden]
 
     def project(self, inputs: Tensor) -> Tensor:
         """norm(W x) + b: (N, E) -> (N, 4H)"""
         return F.layer_norm(F.linear(inputs, self.inputs), (4 * self.hidden,), self.gain_inputs, self.bias)
 
-    def advance(self, x: Tensor, state: Tensor) -> Tensor:
-        """A step on projected inputs: x (R, 4H), state (R, 2H) -> (R, 2H)"""
+    def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
         H = self.hidden
         a = x + F.layer_norm(F.linear(state[:, :H], self.recurrent), (4 * H,), self.gain_recurrent)
         i, f, o = torch.sigmoid(a[:, : 3 * H]).chunk(3, 1)
         c = f * state[:, H:] + i * torch.tanh(a[:, 3 * H :])
         return torch.cat([o * torch.tanh(F.layer_norm(c, (H,), self.gain_cell, self.cell_bias)), c], 1)
 
-    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """One word for each row: inputs (R, E), state (R, 2H) -> state (R, 2H)"""
-        return self.advance(self.project(inputs), state)
-
     def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs (N, E), start (B, 2H) -> hidden states (N, H), the state after the last step of the rows
-        still alive then (R, 2H)"""
         x, states, state, end = self.project(inputs), [], start, 0
         for rows in sizes:
             state = self.advance(x[end : end + rows], state[:rows])

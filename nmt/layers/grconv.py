@@ -16,14 +16,13 @@ B sentences, N words, D units, n nodes of a level.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.autograd import apply
+from nmt.compute.autograd import Context, apply
 from nmt.compute.precision import in_mode
 
 RECURRENT_SCALE = 0.4  # spectral radius of W_l and W_r (van Merriënboer 2018, section 6.3.2)
@@ -55,21 +54,12 @@ def levels(sizes: list[int], device: torch.device) -> Iterator[MergeLevel]:
         sizes = above
 
 
-class MergeContext(Protocol):
-    """Values that the forward pass saves for the backward pass."""
-
-    saved_tensors: tuple[Tensor, ...]
-    tree: list[MergeLevel]
-
-    def save_for_backward(self, *tensors: Tensor) -> None: ...
-
-
 class _GatedConvolutionFunction(torch.autograd.Function):
     """Leaves (N, D) -> roots (B, D), the longest sentence first."""
 
     @staticmethod
     def forward(
-        ctx: MergeContext,
+        ctx: Context,
         leaves: Tensor,
         W_l: Tensor,
         W_r: Tensor,
@@ -91,19 +81,20 @@ class _GatedConvolutionFunction(torch.autograd.Function):
             saved += [h, candidate, gates]
             h = mix(gates, candidate, left, right)
         ctx.save_for_backward(W_l, W_r, G_l, G_r, *saved)
-        ctx.tree = tree
+        ctx.values = tree
         return roots
 
     @staticmethod
     @once_differentiable
     @in_mode
-    def backward(ctx: MergeContext, d_roots: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, d_roots: Tensor) -> tuple[Tensor | None, ...]:
         W_l, W_r, G_l, G_r, *saved = ctx.saved_tensors
         dW_l, dW_r, dG_l, dG_r = (torch.zeros_like(matrix) for matrix in (W_l, W_r, G_l, G_r))
         d_bias, d_gate_bias = d_roots.new_zeros(len(W_l)), d_roots.new_zeros(3)
         d_above = d_roots.new_zeros(0, d_roots.shape[1])
-        for number in range(len(ctx.tree) - 1, -1, -1):
-            level = ctx.tree[number]
+        tree: list[MergeLevel] = ctx.values
+        for number in range(len(tree) - 1, -1, -1):
+            level = tree[number]
             if len(level.left):
                 h, candidate, gates = saved[3 * number : 3 * number + 3]
                 left, right = h.index_select(0, level.left), h[level.right]

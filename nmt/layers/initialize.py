@@ -4,10 +4,7 @@ orthogonal)."""
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
-
-# ---- initialize --------------------------------------------------------------------------------------------
 
 
 def orthogonal(size: int, generator: torch.Generator | None = None) -> Tensor:
@@ -46,20 +43,3 @@ def initialize(module: nn.Module, kind: str, scale: float) -> None:
             after = getattr(part, "after_initialize", None)
             if callable(after):
                 after()
-
-
-# ---- affine ------------------------------------------------------------------------------------------------
-# x Wᵀ + b, without initial values of its own: see nmt/layers/initialize.py.
-
-
-class Affine(nn.Module):
-    """A matrix and a bias."""
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(outputs, inputs))
-        self.bias = nn.Parameter(torch.zeros(outputs))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., inputs) -> (..., outputs)"""
-        return F.linear(x, self.weight, self.bias)

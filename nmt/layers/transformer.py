@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from nmt.config.settings import MOST_UNITS, choice, name_in, number, setting
 from nmt.errors import ConfigError
-from nmt.layers.attention import AttentionMemory, Grid, SideBySide, WordGrid
-from nmt.layers.initialize import Affine
+from nmt.layers.attention import AttentionMemory, Grid, HypothesisGrid, WordGrid
 from nmt.layers.recompute import recomputed
 
 # ---- past --------------------------------------------------------------------------------------------------
@@ -231,6 +230,19 @@ def dropout(x: Tensor, share: float, training: bool) -> Tensor:
     return x * mask.to(x.dtype).mul_(DROPOUT_STEPS / (DROPOUT_STEPS - dropped))
 
 
+class Affine(nn.Module):
+    """x Wᵀ + b. Unlike `nn.Linear` it draws no initial values, which `initialize` would replace."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., inputs) -> (..., outputs)"""
+        return F.linear(x, self.weight, self.bias)
+
+
 # ---- multihead ---------------------------------------------------------------------------------------------
 # Multi-head attention (Vaswani et al. 2017): softmax(Q Kᵀ / √d) V in h heads of d = D / h columns each.
 #
@@ -278,14 +290,12 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, grid: WordGrid, causal: bool) -> Tensor:
         """(N, D) -> (N, D). `causal`: no word looks at a later one."""
-        query, keys, values = (
-            split_heads(part, self.heads) for part in grid.spread(self.inputs(x)).chunk(3, 2)
-        )
+        query, keys, values = (split_heads(part, self.heads) for part in grid.pad(self.inputs(x)).chunk(3, 2))
         # Behind the end of a sentence there are only words that a causal mask hides anyway.
         mask = None if causal or grid.mask is None else grid.mask[:, None, None]
         share = self.dropout if self.training else 0.0
         seen = attend(query, keys, values, mask, share, causal)
-        mixed: Tensor = self.outputs(grid.take(merge_heads(seen)))
+        mixed: Tensor = self.outputs(grid.unpad(merge_heads(seen)))
         return mixed
 
     def step(self, x: Tensor, reading: ReadingStep, layer: int) -> Tensor:
@@ -311,7 +321,7 @@ class SourceAttention(nn.Module):
 
     def memory(self, states: Tensor, grid: WordGrid) -> AttentionMemory:
         """Keys and values (S, L, D) of packed words (N, D) for attention."""
-        keys, values = grid.spread(self.pairs(states)).chunk(2, 2)
+        keys, values = grid.pad(self.pairs(states)).chunk(2, 2)
         mask = keys.new_zeros(grid.shape) if grid.mask is None else grid.mask
         return AttentionMemory(keys=keys, values=values, mask=mask)
 
@@ -320,7 +330,7 @@ class SourceAttention(nn.Module):
         query, keys, values = self.parts(x, grid, memory)
         share = self.dropout if self.training else 0.0
         seen = attend(query, keys, values, memory.mask[:, None, None], share)
-        mixed: Tensor = self.outputs(grid.take(merge_heads(seen)))
+        mixed: Tensor = self.outputs(grid.unpad(merge_heads(seen)))
         return mixed
 
     def weights(self, x: Tensor, grid: Grid, memory: AttentionMemory, heads: int = 0) -> Tensor:
@@ -329,11 +339,11 @@ class SourceAttention(nn.Module):
         query, keys, _ = self.parts(x, grid, memory)
         if heads:
             query, keys = query[:, :heads], keys[:, :heads]
-        return grid.take(attention_weights(query, keys, memory.mask[:, None, None]).mean(1))
+        return grid.unpad(attention_weights(query, keys, memory.mask[:, None, None]).mean(1))
 
     def parts(self, x: Tensor, grid: Grid, memory: AttentionMemory) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (S, h, W, d), keys and values (S, h, L, d)"""
-        query = split_heads(grid.spread(self.query(x)), self.heads)
+        query = split_heads(grid.pad(self.query(x)), self.heads)
         return query, split_heads(memory.keys, self.heads), split_heads(memory.values, self.heads)
 
 
@@ -552,7 +562,7 @@ class Stack(nn.Module):
         self,
         past: Past,
         token_ids: Tensor,
-        rows: SideBySide | None = None,
+        rows: HypothesisGrid | None = None,
         memory: Sequence[AttentionMemory] = (),
         shown: Shown = NOTHING,
     ) -> tuple[Tensor, Past, Tensor | None]:

@@ -20,7 +20,7 @@ from nmt.data.batches import Batch, Ids
 from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
-from nmt.layers.output import OutputLayer, OutputSettings, SelfNormalized, check_output, make_output
+from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
 
 
 @dataclass
@@ -51,8 +51,8 @@ class LMConfig(OutputSettings):
 
     @property
     def vector_sides(self) -> tuple[str, ...]:
-        """`("target",)` where words have a table of vectors of size `embedding`; the class is then
-        `WordTables` of nmt/models/protocols.py."""
+        """`("target",)` where words have a table of vectors of size `embedding`: the `word_embedding` of
+        the model."""
         return ()
 
 
@@ -314,7 +314,7 @@ class SoftmaxLM(LMBase):
 
     @property
     def self_normalized(self) -> bool:
-        return bool(self.normalizer) or isinstance(self.output, SelfNormalized)
+        return bool(self.normalizer) or self.output.self_normalized
 
     def read(self, batch: Batch) -> Tensor:
         """Features for each unit of some sentences, in packed order: (N, K)"""
@@ -348,16 +348,9 @@ class FeatureLM(SoftmaxLM):
 
     embedding: nn.Module  # word ids (N,) -> vectors (N, E)
 
-    def word_table(self, side: str) -> nn.Embedding:
-        """For `WordTables`: the vectors of the words, of the one side."""
-        assert isinstance(self.embedding, nn.Embedding)
+    def word_embedding(self, side: str) -> nn.Module:
+        """For `WordEmbeddings` of nmt/models/protocols.py; there is one side."""
         return self.embedding
-
-    @torch.no_grad()
-    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
-        """The vectors that words are read as, without gradient; there is one side: (T,) -> (T, E)"""
-        vectors: Tensor = self.embedding(token_ids)
-        return vectors
 
     def reorder(self, state: Tensor, rows: Tensor) -> Tensor:
         return state.index_select(0, rows)

@@ -25,8 +25,8 @@ from nmt.layers.cells import (
     CONFIGURED_CELLS,
     GRU,
     LSTM,
+    Cell,
     CellSettings,
-    ConfiguredCell,
     Elman,
     NormalizedLSTM,
     penalized_parts,
@@ -86,7 +86,7 @@ class RecurrentConfig(CellSettings, LMConfig):
         """Size of what the first layer reads."""
         return self.embedding
 
-    def layer(self, inputs: int) -> "GRU | LSTM | Elman | NormalizedLSTM | ConfiguredCell":
+    def layer(self, inputs: int) -> Cell:
         """A recurrent layer over inputs of this size."""
         if self.layer_norm:
             return NormalizedLSTM(inputs, self.hidden)

@@ -66,15 +66,9 @@ class TransformerLM(SoftmaxLM):
         features: Tensor = self.stack(batch.previous, grid)
         return features
 
-    def word_table(self, side: str) -> nn.Embedding:
-        """For `WordTables`: the vectors of the words, of the one side."""
+    def word_embedding(self, side: str) -> nn.Embedding:
+        """For `WordEmbeddings` of nmt/models/protocols.py; there is one side."""
         return self.stack.embedding
-
-    @torch.no_grad()
-    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
-        """The vectors that words are read as, without gradient; there is one side: (T,) -> (T, D)"""
-        vectors: Tensor = self.stack.embedding(token_ids)
-        return vectors
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""

@@ -31,13 +31,13 @@ class ModelConfig:
 
     @property
     def attends(self) -> bool:
-        """Has the model an attention that guided alignment can train? Then its class is `Attending`."""
+        """Whether the model has an attention that guided alignment can train."""
         return False
 
     @property
     def vector_sides(self) -> tuple[str, ...]:
-        """The sides, `source` and `target`, whose words have a table of vectors of size `embedding`. With any
-        the class is `WordTables`."""
+        """The sides, `source` and `target`, whose words have a table of vectors of size `embedding`: the
+        `word_embedding` of the model."""
         return ()
 
 

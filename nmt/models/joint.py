@@ -22,7 +22,7 @@ from nmt.data.aligned import AlignedBatch, Shape
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows, window_scores
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OutputSettings, SelfNormalized, check_output, make_output
+from nmt.layers.output import OutputSettings, check_output, make_output
 from nmt.models.config import ALIGNED_PAIRS, ModelConfig
 from nmt.models.protocols import AlignedModel, WindowScores
 
@@ -83,7 +83,7 @@ class JointConfig(OutputSettings, ModelConfig):
         return "source", "target"
 
 
-class JointModel(nn.Module, AlignedModel):
+class JointModel(AlignedModel):
     """The network. Scoring many words is the work of JointScores."""
 
     Config: ClassVar[type[ModelConfig]] = JointConfig
@@ -91,7 +91,7 @@ class JointModel(nn.Module, AlignedModel):
     def __init__(
         self, config: JointConfig, source_vocab_size: int, target_vocab_size: int, fill: bool = True
     ) -> None:
-        super().__init__()
+        super().__init__(config, source_vocab_size, target_vocab_size)
         config.check()
         self.order, self.window, self.dropout = config.order, config.window, config.dropout
         self.within, self.normalizer = config.affiliation, config.normalizer
@@ -108,8 +108,8 @@ class JointModel(nn.Module, AlignedModel):
         if fill:
             initialize(self, config.init, config.init_scale)
 
-    def word_table(self, side: str) -> nn.Embedding:
-        """For `WordTables`: the vectors of the words of a side."""
+    def word_embedding(self, side: str) -> nn.Embedding:
+        """For `WordEmbeddings`."""
         return self.source_embedding if side == "source" else self.target_embedding
 
     @property
@@ -118,7 +118,7 @@ class JointModel(nn.Module, AlignedModel):
 
     @property
     def self_normalized(self) -> bool:
-        return bool(self.normalizer) or isinstance(self.output, SelfNormalized)
+        return bool(self.normalizer) or self.output.self_normalized
 
     def features(self, contexts: Tensor, windows: Tensor) -> Tensor:
         """Target words before (N, n - 1), source words around (N, w) -> what the output layer reads (N, K)"""
@@ -140,12 +140,10 @@ class JointModel(nn.Module, AlignedModel):
         return self.output.cross_entropy(features, batch.words, smoothing, penalty)
 
     def token_log_probs(self, batch: AlignedBatch) -> Tensor:
-        """log p of each target word, natural, without gradient: (N,)"""
         with torch.no_grad():
             return self.output.log_probs_of(self.features(batch.contexts, batch.windows), batch.words)
 
     def window_scores(self, normalized: bool = False, keep_tables: bool = False) -> "JointScores":
-        """log p of words, many at a time; see WindowScores."""
         return JointScores(self, normalized, self.table(None) if keep_tables else None)
 
     @torch.no_grad()
@@ -179,14 +177,11 @@ class JointScores(WindowScores):
 
     @torch.no_grad()
     def source_part(self, windows: Ints) -> Tensor:
-        """The part of the first layer that comes from source windows: (P, w) -> (P, H)"""
         ids = torch.from_numpy(np.ascontiguousarray(windows)).to(self.model.device)
         part: Tensor = self.model.from_source(self.model.source_embedding(ids).flatten(1))
         return part
 
     def score(self, parts: Tensor, source_index: Ints, contexts: Ints, words: Ints) -> Floats:
-        """log p(word | context, window): `parts` (P, H) of `source_part`, `source_index` (G,) rows of it,
-        contexts (G, n - 1), words (G,) -> (G,)"""
         model = self.model
         unique, index = distinct_windows(np.column_stack([source_index, contexts]))
         positions = torch.from_numpy(unique[:, 0]).to(model.device)

@@ -1,16 +1,16 @@
 """What the toolkit asks of a translation model, and what a model may offer beyond that.
 
-A model is a class of `torch.nn.Module` with the methods of `TranslationModel`; `nmt/models/registry.py` maps
-the name in `model.type` to it. The other protocols here are optional capabilities: whoever needs one asks
-`isinstance(model, PrefixTrees)`, and falls back or says in one line what the model cannot do.
+A model is a subclass of `TranslationModel`; `nmt/models/registry.py` maps the name in `model.type` to it. The
+other protocols here are optional capabilities: whoever needs one asks `isinstance(model, PrefixTrees)`, and
+falls back or says in one line what the model cannot do.
 
 Shapes: B sentences, N target tokens of a batch, R rows (hypotheses), S sentences in search, L source words, V
 target words, T token ids, K output features; of aligned models n order, w source words of a window, P source
 windows, G questions. Probabilities are natural logarithms.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from numpy import float64, int64
@@ -62,34 +62,9 @@ class StepModel(Protocol[State]):
         ...
 
 
-class Parameters(Protocol):
-    """The part of `torch.nn.Module` that training and checkpoints use; a model has it by being a Module."""
-
-    training: bool
-
-    def parameters(self) -> Iterator[nn.Parameter]: ...
-
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
-
-    def modules(self) -> Iterator[nn.Module]: ...
-
-    def state_dict(self) -> dict[str, Tensor]: ...
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
-
-    def train(self, mode: bool = True) -> Self: ...
-
-    def eval(self) -> Self: ...
-
-    def to(self, device: str | torch.device) -> Self: ...
-
-
-class TranslationModel(StepModel[State], Parameters, Protocol[State]):
-    """A model of p(target | source). The end symbol is part of every target.
-
-    A class that names this protocol as a base, `class Mine(nn.Module, TranslationModel[MyState])`, inherits
-    `device`, `cost` and an `attention` of None.
-    """
+class TranslationModel(nn.Module, Generic[State]):
+    """A model of p(target | source), and a `StepModel`. The end symbol is part of every target. All
+    logarithms are natural."""
 
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
 
@@ -104,22 +79,19 @@ class TranslationModel(StepModel[State], Parameters, Protocol[State]):
         """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded.
         `spelling`: the source words by id, for models that look inside them. ConfigError for a bad
         configuration."""
-        ...
+        super().__init__()
 
     @property
     def device(self) -> torch.device:
         """Device of the parameters."""
         return next(self.parameters()).device
 
-    @property
-    def attends(self) -> bool:
-        """Whether `attention` returns weights instead of None."""
-        return False
+    # ---- whole sentences -----------------------------------------------------------------------------------
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target | source) over a batch: (). `smoothing`: the share of each token's weight that is
-        spread over all words (label smoothing)."""
-        ...
+        """Σ -log p(target | source) over a batch, and with `guidance` the cost of the attention weights: ().
+        `smoothing`: the share of each token's weight that is spread over all words (label smoothing)."""
+        raise NotImplementedError
 
     def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
         """Loss to differentiate, and the state carried to the next batch: only language models have one."""
@@ -127,9 +99,46 @@ class TranslationModel(StepModel[State], Parameters, Protocol[State]):
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         """log p of each target token given those before it, in packed order, without gradient: (N,)"""
-        ...
+        raise NotImplementedError
+
+    # ---- word by word --------------------------------------------------------------------------------------
+
+    def start(self, sources: Sequence[Source]) -> State:
+        raise NotImplementedError
+
+    def step(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
+        raise NotImplementedError
+
+    def reorder(self, state: State, rows: Tensor) -> State:
+        raise NotImplementedError
+
+    def join(self, states: Sequence[State]) -> State:
+        raise NotImplementedError
+
+    # ---- what only some models can do ----------------------------------------------------------------------
+
+    @property
+    def attends(self) -> bool:
+        """Whether `attention` returns weights instead of None, and `attended` exists."""
+        return False
 
     def attention(self, state: State) -> Tensor | None:
+        return None
+
+    def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Output features (N, K) and attention weights over the source words and the end symbol, (N, L), of
+        all target tokens in packed order, with gradient: guided alignment trains the weights, and given pairs
+        are aligned by them."""
+        raise NotImplementedError
+
+    def source_vectors(self, sources: Sequence[Ids]) -> Tensor | None:
+        """One vector for each whole source, without gradient: (B, width). None: the model has none."""
+        return None
+
+    def merge_gates(self, sources: Sequence[Ids]) -> list[Tensor] | None:
+        """For each sentence of T words, the weights (new, left, right) of its T (T - 1) / 2 merges, level by
+        level from the words up, which can be read as a parse: (nodes, 3). None: the encoder does not merge
+        words pairwise."""
         return None
 
 
@@ -147,41 +156,15 @@ class PrefixTrees(Protocol[State]):
 
 
 @runtime_checkable
-class Restrictable(Protocol[State]):
-    """Can compute probabilities over some of the words alone (short-lists)."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Size of the target vocabulary."""
-        ...
-
-    def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
-        """Features that `step` passes to the output layer, (R, K), and the next state."""
-        ...
-
-    def restrict(self, token_ids: Tensor) -> "Restricted":
-        """The output layer over these words (T,) alone."""
-        ...
-
-
-@runtime_checkable
 class Layered(Protocol[State]):
-    """Can give its features to whoever asks its output layer itself: searches do, where the layer finds the
-    best words without the others."""
+    """Has an output layer that others may ask themselves: short-lists compute some of the words alone,
+    searches let the layer find the best words without the others."""
 
     @property
     def output_layer(self) -> OutputLayer: ...
 
     def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
         """Features that `step` passes to the output layer, (R, K), and the next state."""
-        ...
-
-
-class Restricted(Protocol):
-    """An output layer over a few of the words."""
-
-    def scores(self, features: Tensor) -> Tensor:
-        """Unnormalized log p: (R, K) -> (R, T)"""
         ...
 
 
@@ -195,53 +178,13 @@ class Widening(Protocol[Begun]):
 
 
 @runtime_checkable
-class SourceVectors(Protocol):
-    """Represents a whole source sentence as one vector (for analysis)."""
+class WordEmbeddings(Protocol):
+    """Reads words as vectors: translators, joint models, and language models, which have one side,
+    `target`."""
 
-    def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
-        """Encode each source as one vector: (B, width), without gradient"""
-        ...
-
-
-@runtime_checkable
-class Attending(Protocol):
-    """Can tell the attention of whole sentences: guided alignment trains it, and given pairs are aligned by
-    it."""
-
-    def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Output features (N, K) and attention weights over the source words and the end symbol, (N, L), of
-        all target tokens in packed order, with gradient. The loss of a batch with `guidance` has the cost of
-        these weights in it (nmt/layers/attention.py)."""
-        ...
-
-
-@runtime_checkable
-class WordVectors(Protocol):
-    """Has an embedding for each word (for analysis)."""
-
-    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
-        """Embeddings of words of the `source` or `target` vocabulary, without gradient: (T,) -> (T, width)"""
-        ...
-
-
-@runtime_checkable
-class WordTables(Protocol):
-    """Has a table of word vectors that pretrained ones may be put into; `vector_sides` of its configuration
-    says of which sides."""
-
-    def word_table(self, side: str) -> nn.Embedding:
-        """The table of the `source` or `target` words, a row for each id. A language model has one side,
-        `target`."""
-        ...
-
-
-@runtime_checkable
-class MergeGates(Protocol):
-    """Builds a source sentence up from pairwise merges whose gates can be read as a parse (for analysis)."""
-
-    def merge_gates(self, sources: Sequence[Ids]) -> list[Tensor] | None:
-        """For each sentence of T words, the weights (new, left, right) of its T (T - 1) / 2 merges, level by
-        level from the words up: (nodes, 3). None when this model's encoder does not merge."""
+    def word_embedding(self, side: str) -> nn.Module:
+        """The vectors of the `source` or `target` words, ids (T,) -> (T, width): an `nn.Embedding` for the
+        `vector_sides` of the configuration, a table that pretrained vectors may be put into."""
         ...
 
 
@@ -260,12 +203,9 @@ class WordParameters(Protocol):
 # ---- models that are given the alignment -------------------------------------------------------------------
 
 
-class AlignedModel(Parameters, Protocol):
+class AlignedModel(nn.Module):
     """A model of p(target | source, alignment): it is told which source word each target word belongs to. It
-    scores pairs, in n-best lists and in the phrase-based search, but does not translate on its own.
-
-    A class that names this protocol as a base inherits `device` and `cost`.
-    """
+    scores pairs, in n-best lists and in the phrase-based search, but does not translate on its own."""
 
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
     within: str  # where affiliations are looked for: SENTENCE or PHRASE of nmt.data.affiliation
@@ -278,7 +218,7 @@ class AlignedModel(Parameters, Protocol):
         fill: bool = True,
     ) -> None:
         """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded."""
-        ...
+        super().__init__()
 
     @property
     def device(self) -> torch.device:
@@ -288,16 +228,16 @@ class AlignedModel(Parameters, Protocol):
     @property
     def shape(self) -> Shape:
         """Context of each target word: order and source window."""
-        ...
+        raise NotImplementedError
 
     @property
     def self_normalized(self) -> bool:
-        """Was it trained so that scores are log p without log Z?"""
-        ...
+        """Whether it was trained so that scores are log p without log Z."""
+        raise NotImplementedError
 
     def loss(self, batch: AlignedBatch, smoothing: float = 0.0) -> Tensor:
         """Σ -log p(target | source, alignment) over a batch: ()"""
-        ...
+        raise NotImplementedError
 
     def cost(self, batch: AlignedBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
         """Loss to differentiate, and the state carried to the next batch: always None."""
@@ -305,26 +245,28 @@ class AlignedModel(Parameters, Protocol):
 
     def token_log_probs(self, batch: AlignedBatch) -> Tensor:
         """log p of each target word, end symbols included, without gradient: (N,)"""
-        ...
+        raise NotImplementedError
 
     def window_scores(self, normalized: bool = False, keep_tables: bool = False) -> "WindowScores":
         """`normalized`: log Z is taken as 0. `keep_tables`: prepare for many small calls."""
-        ...
+        raise NotImplementedError
 
 
-class WindowScores(Protocol):
+class WindowScores:
     """log p of words given their windows, many at a time."""
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Shape:
+        """That of the model."""
+        raise NotImplementedError
 
     def source_part(self, windows: NDArray[int64]) -> Tensor:
         """Contribution of source windows, computed once for all words that see them: (P, w) -> (P, H)"""
-        ...
+        raise NotImplementedError
 
     def score(
         self, parts: Tensor, source_index: NDArray[int64], contexts: NDArray[int64], words: NDArray[int64]
     ) -> NDArray[float64]:
         """log p(word | context, window): `parts` of `source_part`, `source_index` (G,) rows of it,
         contexts (G, n - 1), words (G,) -> (G,)"""
-        ...
+        raise NotImplementedError

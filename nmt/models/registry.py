@@ -8,7 +8,7 @@ from nmt.io.numbers import shown
 from nmt.models.config import ModelConfig
 from nmt.models.joint import JointModel
 from nmt.models.protocols import AlignedModel, TranslationModel
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import Transformer
 
 AnyModel = TranslationModel[Any]  # a model whose search state only itself understands

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from nmt.config.settings import MOST_UNITS, choice, number
 from nmt.data.batches import Batch, Ids, Packed, pack_source
 from nmt.errors import ConfigError
-from nmt.layers.attention import AttentionMemory, WordGrid, alignment_cost, join_sentences, side_by_side
+from nmt.layers.attention import AttentionMemory, WordGrid, alignment_cost, hypothesis_grid, join_sentences
 from nmt.layers.batch_scores import on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
@@ -108,16 +108,17 @@ class TransformerState:
         if all(state.memory is states[0].memory for state in states):
             return TransformerState(past, torch.cat([state.sentence for state in states]), states[0].memory)
         sentence, used = join_sentences([state.sentence for state in states])
-        memory = [
-            AttentionMemory.join([part.rows(rows) for part, rows in zip(parts, used, strict=True)])
-            for parts in zip(*(state.memory for state in states), strict=True)
+        parts = [
+            [layer.rows(rows) for layer in state.memory] for state, rows in zip(states, used, strict=True)
         ]
+        lengths = [layers[0].longest for layers in parts]
+        memory = [AttentionMemory.join(layer, lengths) for layer in zip(*parts, strict=True)]
         return TransformerState(past, sentence, memory)
 
 
-class Transformer(nn.Module, TranslationModel[TransformerState]):
-    """Encoder and decoder made of attention; `model.type: transformer`. Logarithms are natural; the end
-    symbol is part of a target, and of a source."""
+class Transformer(TranslationModel[TransformerState]):
+    """Encoder and decoder made of attention; `model.type: transformer`. The end symbol is part of a source,
+    too."""
 
     Config = TransformerConfig
 
@@ -131,7 +132,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
     ) -> None:
         """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded.
         `spelling` is ignored."""
-        super().__init__()
+        super().__init__(config, source_vocab_size, target_vocab_size)
         config.check()
         self.encoder = Stack(config, config.encoder_layers, source_vocab_size, causal=False)
         self.decoder = Stack(config, config.decoder_layers, target_vocab_size, causal=True, sees_source=True)
@@ -167,14 +168,11 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         return WordGrid.of(batch.target, self.decoder.embedding.weight), memory
 
     def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """For `Attending`: output features (N, K) and attention weights (N, L) of all target tokens."""
         features, weights = self.decoder.attended(batch.previous, *self.seen(batch), self.shown)
         assert weights is not None
         return features, weights
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target | source) over the batch, with label smoothing, and the cost of guided alignment:
-        ()"""
         if batch.guidance is None:
             return self.output.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
         features, weights = self.attended(batch)
@@ -182,7 +180,6 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         return cost + alignment_cost(weights, batch.guidance)
 
     def token_log_probs(self, batch: Batch) -> Tensor:
-        """log p of each target token, in packed order: (N,)"""
         with torch.no_grad():
             return self.output.log_probs_of(self.unroll(batch), batch.target.ids)
 
@@ -190,23 +187,19 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
 
     @torch.no_grad()
     def start(self, sources: Sequence[Ids]) -> TransformerState:
-        """One row for each source sentence (ids without end symbol), before the first word."""
         memory = self.decoder.memory(*self.encode(pack_source(sources).to(self.device)))
         rows = torch.arange(len(sources), device=self.device)
         return TransformerState(Past.start(len(sources), self.device), rows, memory)
 
     @torch.no_grad()
     def features(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
-        """Input of the output layer after `token_ids` (R,): (R, D), and the new state."""
         previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
-        rows = side_by_side(state.sentence, len(state.memory[0].keys))
+        rows = hypothesis_grid(state.sentence, len(state.memory[0].keys))
         memory = state.memory if rows.used is None else [part.rows(rows.used) for part in state.memory]
         features, past, weights = self.decoder.advance(state.past, previous, rows, memory, shown=self.shown)
         return features, replace(state, past=past, weights=weights)
 
     def step(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
-        """log p of every next word after `token_ids` (R,), None before the first: (R, V), and the new
-        state."""
         features, state = self.features(state, token_ids)
         return self.output.log_probs(features), state
 
@@ -217,8 +210,7 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         return TransformerState.join(states)
 
     def attention(self, state: TransformerState) -> Tensor | None:
-        """Attention weights of the last step for each row, over the source words and the end symbol: (R, L).
-        They are the mean over the `attention_heads` of one layer, `attention_layer`."""
+        """The mean over the `attention_heads` of one layer, `attention_layer`."""
         return state.weights
 
     # ---- capabilities --------------------------------------------------------------------------------------
@@ -226,13 +218,6 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
     @property
     def output_layer(self) -> OutputLayer:
         return self.output
-
-    @property
-    def vocab_size(self) -> int:
-        return self.output.vocab_size
-
-    def restrict(self, token_ids: Tensor) -> OutputLayer:
-        return self.output.restrict(token_ids)
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "TransformerWalk":
         """For `PrefixTrees`: the decoder after each of the sources."""
@@ -245,17 +230,11 @@ class Transformer(nn.Module, TranslationModel[TransformerState]):
         states, grid = self.encode(source)
         lengths = torch.empty_like(source.order)
         lengths[source.order] = source.lengths
-        return grid.spread(states).sum(1) / lengths[:, None]
+        return grid.pad(states).sum(1) / lengths[:, None]
 
-    def word_table(self, side: str) -> nn.Embedding:
-        """For `WordTables`: the vectors of the words of a side."""
+    def word_embedding(self, side: str) -> nn.Embedding:
+        """For `WordEmbeddings`."""
         return (self.encoder if side == "source" else self.decoder).embedding
-
-    @torch.no_grad()
-    def word_vectors(self, side: str, token_ids: Tensor) -> Tensor:
-        """Embeddings of words of the `source` or `target` vocabulary: (T,) -> (T, D)"""
-        vectors: Tensor = self.word_table(side)(token_ids)
-        return vectors
 
     def rows_of(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]

@@ -1,6 +1,6 @@
-"""Systems that single papers describe, each in a folder of its own. The core knows none of them: it looks
-into `PARTS` where it makes a registry or a dataclass of settings (`nmt/plugins.py`), and imports a module of
-a paper when one of its parts is first used.
+"""Systems that single papers describe, each in a file or a folder of its own. The core knows none of them: it
+looks into `PARTS` where it makes a registry or a dataclass of settings (`nmt/plugins.py`), and imports a
+module of a paper when one of its parts is first used.
 
     multiscale      the multi-scale LSTM (van Merriënboer 2018, chapter 8)
     mrf             a Markov random field over words (Jernite 2018, chapter 4)
@@ -18,11 +18,9 @@ PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
     "language model": {
         "multiscale": LazyPart("nmt.papers.multiscale.model:MultiscaleLM", precedes="transformer")
     },
-    "output layer": {"learned-tree": LazyPart("nmt.papers.learned_tree.layer:LearnedTree", precedes="nce")},
+    "output layer": {"learned-tree": LazyPart("nmt.papers.learned_tree:LearnedTree", precedes="nce")},
     "output settings": {
-        "learned-tree": LazyPart(
-            "nmt.papers.learned_tree.settings:RebuildSettings", precedes="output_samples"
-        )
+        "learned-tree": LazyPart("nmt.papers.settings:RebuildSettings", precedes="output_samples")
     },
     "cell": {
         "vcrnn": LazyPart(
@@ -30,9 +28,9 @@ PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
         ),
         "vcgru": LazyPart("nmt.papers.variable.cells:VCGRU"),
     },
-    "cell settings": {"variable": LazyPart("nmt.papers.variable.settings:ComputationSettings")},
-    "analysis": {"computation": LazyPart("nmt.papers.variable.action:Computation", precedes="words")},
-    "other model": {"discourse": LazyPart("nmt.papers.discourse.model:Discourse")},
-    "trainable": {"encoder": LazyPart("nmt.papers.discourse.training:ENCODER")},
-    "feature": {"mrf": LazyPart("nmt.papers.mrf.feature_kind:MRF", precedes="joint")},
+    "cell settings": {"variable": LazyPart("nmt.papers.settings:ComputationSettings")},
+    "analysis": {"computation": LazyPart("nmt.papers.variable.analysis:Computation", precedes="words")},
+    "other model": {"discourse": LazyPart("nmt.papers.discourse:Discourse")},
+    "trainable": {"encoder": LazyPart("nmt.papers.discourse:ENCODER")},
+    "feature": {"mrf": LazyPart("nmt.papers.mrf.settings:MRF", precedes="joint")},
 }

@@ -16,7 +16,7 @@ from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.layers.batch_scores import BATCH, batches_by_length
 from nmt.models.config import ModelConfig
-from nmt.models.protocols import AlignedModel, Attending
+from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedPair
@@ -30,7 +30,7 @@ from nmt.text.vocab import Vocab
 def check_attention(run: Run) -> None:
     """ConfigError for a run whose (first) model has no attention over the source."""
     model = run.members[0].model
-    if not (model.attends and isinstance(model, Attending)):
+    if not model.attends:
         raise ConfigError(f"{run.members[0].directory}: has no attention to align by")
 
 
@@ -68,7 +68,6 @@ def attended_units(run: Run, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
     """For each unit of each target, its end symbol left out, the source unit with the most attention; never
     the source's end symbol."""
     model = run.members[0].model
-    assert isinstance(model, Attending)
     batch = make_batch([source for source, _ in pairs], [target for _, target in pairs]).to(model.device)
     weights = model.attended(batch)[1]
     return [

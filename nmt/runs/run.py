@@ -25,7 +25,7 @@ from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.files import check_lines, check_pairs
-from nmt.models.protocols import Restrictable
+from nmt.models.protocols import Layered
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
@@ -134,7 +134,7 @@ def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int
     """The models of runs with their short-lists. ConfigError for models that cannot."""
     models: list[StepModel[Any]] = []
     for member in members:
-        if not isinstance(member.model, Restrictable):
+        if not isinstance(member.model, Layered):
             raise ConfigError(f"{member.directory}: a model of its type has no short-lists")
         models.append(Shortlisted(member.model, RunShortlist(member, lexicon, frequent)))
     return models

@@ -16,7 +16,7 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from nmt.layers.output import BestWords
+from nmt.layers.output import OutputLayer
 from nmt.models.protocols import Layered, Source, State, StepModel, Widening
 from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints import AnyConstraint, Constrained, ConstraintStates
@@ -32,7 +32,7 @@ class BestWordFinder(Generic[State]):
     levels over many words (nmt/layers/output/hierarchy.py)."""
 
     model: Layered[State]
-    layer: BestWords
+    layer: OutputLayer
 
     def best(
         self, features: Tensor, count: int, too_short: Tensor, allow_unknown: bool
@@ -54,10 +54,9 @@ class BestWordFinder(Generic[State]):
 
 def best_word_finder(model: StepModel[State]) -> BestWordFinder[State] | None:
     """None for a model that computes log p of all words."""
-    if not isinstance(model, Layered):
-        return None
-    layer = model.output_layer
-    return BestWordFinder(model, layer) if isinstance(layer, BestWords) and layer.finds_best_sooner else None
+    if isinstance(model, Layered) and model.output_layer.finds_best_sooner:
+        return BestWordFinder(model, model.output_layer)
+    return None
 
 
 EndLogProb = Callable[[int], float]  # log p of the end symbol after a row

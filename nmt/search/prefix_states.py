@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.batches import Ids
-from nmt.models.protocols import PrefixTrees, Restrictable, Restricted, State, StepModel
+from nmt.layers.output import OutputLayer
+from nmt.models.protocols import Layered, PrefixTrees, State, StepModel
 from nmt.text.vocab import BOS, EOS
 
 Ints = NDArray[np.int64]
@@ -56,7 +57,7 @@ class TrieReader(Generic[State]):
     alone is done once for each sentence."""
 
     def __init__(
-        self, model: PrefixTrees[State], source: Ids, token_ids: Tensor, output: Restricted | None
+        self, model: PrefixTrees[State], source: Ids, token_ids: Tensor, output: OutputLayer | None
     ) -> None:
         first = token_ids.new_tensor([BOS])  # `no previous word`
         self.walk = model.walk([source], torch.cat([first, token_ids]).cpu().numpy())
@@ -85,7 +86,7 @@ class StepReader(Generic[State]):
     """Reads units step by step, for models without tries."""
 
     def __init__(
-        self, model: StepModel[State], source: Ids, token_ids: Tensor, output: Restricted | None
+        self, model: StepModel[State], source: Ids, token_ids: Tensor, output: OutputLayer | None
     ) -> None:
         self.model, self.source, self.token_ids, self.output = model, source, token_ids, output
 
@@ -94,7 +95,7 @@ class StepReader(Generic[State]):
 
     def advance(self, state: State, rows: Tensor, units: Tensor | None) -> tuple[Tensor, State]:
         state, words = self.model.reorder(state, rows), None if units is None else self.token_ids[units]
-        if self.output is not None and isinstance(self.model, Restrictable):
+        if self.output is not None and isinstance(self.model, Layered):
             return self.model.features(state, words)
         log_probs, state = self.model.step(state, words)
         return log_probs.index_select(1, self.token_ids), state
@@ -113,8 +114,9 @@ def fastest_reader(
     model: StepModel[State], source: Ids, token_ids: Tensor, restricted: bool
 ) -> TrieReader[State] | StepReader[State]:
     """Choose the fastest reader that the model supports."""
-    output = model.restrict(token_ids) if restricted and isinstance(model, Restrictable) else None
-    assert (output is not None) == restricted, "not a Restrictable model"
+    layer = model.output_layer if isinstance(model, Layered) else None
+    output = layer.restrict(token_ids) if restricted and layer else None
+    assert (output is not None) == restricted, "not a Layered model"
     if isinstance(model, PrefixTrees):
         return TrieReader(model, source, token_ids, output)
     return StepReader(model, source, token_ids, output)
@@ -130,7 +132,7 @@ class PrefixStates(Generic[State]):
         self, model: StepModel[State], source: Ids, token_ids: Sequence[int], restricted: bool = False
     ) -> None:
         """`token_ids` (T,): the units that may follow, the end symbol among them. `restricted`: their
-        probabilities sum to one, as if there were no other units; for a `Restrictable` model."""
+        probabilities sum to one, as if there were no other units; for a `Layered` model."""
         self.device = model.device
         self.size, self.end = len(token_ids), list(token_ids).index(EOS)
         self.edges = [-1]  # of each node: its parent * T + its unit

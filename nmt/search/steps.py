@@ -10,7 +10,8 @@ from torch import Tensor
 
 from nmt.data.batches import Ids
 from nmt.layers.attention import join_sentences
-from nmt.models.protocols import AnyStepModel, Restrictable, Restricted, State, StepModel, Widening
+from nmt.layers.output import OutputLayer
+from nmt.models.protocols import AnyStepModel, Layered, State, StepModel, Widening
 
 __all__ = ["Ensemble", "Reading", "StepModel", "mean_log_probs"]
 
@@ -74,7 +75,7 @@ def mean_log_probs(log_probs: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))
 
 
-class RestrictableModel(StepModel[State], Restrictable[State], Protocol[State]):
+class LayeredModel(StepModel[State], Layered[State], Protocol[State]):
     """A model that Shortlisted can wrap."""
 
 
@@ -84,7 +85,7 @@ class ShortlistState(Generic[State]):
 
     inner: State
     token_ids: Tensor  # (T,) in increasing order
-    output: Restricted  # output layer over token_ids
+    output: OutputLayer  # over token_ids
     allowed: Tensor  # (S, T) whether each sentence may use the word
     sentence: Tensor  # (R,) its row of `allowed`
 
@@ -93,7 +94,7 @@ class Shortlisted(Generic[State]):
     """Restricts a model's softmax to a short-list of words for each sentence (from a lexical table). All
     other words have probability 0. Faster, but results change; off by default."""
 
-    def __init__(self, model: RestrictableModel[State], shortlist: Callable[[Ids], set[int]]) -> None:
+    def __init__(self, model: LayeredModel[State], shortlist: Callable[[Ids], set[int]]) -> None:
         """`words_of`: the target ids that may translate a sentence of source ids."""
         self.model, self.shortlist = model, shortlist
 
@@ -124,7 +125,7 @@ class Shortlisted(Generic[State]):
         return ShortlistState(
             inner=inner,
             token_ids=token_ids,
-            output=self.model.restrict(token_ids),
+            output=self.model.output_layer.restrict(token_ids),
             allowed=allowed,
             sentence=sentence,
         )
@@ -135,7 +136,7 @@ class Shortlisted(Generic[State]):
         """log p of every word, -inf outside the short-lists: (R, V)"""
         features, inner = self.model.features(state.inner, token_ids)
         scores = state.output.scores(features).masked_fill_(~state.allowed[state.sentence], -torch.inf)
-        log_probs = features.new_full((len(features), self.model.vocab_size), -torch.inf)
+        log_probs = features.new_full((len(features), self.model.output_layer.vocab_size), -torch.inf)
         log_probs[:, state.token_ids] = torch.log_softmax(scores, 1)
         return log_probs, replace(state, inner=inner)
 

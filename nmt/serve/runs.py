@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nmt.analysis import sentences
 from nmt.errors import DataError, UserError
-from nmt.models.protocols import MergeGates, Source
+from nmt.models.protocols import Source
 from nmt.runs import constraints
 from nmt.runs import directory as run_directory
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
@@ -365,15 +365,13 @@ def word_weights(weights: Tensor, rows: Tensor, columns: Tensor) -> list[list[fl
 def has_parse(run: Run) -> bool:
     """Does the (first) model have merge gates, that is, soft parses?"""
     model = run.members[0].model
-    return isinstance(model, MergeGates) and model.merge_gates([[UNK, UNK]]) is not None
+    return model.merge_gates([[UNK, UNK]]) is not None
 
 
 @torch.no_grad()
 def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
     """Parse a source line, given as units; None for a model without parses."""
     member = run.members[0]
-    if not isinstance(member.model, MergeGates):
-        return None
     if len(units) < 2:
         return SoftParse(units, [])
     gates = member.model.merge_gates([member.source_words.encode(units)])

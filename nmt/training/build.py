@@ -20,7 +20,7 @@ from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.manifest import Stamp
-from nmt.layers.output import LearnsText
+from nmt.layers.output import OutputLayer
 from nmt.lm.base import NO_FILES, LanguageModel, LMConfig, RunFile
 from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
 from nmt.models.config import ModelConfig
@@ -246,7 +246,7 @@ def remember_back_end(directory: Path) -> None:
 
 def show_text(model: nn.Module, corpus: Corpus) -> None:
     """Show the targets of a training to the output layers that are made for a text."""
-    layers = [layer for layer in model.modules() if isinstance(layer, LearnsText)]
+    layers = [part for part in model.modules() if isinstance(part, OutputLayer) and part.learns_text]
     if layers:
         text = running.join_sentences(corpus)
         for layer in layers:

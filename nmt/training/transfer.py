@@ -4,7 +4,6 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import torch
@@ -12,8 +11,8 @@ from torch import Tensor, nn
 
 from nmt.errors import ConfigError, DataError
 from nmt.formats import word_vectors
-from nmt.layers.output import LearnsText, OutputLayer
-from nmt.models.protocols import WordParameters, WordTables
+from nmt.layers.output import OutputLayer
+from nmt.models.protocols import WordEmbeddings, WordParameters
 from nmt.models.registry import AnyModel
 from nmt.runs.checkpoint import Parent
 from nmt.text.vocab import Vocab
@@ -80,10 +79,10 @@ def made_for_text(model: AnyModel) -> set[str]:
     """Names of the parameters whose rows mean what an output layer has learned from the text."""
     return {
         f"{path}.{name}"
-        for path, layer in cast(nn.Module, model).named_modules()
-        if isinstance(layer, LearnsText)
-        for name, _ in cast(nn.Module, layer).named_parameters()
-        if name not in cast(OutputLayer, layer).word_parameters()
+        for path, layer in model.named_modules()
+        if isinstance(layer, OutputLayer) and layer.learns_text
+        for name, _ in layer.named_parameters()
+        if name not in layer.word_parameters()
     }
 
 
@@ -147,8 +146,9 @@ def apply_vectors(config: RunConfig, model: object, vocabs: Mapping[str, Vocab],
     for side, vocab in vocabs.items():
         frozen = config.training.freeze_vectors in (side, "both")
         if vectors_file(config, side) and (fresh or frozen):
-            assert isinstance(model, WordTables)
-            vectors, table = read_vectors(config, side, vocab), model.word_table(side)
+            assert isinstance(model, WordEmbeddings)
+            vectors, table = read_vectors(config, side, vocab), model.word_embedding(side)
+            assert isinstance(table, nn.Embedding)
             if fresh:
                 put_vectors(table, vectors)
                 report_vectors(vectors, vocab, side, vectors_file(config, side))

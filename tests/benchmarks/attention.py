@@ -25,7 +25,7 @@ from nmt.compute.device import processor_flags
 from nmt.data.batches import Batch
 from nmt.data.batches import make_batch
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.training.optimizers import clip

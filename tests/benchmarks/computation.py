@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from nmt.layers.cells import GRU, Elman
 from nmt.layers.initialize import initialize
 from nmt.papers.variable.cells import VCGRU, VCRNN, VariableCell, mask_of
-from nmt.papers.variable.settings import ComputationSettings
+from nmt.papers.settings import ComputationSettings
 
 CELLS: dict[str, type[VariableCell]] = {"vcrnn": VCRNN, "vcgru": VCGRU}
 SHARES = (1.0, 0.75, 0.5, 0.35, 0.2)

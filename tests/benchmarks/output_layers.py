@@ -150,7 +150,7 @@ def language_model(words: int) -> None:
         config = RecurrentConfig(embedding=200, hidden=200, carry=True, init_scale=0.1, **settings)  # type: ignore[arg-type]
         model = RecurrentLM(config, words)
         if settings:
-            model.output.learn(text.numpy())  # type: ignore[attr-defined]
+            model.output.learn(text.numpy())
         optimizer = make_optimizer("adam", model.parameters(), 1e-3, 0, 0)
 
         def run() -> None:
@@ -213,7 +213,7 @@ def perplexities(folder: Path, epochs: int, only: Sequence[str]) -> None:
         torch.manual_seed(0)
         model, start = Bigrams(len(vocab), **settings), time.process_time()
         if settings:
-            model.output.learn(text.numpy())  # type: ignore[attr-defined]
+            model.output.learn(text.numpy())
         learn(model, text, epochs, updates)
         spent = time.process_time() - start
         found = model.eval().output.log_probs_of(model.features(test[:-1]), test[1:])

@@ -27,7 +27,7 @@ from nmt.io import files
 from nmt.formats import phrase_table
 from nmt.compute import device
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.scoring import pair_scores, word_scores
 
 from smt_bridge.tables.filter import Occurring, read_texts

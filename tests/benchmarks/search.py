@@ -9,7 +9,7 @@ import torch
 
 from nmt.compute import device
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 

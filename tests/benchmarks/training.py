@@ -17,7 +17,7 @@ from nmt.data.batches import make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.training.optimizers import Adadelta
 from nmt.training.optimizers import clip
 from nmt.training.optimizers import make_optimizer

@@ -20,7 +20,7 @@ from nmt.lm.cslm import CSLM, CSLMConfig, ngrams
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.models.config import RNNConfig
 from nmt.models.joint import JointConfig, JointModel
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.runs import alignment, weights
 from nmt.runs.language_model import load_language_model
 from nmt.runs.run import Run

@@ -11,11 +11,11 @@ import torch
 from nmt.data import prefix_tree
 from nmt.formats import phrase_table
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.runs import checkpoint
 from nmt.scoring import pair_scores, word_scores
 from nmt.text.vocab import UNK
-from tests.nmt.models.rnn.test_translator import SOURCE, TARGET, VARIANTS, make
+from tests.nmt.models.test_rnn import SOURCE, TARGET, VARIANTS, make
 
 
 def some_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]], list[int]]:

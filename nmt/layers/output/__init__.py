@@ -1,26 +1,61 @@
-"""Output layers: from features to a distribution over the vocabulary. One file each; `OUTPUTS` names them."""
+"""Output layers: from features to a distribution over the vocabulary, one file each. `OUTPUTS` has them by
+the names that `model.output` and `lm.output` take; your own adds a line: OUTPUTS["mine"] = Mine."""
 
-from nmt.layers.output.protocol import (
-    BestWords,
-    LearnsText,
-    OutputLayer,
-    OutputSettings,
-    SelfNormalized,
-    WordByWord,
-)
-from nmt.layers.output.registry import OUTPUTS, check_output, make_output, refuse
+from dataclasses import fields
+
+from nmt.errors import ConfigError
+from nmt.io.numbers import shown
+from nmt.layers.output.base import OutputLayer, OutputSettings
+from nmt.layers.output.classes import ClassSoftmax
+from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive
 from nmt.layers.output.softmax import Softmax
+from nmt.layers.output.tree import TreeSoftmax
+from nmt.plugins import Registry
 
-__all__ = [
-    "OUTPUTS",
-    "BestWords",
-    "LearnsText",
-    "OutputLayer",
-    "OutputSettings",
-    "SelfNormalized",
-    "Softmax",
-    "WordByWord",
-    "check_output",
-    "make_output",
-    "refuse",
-]
+__all__ = ["OUTPUTS", "OutputLayer", "OutputSettings", "Softmax", "check_output", "make_output", "refuse"]
+
+OUTPUTS: Registry[type[OutputLayer]] = Registry(
+    "output layer",
+    {
+        "softmax": Softmax,
+        "classes": ClassSoftmax,
+        "tree": TreeSoftmax,
+        "nce": NoiseContrastive,
+        "negative-sampling": NegativeSampling,
+    },
+)
+
+
+def make_output(settings: OutputSettings, inputs: int, vocab_size: int, bias: bool = True) -> OutputLayer:
+    """The layer that a section's settings describe, over V words from K features."""
+    layer = OUTPUTS[settings.output]
+    return layer(inputs, vocab_size, bias, *[settings] * bool(layer.reads))
+
+
+def check_output(settings: OutputSettings, section: str, tied: bool = False) -> None:
+    """ConfigError for an unknown layer, for settings that it does not read, and for tied embeddings that it
+    does not go with. `section`: `model` or `lm`."""
+    if settings.output not in OUTPUTS:
+        options = ", ".join(map(repr, OUTPUTS))
+        raise ConfigError(f"{section}.output: {shown(settings.output)} is unknown, expected one of {options}")
+    reads = OUTPUTS[settings.output].reads
+    for item in fields(OutputSettings):
+        if item.name not in {"output", *reads} and getattr(settings, item.name) != item.default:
+            raise ConfigError(
+                f"{section}.{item.name}: output: {settings.output} does not read it; leave it out"
+            )
+    if settings.output_arity == 1:
+        raise ConfigError(f"{section}.output_arity: 1 makes no tree; expected 2 or more, or 0")
+    if tied:
+        refuse(settings, section, "tied", f"{section}.tied")
+
+
+def refuse(settings: OutputSettings, section: str, what: str, key: str) -> None:
+    """ConfigError where the layer does not go with a setting: `tied`, `label_smoothing` or `ema`, the
+    value of `key`."""
+    layer = OUTPUTS[settings.output]
+    if what in layer.refuses:
+        raise ConfigError(
+            f"{key}: does not go with {section}.output: {settings.output}: {layer.refuses[what]}; "
+            f"turn it off, or use output: softmax"
+        )

@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, Ints
-from nmt.layers.output.protocol import OutputSettings
 
 # ---- clusters ----------------------------------------------------------------------------------------------
 # Word classes from bigrams: the exchange algorithm (Kneser and Ney 1993; Martin, Liermann and Ney 1998),
@@ -155,9 +155,10 @@ def cluster(text: NDArray[np.integer], classes: Ints, count: int) -> Ints:
 
 
 class ClassSoftmax(Hierarchical):
-    """A softmax over classes, and one over the words of each class: an `OutputLayer`. Until it is shown a
-    text its classes are equal parts of the vocabulary."""
+    """A softmax over classes, and one over the words of each class. Until it is shown a text its classes are
+    equal parts of the vocabulary."""
 
+    learns_text: ClassVar[bool] = True
     reads: ClassVar[frozenset[str]] = frozenset({"output_classes", "output_class_count"})
 
     def __init__(
@@ -169,7 +170,6 @@ class ClassSoftmax(Hierarchical):
         super().__init__(inputs, hierarchy(equal_parts(np.arange(vocab_size), self.count), self.count), bias)
 
     def learn(self, text: NDArray[np.integer]) -> None:
-        """Choose the classes for a text (n,)."""
         counts = np.bincount(text, minlength=self.vocab_size)
         classes = CLASSES[self.kind](text, counts, self.count)
         self.set_hierarchy(hierarchy(classes, self.count))

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import ClassVar, NamedTuple, NoReturn, Protocol, Self
+from typing import ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 import torch
@@ -26,27 +26,28 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.autograd import apply
+from nmt.compute.autograd import Context, apply
 from nmt.compute.precision import in_mode
 from nmt.errors import ConfigError
+from nmt.layers.output.base import OutputLayer
 
-# ---- nodes -------------------------------------------------------------------------------------------------
-# Softmaxes over parts of the rows of a matrix: the nodes of a hierarchy, each of them computed only for the
-# features that pass through it.
+# ---- softmaxes at nodes ------------------------------------------------------------------------------------
+# A node is a softmax over its children, which are neighboring rows of the matrix. It is computed only for the
+# rows of features whose paths lead through it: such a row and such a node are a pair.
 #
-# A pair is a row of features and a node that it passes through. Pairs of the same node are one matrix
-# product; small ones, each too small to be worth a call, are computed together from a copy of their rows.
+# All pairs of a node are one matrix product. Where that is too small to be worth a call, the pairs of many
+# nodes are computed together, from a copy of the rows of their nodes.
 #
-# R rows of features, K features, E rows of the matrix, P pairs, T words asked for.
+# R rows of features, K features, E rows of the matrix, P pairs, b pairs of a block, T words.
 
 
-LARGE_PRODUCT = 1 << 12  # multiplications that are worth a product of their own
-COPIED = 1 << 20  # floats of copied rows at a time: they stay in the cache
+LARGE_PRODUCT = 1 << 12  # multiplications from which on a node has a matrix product of its own
+COPIED = 1 << 20  # floats that are copied at a time: they stay in the cache
 CLOSED = -1e30  # added to the score of a row that leads nowhere: its probability is 0
 
 
-class Nodes(NamedTuple):
-    """Where the nodes are in the matrix: node i has the rows starts[i] to starts[i + 1]."""
+class NodeWeights(NamedTuple):
+    """The rows of all children: those of node i are starts[i] to starts[i + 1]."""
 
     matrix: Tensor  # (E, K)
     bias: Tensor  # (E,) with CLOSED for rows that lead nowhere
@@ -55,32 +56,33 @@ class Nodes(NamedTuple):
 
 @dataclass
 class SoftmaxBlock:
-    """Pairs whose softmaxes were computed together: b pairs, at most m children."""
+    """b pairs whose softmaxes were computed together, over at most m children."""
 
-    pairs: Tensor  # (b,) which of the pairs
+    pairs: Tensor  # (b,) indices of the pairs
     features: Tensor  # (b, K)
-    log_probs: Tensor  # (b, m) of the children; a probability of 0 beyond a node's last
-    parts: list[tuple[int, int, int]]  # of large nodes: its pairs are from .. to, and its first row
-    rows: Tensor | None  # (b, m) the rows of small nodes
+    log_probs: Tensor  # (b, m) of the children; of probability 0 beyond the last child of a node
+    parts: list[tuple[int, int, int]]  # of large nodes: the first pair, the end of the pairs, the first row
+    rows: Tensor | None  # (b, m) the rows of the children of small nodes; None: large nodes
 
 
 def softmax_blocks(
-    features: Tensor, feature_rows: Tensor, nodes: Tensor, at: Nodes
+    features: Tensor, feature_rows: Tensor, nodes: Tensor, weights: NodeWeights
 ) -> Iterator[SoftmaxBlock]:
-    """The softmaxes of pairs: features (R, K), rows of them (P,), nodes (P,). Without gradient."""
+    """The softmaxes of all pairs, without gradient: features (R, K), the row of each pair in them (P,), its
+    node (P,)"""
     order = torch.argsort(nodes, stable=True)
     distinct, counts = torch.unique_consecutive(nodes.index_select(0, order), return_counts=True)
-    first = at.starts.index_select(0, distinct)
-    sizes = at.starts.index_select(0, distinct + 1) - first
+    first = weights.starts.index_select(0, distinct)
+    sizes = weights.starts.index_select(0, distinct + 1) - first
     large = counts * sizes >= -(-LARGE_PRODUCT // features.shape[1])
     if bool(large.all()):
-        yield from large_blocks(features, feature_rows, order, first, sizes, counts, at)
+        yield from large_blocks(features, feature_rows, order, first, sizes, counts, weights)
         return
     chosen = large.repeat_interleave(counts)
     yield from large_blocks(
-        features, feature_rows, order[chosen], first[large], sizes[large], counts[large], at
+        features, feature_rows, order[chosen], first[large], sizes[large], counts[large], weights
     )
-    yield from small_blocks(features, feature_rows, nodes, order[~chosen], at)
+    yield from small_blocks(features, feature_rows, nodes, order[~chosen], weights)
 
 
 def large_blocks(
@@ -90,11 +92,11 @@ def large_blocks(
     first: Tensor,
     sizes: Tensor,
     counts: Tensor,
-    at: Nodes,
+    weights: NodeWeights,
 ) -> Iterator[SoftmaxBlock]:
     """Softmaxes of nodes with many pairs, one matrix product per node; a block holds nodes of one size.
-    `pairs` (b,): those of a node side by side. `first`, `sizes`, `counts`: first row, number of rows and
-    number of pairs of each node."""
+    `pairs` (b,): sorted by node. `first`, `sizes`, `counts`: first row, number of rows and number of pairs of
+    each node."""
     pair_features = features.index_select(0, feature_rows.index_select(0, pairs))
     offset = 0
     for size, group in groupby(
@@ -108,53 +110,46 @@ def large_blocks(
         scores = pair_features.new_empty(end, size)
         for start, stop, row in parts:
             rows = slice(row, row + size)
-            torch.addmm(at.bias[rows], mine[start:stop], at.matrix[rows].t(), out=scores[start:stop])
+            torch.addmm(
+                weights.bias[rows], mine[start:stop], weights.matrix[rows].t(), out=scores[start:stop]
+            )
         yield SoftmaxBlock(pairs[offset : offset + end], mine, torch.log_softmax(scores, 1), parts, None)
         offset += end
 
 
 def small_blocks(
-    features: Tensor, feature_rows: Tensor, nodes: Tensor, pairs: Tensor, at: Nodes
+    features: Tensor, feature_rows: Tensor, nodes: Tensor, pairs: Tensor, weights: NodeWeights
 ) -> Iterator[SoftmaxBlock]:
     """Softmaxes of nodes with few pairs (b,), computed from copies of the rows of their nodes."""
-    first = at.starts[nodes[pairs]]
-    sizes = at.starts[nodes[pairs] + 1] - first
+    first = weights.starts[nodes[pairs]]
+    sizes = weights.starts[nodes[pairs] + 1] - first
     child = torch.arange(int(sizes.max()), device=nodes.device)
     many = max(1, COPIED // (len(child) * features.shape[1]))
     for cut in torch.arange(len(pairs), device=nodes.device).split(many):
         beyond = child >= sizes[cut, None]
         rows = (first[cut, None] + child).masked_fill(beyond, 0)
         pair_features = features.index_select(0, feature_rows[pairs[cut]])
-        copied = at.matrix[rows]  # (b, m, K)
-        scores = torch.bmm(copied, pair_features[:, :, None])[:, :, 0] + at.bias[rows]
+        copied = weights.matrix[rows]  # (b, m, K)
+        scores = torch.bmm(copied, pair_features[:, :, None])[:, :, 0] + weights.bias[rows]
         yield SoftmaxBlock(
             pairs[cut], pair_features, torch.log_softmax(scores.masked_fill(beyond, CLOSED), 1), [], rows
         )
 
 
 class SeenNodes(NamedTuple):
-    """Probabilities of the children of nodes, as the forward pass computed them for b pairs."""
+    """log p of the m children of the nodes of b pairs, as the forward pass computed them."""
 
     pairs: Tensor  # (b,)
     log_probs: Tensor  # (b, m)
 
 
-class PathContext(Protocol):
-    """Values that the forward pass saves for the backward pass."""
-
-    saved_tensors: tuple[Tensor, ...]
-    blocks: list[SoftmaxBlock]
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None: ...
-
-
 class _PathLogProbs(torch.autograd.Function):
-    """Σ log p of the children that the paths of some words take, (T,); only the nodes on their paths are
-    computed, and only they get a gradient."""
+    """Σ log p of the children on the paths of some words, (T,). Only the nodes on these paths are computed,
+    and only they get a gradient."""
 
     @staticmethod
     def forward(
-        ctx: PathContext,
+        ctx: Context,
         features: Tensor,
         matrix: Tensor,
         bias: Tensor | None,
@@ -167,29 +162,30 @@ class _PathLogProbs(torch.autograd.Function):
         count: int,
         seen: list[SeenNodes] | None,
     ) -> Tensor:
-        """whole_bias (E,): of `Nodes`; only `bias` gets a gradient. Pairs: rows of the features (P,), nodes
-        (P,), the child that is taken (P,), and which of `count` words the pair belongs to (P,). `seen`: gets
-        the probabilities of all children."""
-        at = Nodes(matrix, whole_bias, starts)
+        """`whole_bias` (E,): of `NodeWeights`; the gradient is that of `bias`. Of each pair, (P,): its row of
+        the features, its node, the child on the path, and which of the `count` words it belongs to. `seen`: a
+        list to which log p of all children is added."""
+        weights = NodeWeights(matrix, whole_bias, starts)
         total = features.new_zeros(count)
-        ctx.blocks = []
-        for block in softmax_blocks(features, feature_rows, nodes, at):
+        ctx.values = blocks = list[SoftmaxBlock]()
+        for block in softmax_blocks(features, feature_rows, nodes, weights):
             taken = block.log_probs.gather(1, children[block.pairs, None])[:, 0]
             total.index_add_(0, words[block.pairs], taken)
             if seen is not None:
                 seen.append(SeenNodes(block.pairs, block.log_probs))
-            ctx.blocks.append(block)
+            blocks.append(block)
         ctx.save_for_backward(matrix, bias, feature_rows, children, words, features)
         return total
 
     @staticmethod
     @once_differentiable
     @in_mode
-    def backward(ctx: PathContext, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
         matrix, bias, feature_rows, children, words, features = ctx.saved_tensors
         d_features, d_matrix = torch.zeros_like(features), torch.zeros_like(matrix)
         d_bias = None if bias is None else torch.zeros_like(bias)
-        for block in ctx.blocks:
+        blocks: list[SoftmaxBlock] = ctx.values
+        for block in blocks:
             weight = grad[words[block.pairs]]
             d = block.log_probs.exp().mul_(-weight[:, None])
             d.scatter_add_(1, children[block.pairs, None], weight[:, None])
@@ -212,34 +208,21 @@ class _PathLogProbs(torch.autograd.Function):
         return d_features, d_matrix, d_bias, *[None] * 8
 
 
-def path_log_probs(
-    features: Tensor,
-    at: tuple[Tensor, Tensor | None, Tensor, Tensor],
-    pairs: tuple[Tensor, Tensor, Tensor, Tensor],
-    count: int,
-    seen: list[SeenNodes] | None = None,
-) -> Tensor:
-    """log p of `count` words from the steps of their paths, (count,), with gradient. `at`: matrix (E, K),
-    bias (E,), the bias of `Nodes` (E,), starts. `pairs`: row of the features, node, child, and word of each
-    step, (P,) each."""
-    return apply(_PathLogProbs, features, *at, *pairs, count, seen)
-
-
 # ---- best words --------------------------------------------------------------------------------------------
-# The most likely words of a hierarchy without the probabilities of all: branch and bound. A node is looked
-# into only where the path to it is more likely than the best words found so far, so the result is exact
-# (Jernite 2018, section 3.5). With a width it is a beam search over the tree, which is not.
+# The most likely words without the probabilities of all, by branch and bound: a node is opened only where the
+# path to it is more likely than the best words so far, so the result is exact (Jernite 2018, section 3.5).
+# With a width it is a beam search over the tree, which is not exact.
 #
-# R rows of features, M children of a node at most, b nodes of a row looked into at a time, F open nodes of a
-# row.
+# R rows of features, r of them still searched, M children of a node at most, b nodes opened at a time, F
+# nodes of a row that are still to be opened.
 
 
-BOUND_ROUNDS = (
-    30  # after which a row is given up: where all words are about equally likely, no node can be ruled out
-)
-NODES_AT_A_TIME = (
-    2  # nodes of a row; more is fewer rounds, but nodes that one more round would have ruled out
-)
+# Rounds after which the search of a row is given up: where all words are about equally likely, no node can be
+# ruled out.
+BOUND_ROUNDS = 30
+# Nodes of a row that are opened at a time. With more there are fewer rounds, but some nodes are opened that
+# another round would have ruled out.
+NODES_AT_A_TIME = 2
 
 
 class BestSoFar:
@@ -250,7 +233,7 @@ class BestSoFar:
         self.words = torch.full((rows, count), -1, device=like.device)
 
     def add(self, rows: Tensor, values: Tensor, words: Tensor) -> None:
-        """Words (r, m) of some rows (r,) with their log p, -inf for none."""
+        """Offer words (r, m) to some rows (r,), with their log p, -inf for no word."""
         count = self.values.shape[1]
         both = torch.cat([self.values[rows], values], 1)
         best, index = both.topk(count, 1)
@@ -259,24 +242,25 @@ class BestSoFar:
 
 
 @torch.no_grad()
-def best_words(
-    features: Tensor, at: Nodes, below: Tensor, word: Tensor, count: int, width: int = 0
+def search_tree(
+    features: Tensor, weights: NodeWeights, below: Tensor, word: Tensor, count: int, width: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The `count` most likely words of each row of features, the best first: log p (R, count) and words
-    (R, count), -1 where there are not so many. Of each row of the matrix the node `below` it or -1, and its
-    `word` or -1. `width`: a beam search that keeps this many nodes of each level; 0: exact. Also
-    returns the indices (r,) of rows whose search exceeded the limit; score these exhaustively."""
-    M = int((at.starts[1:] - at.starts[:-1]).max())
+    """The `count` most likely words of each row of features, the best first: log p (R, count), -inf where
+    there are not so many, and words (R, count), -1 there. Also returns the indices (r,) of rows whose search
+    exceeded the limit; score these exhaustively. `below`, `word` (E,): the node that a row of the matrix
+    leads to, or the word; -1 for none. `width`: a beam search that keeps this many nodes of each level; 0:
+    exact."""
+    M = int((weights.starts[1:] - weights.starts[:-1]).max())
     best = BestSoFar(len(features), count, features)
     rows = torch.arange(len(features), device=features.device)
-    value = features.new_zeros(len(features), 1)  # (r, F) log p of the way to open nodes
+    value = features.new_zeros(len(features), 1)  # (r, F) log p of the path to each node to be opened
     node = torch.zeros_like(value, dtype=torch.long)
     for _ in range(BOUND_ROUNDS):
         if not len(rows):
             break
         chosen, index = value.topk(min(width or NODES_AT_A_TIME, value.shape[1]), 1)
         use = chosen > best.values[rows, -1:]
-        total, row = open_children(features, at, rows, chosen, node.gather(1, index), use, M)
+        total, row = open_children(features, weights, rows, chosen, node.gather(1, index), use, M)
         best.add(rows, total.masked_fill(word[row] < 0, -torch.inf), word[row])
         inner = total.masked_fill(below[row] < 0, -torch.inf)
         if not width:
@@ -296,18 +280,19 @@ def best_words(
 
 
 def open_children(
-    features: Tensor, at: Nodes, rows: Tensor, value: Tensor, node: Tensor, use: Tensor, M: int
+    features: Tensor, weights: NodeWeights, rows: Tensor, value: Tensor, node: Tensor, use: Tensor, M: int
 ) -> tuple[Tensor, Tensor]:
-    """log p of the way to each child of some open nodes, and its row in the matrix: value, node and whether
-    to use it (r, b) -> (r, b M) twice; -inf and 0 where there is none"""
+    """log p of the path to each child of some nodes, and the child's row in the matrix: log p of the path to
+    each node, the node, and whether to open it (r, b) -> (r, b M) twice; -inf and 0 where there is no
+    child"""
     position, column = use.nonzero(as_tuple=True)
     nodes = node[position, column]
     total = value.new_full((*value.shape, M), -torch.inf)
-    for block in softmax_blocks(features, rows[position], nodes, at):
+    for block in softmax_blocks(features, rows[position], nodes, weights):
         size = block.log_probs.shape[1]
-        way = value[position[block.pairs], column[block.pairs], None] + block.log_probs
-        total[position[block.pairs], column[block.pairs], :size] = way
-    row = at.starts[node][:, :, None] + torch.arange(M, device=node.device)
+        path = value[position[block.pairs], column[block.pairs], None] + block.log_probs
+        total[position[block.pairs], column[block.pairs], :size] = path
+    row = weights.starts[node][:, :, None] + torch.arange(M, device=node.device)
     reachable = total > CLOSED / 2
     return total.masked_fill(~reachable, -torch.inf).flatten(1), row.masked_fill(~reachable, 0).flatten(1)
 
@@ -316,9 +301,9 @@ def open_children(
 
 
 Ints = NDArray[np.int64]
-PLAIN = 64  # rows of all words at a time
-# From so many words on, up to so many levels, branch and bound is faster where no node has more than so many
-# times the children of one in an even tree.
+PLAIN = 64  # rows of features at a time where log p of all words is computed
+# Branch and bound is faster for this many words or more, in at most this many levels, where no node has more
+# than this many times the children of a node of an even tree.
 LARGE_VOCABULARY, SHALLOW, UNEVEN = 100_000, 4, 2
 NO_TYING = "its matrix has rows of nodes, not one for each word"
 NO_SMOOTHING = "spreading probability over all words computes all of them, which it is there to avoid"
@@ -326,7 +311,7 @@ NO_SMOOTHING = "spreading probability over all words computes all of them, which
 
 @dataclass
 class Hierarchy:
-    """Where the paths of words lead; see above."""
+    """Where the paths of words lead: the three buffers, as numpy arrays."""
 
     leaf: Ints
     above: Ints
@@ -351,12 +336,12 @@ class Hierarchy:
         return np.array(edges, np.int64)
 
 
-class Hierarchical(nn.Module):
-    """An `OutputLayer` over a hierarchy. Subclasses build the hierarchy: they pass a first one to `__init__`,
+class Hierarchical(OutputLayer):
+    """An output layer over a hierarchy. Subclasses build the hierarchy: they pass a first one to `__init__`,
     and later ones to `set_hierarchy` must have the same numbers of nodes and rows."""
 
-    reads: ClassVar[frozenset[str]] = frozenset()
-    self_normalized = True
+    word_by_word: ClassVar[bool] = True
+    self_normalized: ClassVar[bool] = True
     refuses: ClassVar[Mapping[str, str]] = {"tied": NO_TYING, "label_smoothing": NO_SMOOTHING}
 
     leaf: Tensor
@@ -367,7 +352,7 @@ class Hierarchical(nn.Module):
     closed: Tensor  # (E,) CLOSED for rows that lead to no word, else 0
 
     def __init__(self, inputs: int, hierarchy: Hierarchy, bias: bool) -> None:
-        super().__init__()
+        super().__init__(inputs, len(hierarchy.leaf), bias)
         rows = int(hierarchy.starts[-1])
         self.rows = nn.Parameter(torch.empty(rows, inputs))
         self.rows_bias = nn.Parameter(torch.zeros(rows)) if bias else None
@@ -389,7 +374,7 @@ class Hierarchical(nn.Module):
         )
         paths = torch.from_numpy(hierarchy.paths())
         open_rows = torch.zeros(len(self.rows) + 1, dtype=torch.bool)
-        open_rows[paths.flatten()] = True  # -1: the one too many
+        open_rows[paths.flatten()] = True  # -1 is the additional entry
         self.paths = paths.to(device)
         self.closed = self.rows.new_zeros(len(self.rows)).masked_fill(~open_rows[:-1].to(device), CLOSED)
         sizes = self.starts[1:] - self.starts[:-1]
@@ -428,16 +413,18 @@ class Hierarchical(nn.Module):
         self, features: Tensor, rows: Tensor, targets: Tensor, seen: list[SeenNodes] | None = None
     ) -> Tensor:
         """log p of words, any number of them for a row of features, with gradient: (R, K), (T,), (T,) ->
-        (T,). `seen`: gets what was computed at the steps, in the order of `steps`."""
+        (T,). `seen`: a list to which log p of all children of the nodes on the paths is added; its pairs are
+        indices of `steps`."""
         words, _, taken = self.steps(targets)
         nodes = self.node[taken]
-        pairs = (rows[words], nodes, taken - self.starts[nodes], words)
-        at = (self.rows, self.rows_bias, self.whole_bias(), self.starts)
-        return path_log_probs(features, at, pairs, len(targets), seen)
+        return apply(
+            _PathLogProbs, features, self.rows, self.rows_bias, self.whole_bias(), self.starts,
+            rows[words], nodes, taken - self.starts[nodes], words, len(targets), seen,
+        )  # fmt: skip
 
     def steps(self, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The steps of the paths of words (T,): which of the words, how far above its leaf, the row: (P,)
-        each"""
+        """The steps on the paths of words (T,): the index of the word, the height above its leaf, and the
+        row, (P,) each"""
         paths = self.paths[targets]
         words, heights = (paths >= 0).nonzero(as_tuple=True)
         return words, heights, paths[words, heights]
@@ -451,16 +438,13 @@ class Hierarchical(nn.Module):
         return -log_probs.sum(dtype=torch.float64).to(features.dtype)
 
     def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
-        """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
         return self.log_probs_of_words(features, everyone(targets), targets)
 
     def log_probs_of_words(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """log p of words, in any order, without gradient: (R, K), rows (T,), (T,) -> (T,)"""
         with torch.no_grad():
             return self.along(features, rows, targets)
 
     def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """log p of words, any number of them for a row, with gradient: (R, K), (T,), (T,) -> (T,)"""
         return self.along(features, rows, targets)
 
     # ---- all words -----------------------------------------------------------------------------------------
@@ -484,10 +468,10 @@ class Hierarchical(nn.Module):
 
     @property
     def finds_best_sooner(self) -> bool:
-        """Whether branch and bound beats computing all words. Measured with random features, 100,000 words in
-        three levels: a tenth of the time of all words; binary trees take as long. A translator with 27,593
-        words takes 1.2 to 1.3 times as long overall; with classes of which the largest has a third of the
-        words, 14 times."""
+        """Whether branch and bound beats computing all words. With random features it takes a tenth of the
+        time for 100,000 words in three levels, and the same time in binary trees. A translator with 27,593
+        words takes 1.2 to 1.3 times as long with it, and 14 times where the largest class has a third of the
+        words."""
         levels = self.paths.shape[1]
         largest = int((self.starts[1:] - self.starts[:-1]).max())
         even = largest <= UNEVEN * self.vocab_size ** (1 / levels)
@@ -495,36 +479,30 @@ class Hierarchical(nn.Module):
 
     @torch.no_grad()
     def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
-        """The `count` most likely words, the best first, and their log p: (R, K) -> (R, count) twice, without
-        gradient. `width`: by a beam search over the tree; 0: exact."""
         below, word = torch.full_like(self.node, -1), torch.full_like(self.node, -1)
         below[self.above[1:]] = torch.arange(1, len(self.above), device=below.device)
         word[self.leaf] = torch.arange(len(self.leaf), device=word.device)
-        at = Nodes(self.rows, self.whole_bias(), self.starts)
-        values, words, rest = best_words(features, at, below, word, count, width)
+        weights = NodeWeights(self.rows, self.whole_bias(), self.starts)
+        values, words, rest = search_tree(features, weights, below, word, count, width)
         for rows in rest.split(PLAIN) if len(rest) else ():
             top, which = self.log_probs(features[rows]).topk(min(count, self.vocab_size), 1)
             values[rows, : top.shape[1]], words[rows, : top.shape[1]] = top, which
         return values, words
 
     def room(self, rows: int) -> Tensor:
-        """An empty tensor: `log_probs` does not use prepared memory."""
+        """Nothing: `log_probs` uses no prepared memory."""
         return self.rows.new_empty(rows, 0)
 
     def scores(self, features: Tensor) -> Tensor:
-        """Scores of every word, which equal `log_probs` because log Z is 0."""
         return self.log_probs(features)
 
     def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Scores of the given words, which equal `log_probs_of` because log Z is 0."""
         return self.log_probs_of(features, targets)
 
     def log_z(self, features: Tensor) -> Tensor:
-        """(R, K) -> zeros (R,)"""
         return features.new_zeros(len(features))
 
     def restrict(self, token_ids: Tensor) -> "RestrictedHierarchy":
-        """The distribution over these words (T,) alone; it follows later changes."""
         return RestrictedHierarchy(self, token_ids)
 
     def tie(self, embedding: nn.Embedding) -> NoReturn:

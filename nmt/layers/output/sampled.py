@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.layers.output.protocol import OutputSettings
+from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.softmax import Softmax
 
 # ---- alias -------------------------------------------------------------------------------------------------
@@ -65,7 +65,8 @@ class NoiseContrastive(Softmax):
 
     reads: ClassVar[frozenset[str]] = frozenset({"output_samples", "output_power"})
     refuses: ClassVar[Mapping[str, str]] = {"label_smoothing": "its training compares with a few words only"}
-    self_normalized = True
+    learns_text: ClassVar[bool] = True
+    self_normalized: ClassVar[bool] = True
 
     noise: Tensor  # (V,) log Ψ
     share: Tensor  # (V,) of its alias table

@@ -3,8 +3,7 @@
 V words, K features, N tokens, R rows.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply
 from nmt.compute.precision import rounded
+from nmt.layers.output.base import OutputLayer
 
 # Rows of scores are padded to a multiple of this many floats: a row of 6,478 instead of 6,480 costs matrix
 # products a quarter of their speed.
@@ -137,20 +137,17 @@ def blocks(rows: Tensor, count: int) -> list[tuple[int, slice]]:
     ]
 
 
-class Softmax(nn.Module):
-    """p = softmax(G f + b) of features f: an `OutputLayer`.
+class Softmax(OutputLayer):
+    """p = softmax(G f + b) of features f.
 
     Every method reads G and b from `weights`: a subclass that overrides it changes loss, scores and search
     alike.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset()
-    refuses: ClassVar[Mapping[str, str]] = {}
-
     words_bias: nn.Parameter | None
 
     def __init__(self, inputs: int, vocab_size: int, bias: bool = True) -> None:
-        super().__init__()
+        super().__init__(inputs, vocab_size, bias)
         self.words = nn.Parameter(torch.empty(vocab_size, inputs))  # G
         self.words_bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None  # b
         self._aligned: tuple[object, tuple[Tensor, Tensor | None]] | None = None
@@ -182,7 +179,6 @@ class Softmax(nn.Module):
         return cached[1]
 
     def room(self, rows: int) -> Tensor:
-        """Memory for `log_probs` of this many rows."""
         return self.words.new_empty(rows, self.vocab_size + -self.vocab_size % ALIGN)
 
     def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
@@ -204,7 +200,6 @@ class Softmax(nn.Module):
         return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty)
 
     def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
-        """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
         with torch.no_grad():
             parts = [
                 self.log_probs(features[start : start + BLOCK]).gather(
@@ -215,23 +210,18 @@ class Softmax(nn.Module):
             return torch.cat(parts) if parts else features.new_zeros(0)
 
     def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """log p of words, any number of them for a row, with gradient: (R, K), rows (T,) in increasing order,
-        (T,) -> (T,)"""
         return apply(_LogProbsAt, features, *self.weights(), rows, targets)
 
     def scores(self, features: Tensor) -> Tensor:
-        """log p short of log Z: (R, K) -> (R, V)"""
         return F.linear(features, *self.weights())
 
     def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
-        """The scores of the given words alone, without gradient: (N, K), (N,) -> (N,)"""
         with torch.no_grad():
             matrix, bias = self.weights()
             scores = (features * matrix.index_select(0, targets)).sum(1)
             return scores if bias is None else scores + bias.index_select(0, targets)
 
     def log_z(self, features: Tensor) -> Tensor:
-        """log Σ exp(score): (R, K) -> (R,)"""
         return self.scores(features).logsumexp(1)
 
     def restrict(self, token_ids: Tensor) -> "Softmax":
@@ -246,10 +236,8 @@ class Softmax(nn.Module):
         return part.eval()
 
     def tie(self, embedding: nn.Embedding) -> None:
-        """Use the matrix of word embeddings (V, K) as G."""
         assert isinstance(embedding.weight, nn.Parameter)
         self.words = embedding.weight
 
     def word_parameters(self) -> Sequence[str]:
-        """Names of the parameters that have a row for each word."""
         return ("words", "words_bias")

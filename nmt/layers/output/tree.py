@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, Ints
-from nmt.layers.output.protocol import OutputSettings
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +23,10 @@ LEVELS = 3
 
 
 class TreeSoftmax(Hierarchical):
-    """A tree that stays as it is made for a text: an `OutputLayer`. Until it is shown one all words are taken
-    to be equally frequent."""
+    """A tree that stays as it is made for a text. Until it is shown one all words are taken to be equally
+    frequent."""
 
+    learns_text: ClassVar[bool] = True
     reads: ClassVar[frozenset[str]] = frozenset({"output_tree", "output_arity"})
 
     def __init__(
@@ -44,7 +45,6 @@ class TreeSoftmax(Hierarchical):
         return complete(spread(order, self.arity), self.arity)
 
     def learn(self, text: NDArray[np.integer]) -> None:
-        """Make the tree for a text (n,)."""
         counts = np.bincount(text, minlength=self.vocab_size)
         self.set_hierarchy(self.tree(counts))
         depths = (self.paths >= 0).sum(1).cpu().numpy()

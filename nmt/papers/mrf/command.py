@@ -12,7 +12,7 @@ from nmt.cli.arguments import InputPath, OutputPath
 from nmt.config import settings
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.papers.mrf.config import MRFConfig
+from nmt.papers.mrf.settings import MRFConfig
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 
@@ -72,7 +72,7 @@ def words_of(path: str) -> list[list[str]]:
 
 def train(args: argparse.Namespace) -> None:
     """Read the text, train, write."""
-    from nmt.papers.mrf import file
+    from nmt.papers.mrf import model as file
     from nmt.papers.mrf.model import train_field
 
     config = arguments.parse_settings(MRFConfig, args)
@@ -93,14 +93,14 @@ def train(args: argparse.Namespace) -> None:
 
     model = train_field(config, [vocab.encode(line) for line in lines], len(vocab), report)
     with files.parent_folders(args.output):
-        file.save(Path(args.output), model, vocab)
+        file.save_field(Path(args.output), model, vocab)
 
 
 def score(args: argparse.Namespace) -> None:
     """One number for each line."""
-    from nmt.papers.mrf import file
+    from nmt.papers.mrf import model as file
 
-    model, vocab = file.load(Path(args.model))
+    model, vocab = file.load_field(Path(args.model))
     lines = words_of(args.input)
     with files.Writing(args.output) as output:
         for first in range(0, len(lines), LINES):

@@ -1,4 +1,5 @@
-"""A chain-structured Markov random field over words (Jernite 2018, chapter 4).
+"""A chain-structured Markov random field over words (Jernite 2018, chapter 4): the model, its training, its
+file, and the feature `mrf` of phrase tables and n-best lists.
 
 A text is one ring of N symbols: the words of each line, then K separators, so that lines are independent.
 Potentials join each symbol to the K symbols after it:
@@ -10,15 +11,22 @@ depends on its 2K neighbors only, and its probability is a softmax over the voca
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.papers.mrf.config import MRFConfig
-from nmt.text.vocab import EOS
+from nmt.config import settings
+from nmt.errors import CheckpointError, ConfigError
+from nmt.papers.mrf.settings import MRFConfig
+from nmt.runs.weights import load_tensors, save_tensors
+from nmt.text.tokenize import unescape
+from nmt.text.vocab import EOS, Vocab
+from smt_bridge.features.base import SideReader, Values, WordPairs, digest
+from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 
 # ---- model -------------------------------------------------------------------------------------------------
 
@@ -180,7 +188,7 @@ def star_slope(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[float, Tens
 
 
 # ---- training ----------------------------------------------------------------------------------------------
-# Training of a Markov random field: stochastic on its pseudo-likelihood, or on the lifted bound.
+# Stochastic on the pseudo-likelihood, or on the lifted bound.
 
 
 ReportRound = Callable[[int, float], None]  # steps done, and the objective: natural log per symbol
@@ -262,3 +270,64 @@ class Moments:
         for (first, second, shares), right in zip(self.pairs, model.right, strict=True):
             total = total + shares.to(right.dtype) @ (model.left[first] * right[second]).sum(1)
         return total
+
+
+# ---- file --------------------------------------------------------------------------------------------------
+# Settings, vocabulary and potentials in one, without code in it.
+
+FORMAT = "nmt-mrf 1"
+
+
+def save_field(path: Path, model: ChainMRF, vocab: Vocab) -> None:
+    """Write a model, whole or not at all."""
+    content = {
+        "format": FORMAT,
+        "settings": asdict(model.config),
+        "counts": {word: vocab.counts[word] for word in vocab.ids},
+        "weights": model.state_dict(),
+    }
+    save_tensors(content, path)
+
+
+def load_field(path: Path) -> tuple[ChainMRF, Vocab]:
+    """CheckpointError for another file, or a damaged one."""
+    content = load_tensors(path)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: is not a Markov random field of nmt-mrf ({FORMAT})")
+    try:
+        config = MRFConfig(**content["settings"])
+        settings.check(config)
+        vocab = Vocab(content["counts"], len(content["counts"]))
+        model = ChainMRF(config, len(vocab))
+        model.load_state_dict(content["weights"])
+    except (KeyError, TypeError, AttributeError, RuntimeError, ConfigError) as error:
+        raise CheckpointError(f"{path}: damaged; copy it again, or train it anew") from error
+    return model, vocab
+
+
+# ---- feature -----------------------------------------------------------------------------------------------
+
+
+class MarkovRandomField:
+    """The pseudo-log-likelihood of the target, Σ log p(word | its neighbors). A sentence is scored with the
+    separators around it, a phrase by its words alone. Moses' escapes are undone."""
+
+    def __init__(self, path: Path, model: ChainMRF, vocab: Vocab) -> None:
+        self.path, self.model, self.vocab = path, model, vocab
+
+    @classmethod
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "MarkovRandomField":
+        """From a file of nmt-mrf."""
+        return cls(Path(spec.path), *load_field(Path(spec.path)))
+
+    def identity(self) -> str:
+        return digest("mrf", [self.path])
+
+    def readers(self) -> dict[str, SideReader]:
+        """Read only the target side, as words of the vocabulary."""
+        return {"target": SideReader(cut=list, vocabulary=self.vocab.ids)}
+
+    def score(self, pairs: WordPairs) -> Values:
+        """Score the target side of each pair, in natural logarithms."""
+        texts = [self.vocab.encode(list(map(unescape, words))) for words in pairs.targets]
+        return self.model.score_sentences(texts, ends=pairs.whole)

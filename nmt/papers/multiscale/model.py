@@ -13,7 +13,7 @@ ends with one. B tracks, T steps, L length of the longest token, H hidden units,
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from nmt.data.batches import Batch
 from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OUTPUTS, LearnsText
+from nmt.layers.output import OUTPUTS
 from nmt.lm.base import NO_FILES, Carried, LMBase, LMConfig, RunFile, output_layer
 from nmt.papers.multiscale.dictionary import FILE, REMOVALS, Dictionary
 from nmt.text.vocab import EOS
@@ -173,7 +173,7 @@ class MultiscaleConfig(LMConfig):
 
     def check(self) -> None:
         super().check()
-        if issubclass(OUTPUTS[self.output], LearnsText):
+        if OUTPUTS[self.output].learns_text:
             raise ConfigError(
                 f"lm.output: {self.output} counts the units of the text, but a multiscale model predicts "
                 "tokens; use output: softmax"
@@ -190,19 +190,12 @@ class Window:
     alpha: Tensor  # (L, B) log α, that of the last position 0
 
 
-class UnrollContext(Context, Protocol):
-    """Values that the recurrence saves for its backward pass."""
-
-    cuts: list[int]
-    table: int  # rows of the table of tokens in use
-
-
 class _UnrollFunction(torch.autograd.Function):
     """The recurrence over steps; `recurrent` times a state is computed once per state, not once per arc."""
 
     @staticmethod
     def forward(
-        ctx: UnrollContext,
+        ctx: Context,
         table: Tensor,
         matrix: Tensor,
         hidden: Tensor,
@@ -243,17 +236,17 @@ class _UnrollFunction(torch.autograd.Function):
             torch.mul(o, s, out=h_all[at])
             torch.mm(h_all[at], matrix.t(), out=r_all[at])
         ctx.save_for_backward(matrix, h_all, c_all, gates, opened, squashed, words, sources, rows, weights)
-        ctx.cuts, ctx.table = cuts, len(table)
+        ctx.values = cuts, len(table)
         states, last = h_all[prefix_rows:], c_all[prefix_rows:]
         ctx.mark_non_differentiable(last)
         return states, last
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: UnrollContext, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         matrix, h_all, c_all, gates, opened, squashed, words, sources, rows, weights = ctx.saved_tensors
-        cuts, H = ctx.cuts, grad.shape[1]
-        steps = len(cuts) - 1
+        cuts, table_rows = ctx.values
+        steps, H = len(cuts) - 1, grad.shape[1]
         B = len(grad) // steps
         prefix_rows = len(h_all) - len(grad)
         dr_all, dc_all = torch.zeros(len(h_all), 4 * H, dtype=grad.dtype), torch.zeros_like(c_all)
@@ -277,17 +270,13 @@ class _UnrollFunction(torch.autograd.Function):
             torch.mul(dc * i, 1 - g * g, out=dg)
             dc_all.index_add_(0, source, dc.mul_(f))
             dr_all.index_add_(0, source, d_gates[now])
-        d_table = torch.zeros(ctx.table, 4 * H, dtype=grad.dtype).index_add_(0, words, d_gates)
+        d_table = torch.zeros(table_rows, 4 * H, dtype=grad.dtype).index_add_(0, words, d_gates)
         return (
             d_table,
             dr_all.t() @ h_all,
             dr_all[:prefix_rows] @ matrix,
             dc_all[:prefix_rows],
-            None,
-            None,
-            None,
-            None,
-            None,
+            *[None] * 5,
         )
 
 

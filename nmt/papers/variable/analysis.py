@@ -1,16 +1,25 @@
 """How much of its state a language model of cells vcrnn or vcgru computes at each unit of a text: table,
 summary and figure (Jernite 2018, figures 2.5 and 2.7)."""
 
+import argparse
 import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from nmt.analysis.actions import ResultTable, field_values
+from nmt.analysis.actions import Findings, ResultTable, add_output, field_values
 from nmt.analysis.plots import printable
+from nmt.cli import options
+from nmt.cli.arguments import InputPath, add_setting, parse_settings
+from nmt.cli.options import Parser, add_model
 from nmt.config.settings import number
+from nmt.io import files
+
+if TYPE_CHECKING:  # it loads torch
+    from nmt.papers.variable.computation import ComputationStep
 
 WIDE = 80  # units in a row of the picture, at most
 LETTER, ROW, HIGH, MARGIN = 9.0, 64.0, 30.0, 12.0  # of the picture: a letter, a row, a curve, around
@@ -24,32 +33,19 @@ class ComputationConfig:
     shown: int = number(12, least=1, help="lines of the text in the figure")
 
 
-@dataclass
-class ComputationStep:
-    """A unit that is read, and what one layer computes then."""
-
-    line: int  # from 1
-    position: int  # from 0, the end symbol of the line before
-    unit: str
-    layer: int  # from 1
-    m: float
-    dimensions: int  # units of the layer that are computed
-    equivalent: float  # units of an Elman layer that does as much
-
-
-def table(steps: Sequence[ComputationStep]) -> ResultTable:
+def table(steps: Sequence["ComputationStep"]) -> ResultTable:
     """A row for each unit and layer."""
     columns = {"line": "", "position": "", "unit": "", "layer": "", "m": ".4f", "dimensions": "",
                "equivalent": ".1f"}  # fmt: skip
     return ResultTable(columns, field_values(steps))
 
 
-def equivalent(steps: Sequence[ComputationStep]) -> float:
+def equivalent(steps: Sequence["ComputationStep"]) -> float:
     """The units of an Elman layer that does as many operations on average: √ of the mean square."""
     return math.sqrt(mean(step.equivalent**2 for step in steps))
 
 
-def summary(steps: Sequence[ComputationStep]) -> list[str]:
+def summary(steps: Sequence["ComputationStep"]) -> list[str]:
     """For each layer its mean m and what it is worth; units of the first layer that cost most and least."""
     said = []
     for layer in sorted({step.layer for step in steps}):
@@ -70,7 +66,7 @@ def summary(steps: Sequence[ComputationStep]) -> list[str]:
     return said
 
 
-def svg(steps: Sequence[ComputationStep], config: ComputationConfig) -> str:
+def svg(steps: Sequence["ComputationStep"], config: ComputationConfig) -> str:
     """The first lines of a text with a curve of the first layer's m above each unit, which is darker where
     more is computed, as SVG."""
     drawn = [step for step in steps if step.layer == 1 and step.line <= config.shown]
@@ -100,3 +96,32 @@ def svg(steps: Sequence[ComputationStep], config: ComputationConfig) -> str:
         f'height="{2 * MARGIN + ROW * len(rows):.0f}" font-family="monospace" font-size="13">'
     )
     return "\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *parts, "</svg>"])
+
+
+class Computation:
+    """Report how much of its state the model computes at each unit of a text."""
+
+    help = "How much of its state a model of variable computation updates at each unit of a text."
+
+    def add_options(self, parser: Parser) -> None:
+        add_model(parser)
+        parser.add_argument("text", type=InputPath, metavar="TEXT", help="text, one sentence a line")
+        parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
+        add_setting(parser, ComputationConfig, "shown")
+        add_output(parser)
+
+    def run(self, args: argparse.Namespace) -> Findings:
+        files.existing([args.text])
+        options.set_up_torch(args.device, args.threads, args.matmul, args.run)
+        from nmt.papers.variable.computation import computation_steps
+        from nmt.runs import checkpoint
+
+        run = checkpoint.load_lm(args.run, args.checkpoint, args.device)
+        steps = list(computation_steps(run, files.read_lines(args.text), args.tokenized))
+        picture = svg(steps, parse_settings(ComputationConfig, args))
+        return Findings(
+            table=table(steps),
+            summary=summary(steps),
+            draw=lambda paths: files.write_text(paths[0], picture.split("\n")),
+            formats=("svg",),
+        )

@@ -1,6 +1,6 @@
 """Recurrent layers that compute only a part of their state at each step, over packed tokens as
 nmt/layers/cells.py has them: the variable computation units of Jernite 2018, section 2.4, which are an
-Elman layer (VCRNN) and a gated unit (VCGRU) behind the mask of nmt/layers/variable.py.
+Elman layer (VCRNN) and a gated unit (VCGRU) behind a mask.
 
 Training multiplies whole matrices, by masked vectors. Where no gradient is needed, the dimensions that the
 mask has set to 0 are left out of the products: of each row, or of rows with about the same m together.
@@ -19,8 +19,8 @@ from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply_pair
 from nmt.compute.precision import in_mode
-from nmt.layers.cells import ConfiguredCell
-from nmt.papers.variable.settings import ComputationSettings
+from nmt.layers.cells import ConfiguredCell, Penalized
+from nmt.papers.settings import ComputationSettings
 from nmt.training.callbacks import Callback
 
 # ---- computation -------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def mask_of(m: Tensor, size: int, sharpness: Tensor) -> Tensor:
     return torch.where(e < MASK_EPSILON, 0.0, torch.where(e > 1 - MASK_EPSILON, 1.0, e))
 
 
-class Scheduler(nn.Module, Callback):
+class Scheduler(Penalized, Callback):
     """Decides on m. λ is saved with the weights; training makes the mask sharper from epoch to epoch."""
 
     one_process: ClassVar[str] = "the masks of cells vcrnn and vcgru follow the updates of one process"
@@ -97,8 +97,8 @@ class Scheduler(nn.Module, Callback):
 
 
 # ---- variable functions ------------------------------------------------------------------------------------
-# Forward and backward passes of the layers of nmt/layers/variable.py over all steps; the gradient of each
-# matrix is one product after the loop.
+# Forward and backward passes of both cells over all steps; the gradient of each matrix is one product after
+# the loop.
 #
 # E input size, H hidden units, B sentences, N tokens, R rows of a step. h̄ and x̄ are masked vectors.
 
@@ -297,7 +297,6 @@ class VariableCell(ConfiguredCell):
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> Tensor:
-        """Inputs (N, E), start (B, H), projected context of each token (N, GH) -> hidden states (N, H)"""
         return self.unroll_shares(inputs, sizes, start, context)[0]
 
     def unroll_shares(

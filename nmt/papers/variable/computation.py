@@ -9,10 +9,22 @@ from torch import Tensor
 
 from nmt.errors import ConfigError, DataError
 from nmt.lm.recurrent import RecurrentLM
-from nmt.papers.variable.analysis import ComputationStep
 from nmt.papers.variable.cells import VariableCell
 from nmt.runs.checkpoint import SavedLM
 from nmt.text.vocab import EOS, SPECIALS
+
+
+@dataclass
+class ComputationStep:
+    """A unit that is read, and what one layer computes then."""
+
+    line: int  # from 1
+    position: int  # from 0, the end symbol of the line before
+    unit: str
+    layer: int  # from 1
+    m: float
+    dimensions: int  # units of the layer that are computed
+    equivalent: float  # units of an Elman layer that does as much
 
 
 @dataclass

@@ -35,14 +35,14 @@ def load_translator(name: str, path: str, restricted: bool) -> "neural_translati
     """The translator of a run directory with its text pipelines. Words are those of the phrase table: they
     are unescaped and cut into the run's units, as smt-rescore does it. ConfigError for a run that the search
     cannot use."""
-    from nmt.models.protocols import Restrictable
+    from nmt.models.protocols import Layered
     from nmt.runs import checkpoint
     from nmt.search.prefix_states import PrefixStates
     from smt_bridge.decoder.features.neural_translation import TranslationNetwork
 
     run = checkpoint.load(path, "best", "cpu")
     check_reads_words(path, source=run.source.raw, target=run.target.raw)
-    if restricted and not isinstance(run.model, Restrictable):
+    if restricted and not isinstance(run.model, Layered):
         raise ConfigError(f"{path}: restricted=true, but a model of its type has no short-lists")
     return TranslationNetwork(
         source=lambda words: run.source_words.encode(units(words, run.source)),

@@ -24,7 +24,7 @@ from nmt.analysis.sentences import (
 from nmt.cli import analyze
 from nmt.errors import DataError
 from nmt.formats import word_vectors
-from nmt.models.protocols import WordTables
+from nmt.models.protocols import WordEmbeddings
 from nmt.runs import checkpoint
 from nmt.runs.run import Run
 from nmt.text.vocab import SPECIALS
@@ -256,8 +256,9 @@ def test_the_file_has_the_vectors_of_all_words(run: str, side: str, tmp_path: Pa
     saved = load(MODELS / run)
     words = saved.words if isinstance(saved, checkpoint.SavedLM) else saved.source_words
     model: object = saved.model
-    assert isinstance(model, WordTables)
-    table = model.word_table(side).weight
+    assert isinstance(model, WordEmbeddings)
+    table = model.word_embedding(side).weight
+    assert isinstance(table, torch.Tensor)
     found = dict(word_vectors.read(path, words.ids, table.shape[1], ""))
     assert list(found) == words.words[len(SPECIALS) :]
     for word, vector in found.items():

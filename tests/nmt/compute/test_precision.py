@@ -11,8 +11,8 @@ from nmt.compute.precision import Mixed, Reduced, check_precision, deliver_produ
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
-from tests.nmt.models.options import with_options
+from nmt.models.rnn import RNNTranslator
+from tests.nmt.models.models import with_options
 
 # ---- test mixed --------------------------------------------------------------------------------------------
 # Training in bf16: other numbers than fp32, but nearly the same gradients.

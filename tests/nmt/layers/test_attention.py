@@ -18,14 +18,14 @@ from nmt.layers.attention import (
     WordGrid,
     alignment_cost,
     attend,
-    by_size,
+    grids_by_size,
+    hypothesis_grid,
     join_sentences,
-    side_by_side,
 )
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
 
-# ---- test attention ----------------------------------------------------------------------------------------
+# ---- attention ---------------------------------------------------------------------------------------------
 
 
 D, H, A, E = 4, 5, 3, 2
@@ -150,7 +150,7 @@ def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
         assert all(torch.allclose(one, other, atol=1e-11) for one, other in zip(found, expected, strict=True))
 
 
-# ---- test grids --------------------------------------------------------------------------------------------
+# ---- grids -------------------------------------------------------------------------------------------------
 # Rows in a grid and back.
 
 
@@ -160,20 +160,20 @@ SENTENCES = [[3, 4], [5], [6, 7, 8]]
 def test_words_lie_in_the_order_of_the_batch() -> None:
     packed = pack(SENTENCES)
     grid = WordGrid.of(packed, torch.zeros(0))
-    spread = grid.spread(packed.ids[:, None].float())
-    assert spread[:, :, 0].tolist() == [[3, 4, 0], [5, 0, 0], [6, 7, 8]]
-    assert torch.equal(grid.take(spread)[:, 0], packed.ids.float())
+    padded = grid.pad(packed.ids[:, None].float())
+    assert padded[:, :, 0].tolist() == [[3, 4, 0], [5, 0, 0], [6, 7, 8]]
+    assert torch.equal(grid.unpad(padded)[:, 0], packed.ids.float())
     assert grid.mask is not None
     assert (grid.mask == 0).tolist() == [[True, True, False], [True, False, False], [True, True, True]]
-    assert torch.equal(packed.grid(packed.ids[:, None]).float(), spread)
+    assert torch.equal(packed.grid(packed.ids[:, None]).float(), padded)
     assert WordGrid.of(pack([[3, 4], [5, 6]]), torch.zeros(0)).mask is None
 
 
 def test_gradients_go_back_to_where_they_came_from() -> None:
     grid = WordGrid.of(pack(SENTENCES), torch.zeros(0))
     values = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: grid.take(grid.spread(x) ** 2), [values])
-    assert torch.equal(grid.take(grid.spread(values)), values)
+    assert torch.autograd.gradcheck(lambda x: grid.unpad(grid.pad(x) ** 2), [values])
+    assert torch.equal(grid.unpad(grid.pad(values)), values)
 
 
 @pytest.mark.parametrize(
@@ -188,25 +188,25 @@ def test_gradients_go_back_to_where_they_came_from() -> None:
 def test_hypotheses_lie_beside_those_of_their_sentence(
     sentence: list[int], used: list[int] | None, shape: tuple[int, int]
 ) -> None:
-    rows = side_by_side(torch.tensor(sentence), 2 if max(sentence) == 1 else 3)
+    rows = hypothesis_grid(torch.tensor(sentence), 2 if max(sentence) == 1 else 3)
     assert (None if rows.used is None else rows.used.tolist()) == used and rows.shape == shape
     assert shape[0] * shape[1] <= max(len(sentence), attention.DENSE_GRID * len(sentence))
     values = torch.tensor(sentence)[:, None] * 10 + torch.arange(len(sentence))[:, None]
-    spread = rows.spread(values)
+    padded = rows.pad(values)
     of_row = torch.arange(shape[0]) if rows.used is None else rows.used
-    there = spread[:, :, 0] > 0
-    assert torch.equal((spread[:, :, 0] // 10)[there], of_row[:, None].expand(shape)[there])
-    assert torch.equal(rows.take(spread), values)
+    there = padded[:, :, 0] > 0
+    assert torch.equal((padded[:, :, 0] // 10)[there], of_row[:, None].expand(shape)[there])
+    assert torch.equal(rows.unpad(padded), values)
 
 
 def test_sentences_of_about_as_many_hypotheses_share_a_layout() -> None:
     sentence = torch.tensor([0] * 9 + [3, 2, 2, 3, 3, 5, 4, 4, 4, 4])
-    parts = by_size(sentence, 7)
+    parts = grids_by_size(sentence, 7)
     assert sorted(torch.cat([rows for rows, _ in parts]).tolist()) == list(range(len(sentence)))
     assert [layout.shape for _, layout in parts] == [(1, 1), (2, 3), (1, 4), (1, 9)]
     for rows, layout in parts:
         values = sentence[rows][:, None] * 100 + rows[:, None]
-        assert torch.equal(layout.take(layout.spread(values)), values)
+        assert torch.equal(layout.unpad(layout.pad(values)), values)
         assert layout.shape[0] * layout.shape[1] <= 2 * len(rows)
 
 
@@ -215,7 +215,7 @@ def test_sentences_without_rows_are_left_out() -> None:
     assert sentence.tolist() == [1, 0, 1, 2] and [part.tolist() for part in used] == [[0, 2], [1]]
 
 
-# ---- test guided -------------------------------------------------------------------------------------------
+# ---- guided ------------------------------------------------------------------------------------------------
 # The cost of guided alignment is the cross-entropy between links and attention.
 
 

@@ -15,10 +15,10 @@ from nmt.layers.batch_scores import (
 )
 from nmt.layers.output.softmax import Softmax
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.text.vocab import BOS
 
-# ---- test batch scores -------------------------------------------------------------------------------------
+# ---- batch scores ------------------------------------------------------------------------------------------
 
 
 PAIRS = [([3], [4, 5, 6]), ([4, 5], []), ([], [7]), ([6, 6, 6], [3, 3])]
@@ -46,7 +46,7 @@ def test_words_of_tries() -> None:
     assert words[index].tolist() == read
 
 
-# ---- test distinct -----------------------------------------------------------------------------------------
+# ---- distinct ----------------------------------------------------------------------------------------------
 # Each distinct window is computed once, and answers all who ask.
 
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.batches import pack
-from nmt.layers.cells import GRU, LSTM, Cell, Elman, HiddenState, NormalizedLSTM, repeat
+from nmt.layers.cells import GRU, LSTM, Cell, Elman, NormalizedLSTM, repeat
 from nmt.layers.initialize import initialize, orthogonal
+from nmt.papers.settings import ComputationSettings
 from nmt.papers.variable.cells import VCRNN
-from nmt.papers.variable.settings import ComputationSettings
 
-# ---- test cells --------------------------------------------------------------------------------------------
+# ---- cells -------------------------------------------------------------------------------------------------
 
 
 E, H, C = 3, 4, 5
@@ -197,17 +197,17 @@ def test_forget_gate_starts_open() -> None:
     assert cell.bias.reshape(4, H)[:, 0].tolist() == [0, 1, 0, 0]
 
 
-# ---- test hidden state -------------------------------------------------------------------------------------
+# ---- hidden state ------------------------------------------------------------------------------------------
 # Layers whose state is a hidden vector.
 
 
-LAYERS: dict[str, Callable[[int], HiddenState]] = {
+LAYERS: dict[str, Callable[[int], Cell]] = {
     "gru": lambda context: GRU(3, 4, context),
     "vcrnn": lambda context: VCRNN(3, 4, ComputationSettings(), context),
 }
 
 
-def made(kind: str, context: int = 0) -> HiddenState:
+def made(kind: str, context: int = 0) -> Cell:
     torch.manual_seed(0)
     layer = LAYERS[kind](context)
     initialize(layer, "glorot", 0)
@@ -235,7 +235,7 @@ def test_a_context_is_projected_by_its_matrix(kind: str) -> None:
         made(kind).project_context(torch.eye(2, dtype=torch.float64))
 
 
-# ---- test elman --------------------------------------------------------------------------------------------
+# ---- elman -------------------------------------------------------------------------------------------------
 # The Elman layer: a loop over its equation, steps as the whole, gradients.
 
 
@@ -269,7 +269,7 @@ def test_elman_gradients() -> None:
     )
 
 
-# ---- test normalized ---------------------------------------------------------------------------------------
+# ---- normalized --------------------------------------------------------------------------------------------
 # The LSTM with layer normalization: its equations written out, steps = the whole, gradients.
 
 

@@ -21,7 +21,7 @@ from nmt.layers.characters import (
 )
 from nmt.layers.initialize import initialize
 
-# ---- test characters ---------------------------------------------------------------------------------------
+# ---- characters --------------------------------------------------------------------------------------------
 
 
 WORDS = ["<s>", "</s>", "<unk>", "a", "abc", "cab", "bébé", "x" * 40]
@@ -167,7 +167,7 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(lambda *_: open_words(ids), list(open_words.parameters()))
 
 
-# ---- test highway ------------------------------------------------------------------------------------------
+# ---- highway -----------------------------------------------------------------------------------------------
 # Highway layers: the equation, and what closed and open gates do.
 
 

@@ -5,9 +5,7 @@ import torch
 from torch import nn
 
 from nmt.layers.cells import LSTM
-from nmt.layers.initialize import Affine, initialize, orthogonal
-
-# ---- test initialize ---------------------------------------------------------------------------------------
+from nmt.layers.initialize import initialize, orthogonal
 
 
 def test_orthogonal_matrices_keep_lengths() -> None:
@@ -31,15 +29,3 @@ def test_the_row_of_no_word_stays_zero() -> None:
     table = nn.Embedding(5, 3, padding_idx=1)
     initialize(table, "paper", 1.0)
     assert table.weight[1].tolist() == [0.0] * 3 and bool((table.weight[0] != 0).all())
-
-
-# ---- test affine -------------------------------------------------------------------------------------------
-# A matrix and a bias.
-
-
-def test_it_is_the_product_and_the_sum() -> None:
-    layer = Affine(3, 2)
-    with torch.no_grad():
-        layer.weight.copy_(torch.tensor([[1.0, 0, 2], [0, 1, 0]]))
-        layer.bias.copy_(torch.tensor([0.5, -1]))
-    assert layer(torch.tensor([1.0, 2, 3])).tolist() == [7.5, 1]

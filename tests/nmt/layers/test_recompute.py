@@ -14,7 +14,7 @@ from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.transformer import Transformer
 from tests.nmt.lm.models import TEXTS, model_of
-from tests.nmt.models.transformer_models import make
+from tests.nmt.models.models import make_transformer
 
 KINDS = ("lstm", "gru", "elman", "normalized", "characters")
 
@@ -99,7 +99,7 @@ def test_memory() -> None:
 def transformer(recompute: bool, dropout: float) -> Transformer:
     torch.manual_seed(0)
     shares = {"dropout": dropout, "attention_dropout": dropout, "feed_forward_dropout": dropout}
-    return make(recompute=recompute, **shares).train()
+    return make_transformer(recompute=recompute, **shares).train()
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
@@ -123,7 +123,7 @@ def test_a_transformer_keeps_the_inputs_of_its_layers() -> None:
     ids = list(range(3, 9)) * 10
     kept = []
     for recompute in (False, True):
-        model = make(recompute=recompute, encoder_layers=8, decoder_layers=8).train()
+        model = make_transformer(recompute=recompute, encoder_layers=8, decoder_layers=8).train()
         kept.append(bytes_of(model, partial(model.loss, make_batch([ids] * 4, [ids] * 4))))
     assert kept[1] < kept[0] / 3
 

@@ -12,9 +12,10 @@ from torch import Tensor
 from nmt.data.batches import make_batch, pack
 from nmt.errors import ConfigError
 from nmt.layers.attention import WordGrid
-from nmt.layers.initialize import Affine, initialize
+from nmt.layers.initialize import initialize
 from nmt.layers.transformer import (
     SINUSOIDS,
+    Affine,
     Layer,
     LearnedPositions,
     NoPositions,
@@ -30,7 +31,7 @@ from nmt.layers.transformer import (
     sinusoids,
 )
 
-# ---- test transformer --------------------------------------------------------------------------------------
+# ---- transformer -------------------------------------------------------------------------------------------
 
 
 D, F_UNITS, V = 6, 5, 9
@@ -98,7 +99,7 @@ def test_words_are_scaled_and_know_their_places() -> None:
     )
 
 
-# ---- test multihead ----------------------------------------------------------------------------------------
+# ---- multihead ---------------------------------------------------------------------------------------------
 # Multi-head attention against its equation, word by word and head by head in plain loops.
 
 
@@ -179,7 +180,7 @@ def test_dropped_weights_are_zero_on_average_nothing_changes() -> None:
         assert torch.allclose(drawn.mean(0), exact, atol=0.25) and float(drawn.std(0).mean()) > 0.1
 
 
-# ---- test past ---------------------------------------------------------------------------------------------
+# ---- past --------------------------------------------------------------------------------------------------
 # Any order of steps, reorderings and joins gives each hypothesis the words it has read, and no others.
 
 
@@ -243,7 +244,7 @@ def test_a_column_keeps_only_what_is_needed() -> None:
     assert shared is first and places.tolist() == [0, 1, 2, 4, 4]
 
 
-# ---- test positions ----------------------------------------------------------------------------------------
+# ---- positions ---------------------------------------------------------------------------------------------
 # Vectors of places.
 
 
@@ -273,7 +274,7 @@ def test_places_behind_the_table() -> None:
     assert positions(torch.zeros(0, dtype=torch.long)).shape == (0, 4)
 
 
-# ---- test dropout ------------------------------------------------------------------------------------------
+# ---- dropout -----------------------------------------------------------------------------------------------
 # Dropout keeps the expected share and the expected value.
 
 
@@ -309,7 +310,7 @@ def test_without_training_nothing_is_drawn() -> None:
     assert torch.equal(dropout(x, 0.5, True), first)
 
 
-# ---- test transformer config -------------------------------------------------------------------------------
+# ---- transformer config ------------------------------------------------------------------------------------
 # Sizes that do not go together are refused.
 
 

@@ -63,13 +63,14 @@ def test_unknown_words_of_running_text() -> None:
     assert found.tolist() == pytest.approx(lm.score_texts([[V, 3]])[0], abs=1e-9)
 
 
+@torch.no_grad()
 def test_vectors_for_analysis() -> None:
     lm = model()
     ids = torch.tensor(lm.spelled(["ab", "bab"], [3, UNK]))
-    assert lm.word_vectors("source", ids).shape == (2, 6) and not lm.word_vectors("source", ids).requires_grad
+    assert lm.word_embedding("target")(ids).shape == (2, 6)
     lm.embedding.highways = torch.nn.ModuleList()
     lm.embedding.table = None
-    assert torch.equal(lm.filter_vectors(ids), lm.word_vectors("source", ids))
+    assert torch.equal(lm.filter_vectors(ids), lm.word_embedding("target")(ids))
 
 
 def test_vectors_of_words_have_no_dropout() -> None:

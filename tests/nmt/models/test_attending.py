@@ -10,12 +10,11 @@ from torch import Tensor
 from nmt.data.batches import Batch, make_batch
 from nmt.data.guidance import guidance, unit_links
 from nmt.layers.attention import alignment_cost
-from nmt.models.protocols import Attending
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import Transformer
 from nmt.text.vocab import EOS
-from tests.nmt.models.rnn.test_translator import make as make_rnn
-from tests.nmt.models.transformer_models import make as make_transformer
+from tests.nmt.models.models import make_transformer
+from tests.nmt.models.test_rnn import make as make_rnn
 
 PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6, 7]), ([7, 8], [8, 9]), ([9, 3, 4, 5], [])]
 LINKS = [{(0, 0), (2, 0)}, {(0, 1)}, {(0, 1), (1, 0)}, set[tuple[int, int]]()]
@@ -50,7 +49,7 @@ def guided(rows: list[int], weight: float = 0.7) -> Batch:
 @pytest.mark.parametrize(("kind", "options"), MODELS, ids=str)
 def test_attention_of_whole_sentences_is_that_of_the_steps(kind: str, options: dict[str, object]) -> None:
     model = make(kind, options)
-    assert isinstance(model, Attending)
+    assert model.attends
     batch = guided([0, 1, 2, 3])
     features, weights = model.attended(batch)
     assert torch.equal(features, model.unroll(batch))

@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 from nmt.models.joint import JointConfig, JointModel
 from nmt.text.vocab import BOS, EOS
 from tests.nmt.gradients import check_gradients
-from tests.nmt.models.joint_models import PAIRS, TARGET, joint
+from tests.nmt.models.models import ALIGNED, JOINT_TARGET, make_joint
 
 
 def naive(model: JointModel, before: list[int], around: list[int]) -> NDArray[np.float64]:
@@ -43,30 +43,33 @@ def by_hand(model: JointModel, pair: AlignedPair, normalized: bool = False) -> l
 
 
 def test_log_probabilities_are_those_of_the_equations() -> None:
-    model = joint()
-    batch = make_aligned_batch(PAIRS, model.shape)
-    expected = [value for pair in PAIRS for value in by_hand(model, pair)]
+    model = make_joint()
+    batch = make_aligned_batch(ALIGNED, model.shape)
+    expected = [value for pair in ALIGNED for value in by_hand(model, pair)]
     assert model.token_log_probs(batch).tolist() == pytest.approx(expected, abs=1e-12)
     assert float(model.loss(batch).detach()) == pytest.approx(-sum(expected), abs=1e-10)
     every = AlignedBatch(
-        batch.contexts[:1].expand(TARGET, -1), batch.windows[:1].expand(TARGET, -1), torch.arange(TARGET), []
+        batch.contexts[:1].expand(JOINT_TARGET, -1),
+        batch.windows[:1].expand(JOINT_TARGET, -1),
+        torch.arange(JOINT_TARGET),
+        [],
     )
     assert model.token_log_probs(every).exp().sum().item() == pytest.approx(1)
 
 
 def test_from_right_to_left_it_is_the_model_of_reversed_sentences() -> None:
     """Its scores are those of the equations on both sentences reversed, with the alignment reversed."""
-    model = joint(direction="right-to-left")
+    model = make_joint(direction="right-to-left")
     expected = []
-    for pair in PAIRS:
+    for pair in ALIGNED:
         last = len(pair.source) - 1
         places = [max(last - place, 0) for place in reversed(list(pair.affiliation))]
         expected += by_hand(model, AlignedPair(pair.source[::-1], pair.target[::-1], places))
-    found = model.token_log_probs(make_aligned_batch(PAIRS, model.shape))
+    found = model.token_log_probs(make_aligned_batch(ALIGNED, model.shape))
     assert found.tolist() == pytest.approx(expected, abs=1e-12)
-    one_by_one = [model.token_log_probs(make_aligned_batch([pair], model.shape)) for pair in PAIRS]
+    one_by_one = [model.token_log_probs(make_aligned_batch([pair], model.shape)) for pair in ALIGNED]
     assert torch.cat(one_by_one).tolist() == pytest.approx(expected, abs=1e-12)
-    forward = joint().token_log_probs(make_aligned_batch(PAIRS, joint().shape))
+    forward = make_joint().token_log_probs(make_aligned_batch(ALIGNED, make_joint().shape))
     assert not torch.allclose(found, forward)
 
 
@@ -74,24 +77,24 @@ def test_from_right_to_left_it_is_the_model_of_reversed_sentences() -> None:
 @pytest.mark.parametrize("keep_tables", [False, True])
 def test_many_words_at_a_time(normalized: bool, keep_tables: bool) -> None:
     """Equal words in equal windows are computed once, the source's part once a place."""
-    model = joint()
+    model = make_joint()
     scores = model.window_scores(normalized, keep_tables)
-    windows = [source_windows(pair.source, 5) for pair in PAIRS]
+    windows = [source_windows(pair.source, 5) for pair in ALIGNED]
     starts = np.cumsum([0, *map(len, windows)])
     places = np.concatenate(
         [
             start + np.array([*pair.affiliation, len(pair.source)], np.int64)
-            for start, pair in zip(starts, PAIRS, strict=False)
+            for start, pair in zip(starts, ALIGNED, strict=False)
         ]
     )
-    batch = make_aligned_batch(PAIRS * 2, model.shape)
+    batch = make_aligned_batch(ALIGNED * 2, model.shape)
     found = scores.score(
         scores.source_part(np.concatenate(windows)),
         np.concatenate([places, places]),
         batch.contexts.numpy(),
         batch.words.numpy(),
     )
-    expected = [value for pair in PAIRS for value in by_hand(model, pair, normalized)]
+    expected = [value for pair in ALIGNED for value in by_hand(model, pair, normalized)]
     assert found.tolist() == pytest.approx(expected * 2, abs=1e-12)
 
 
@@ -100,9 +103,9 @@ def test_many_words_at_a_time(normalized: bool, keep_tables: bool) -> None:
 )
 def test_gradients(options: dict[str, object]) -> None:
     """With the normalizer, which training alone has."""
-    model = joint(0, **{"embedding": 2, "layers": [3, 3], "window": 3, **options}).train()
+    model = make_joint(0, **{"embedding": 2, "layers": [3, 3], "window": 3, **options}).train()
     assert model.normalizer == 0.1
-    batch = make_aligned_batch(PAIRS, model.shape)
+    batch = make_aligned_batch(ALIGNED, model.shape)
     check_gradients(model, lambda: model.loss(batch))
 
 
@@ -110,8 +113,8 @@ def test_training_moves_log_z_towards_0() -> None:
     """With the normalizer scores become log p themselves; without it they do not."""
     ends = {}
     for normalizer in (0.0, 0.5):
-        model = joint(normalizer=normalizer).train()
-        batch = make_aligned_batch(PAIRS, model.shape)
+        model = make_joint(normalizer=normalizer).train()
+        batch = make_aligned_batch(ALIGNED, model.shape)
         began = np.abs(model.log_normalizers(batch)).mean()
         optimizer = torch.optim.Adam(model.parameters(), 0.02)
         for _ in range(100):
@@ -123,8 +126,8 @@ def test_training_moves_log_z_towards_0() -> None:
 
 
 def test_dropout_is_of_training_alone() -> None:
-    model = joint(dropout=0.5)
-    batch = make_aligned_batch(PAIRS, model.shape)
+    model = make_joint(dropout=0.5)
+    batch = make_aligned_batch(ALIGNED, model.shape)
     assert torch.equal(model.loss(batch), model.loss(batch))
     assert not torch.equal(model.train().loss(batch), model.loss(batch))
 

@@ -15,16 +15,8 @@ from nmt.errors import ConfigError
 from nmt.layers.output import Softmax
 from nmt.models import registry
 from nmt.models.config import ModelConfig, RNNConfig
-from nmt.models.protocols import (
-    MergeGates,
-    PrefixTrees,
-    Restrictable,
-    SourceVectors,
-    TranslationModel,
-    WordParameters,
-    WordVectors,
-)
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.protocols import Layered, PrefixTrees, TranslationModel, WordEmbeddings, WordParameters
+from nmt.models.rnn import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.run import Run
 from nmt.scoring import pair_scores, word_scores
@@ -35,7 +27,7 @@ from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training.transfer import transfer_weights
 
-CAPABILITIES = [PrefixTrees, Restrictable, SourceVectors, WordVectors, MergeGates, WordParameters]
+CAPABILITIES = [PrefixTrees, Layered, WordEmbeddings, WordParameters]
 
 
 @dataclass
@@ -43,7 +35,7 @@ class UnigramConfig(ModelConfig):
     type: str = "unigram"
 
 
-class Unigram(nn.Module, TranslationModel[Tensor]):
+class Unigram(TranslationModel[Tensor]):
     """p(word) alone. A state is a row of nothing for each hypothesis."""
 
     Config = UnigramConfig
@@ -56,7 +48,7 @@ class Unigram(nn.Module, TranslationModel[Tensor]):
         fill: bool = True,
         spelling: Sequence[str] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(config, source_vocab_size, target_vocab_size)
         self.output = Softmax(1, target_vocab_size)
         nn.init.normal_(self.output.words)
 
@@ -99,9 +91,10 @@ def test_the_rnn_has_every_capability_and_the_smallest_model_none(unigram: regis
     assert not any(isinstance(unigram, capability) for capability in CAPABILITIES)
 
 
-def test_what_a_protocol_gives_its_models(unigram: registry.AnyModel) -> None:
+def test_what_every_model_inherits(unigram: registry.AnyModel) -> None:
     assert unigram.device.type == "cpu" and not unigram.attends
     assert unigram.attention(unigram.start([[3]])) is None
+    assert unigram.source_vectors([[3]]) is None and unigram.merge_gates([[3, 4]]) is None
 
 
 def test_search_and_scores_agree(unigram: registry.AnyModel) -> None:

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from nmt.data.batches import make_batch, pack_source
 from nmt.errors import ConfigError
-from nmt.layers.output import OUTPUTS, LearnsText
+from nmt.layers.output import OUTPUTS, OutputLayer
 from nmt.models.config import RNNConfig
-from nmt.models.protocols import PrefixTrees, Restrictable, SourceVectors, WordParameters, WordVectors
+from nmt.models.protocols import Layered, PrefixTrees, WordParameters
 from nmt.models.registry import AnyModel
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.scoring import pair_scores, word_scores
 from nmt.search.beam import search
@@ -23,9 +23,9 @@ from nmt.search.config import BeamConfig
 from nmt.search.steps import Ensemble, Reading
 from nmt.text.vocab import EOS
 from nmt.training.optimizers import make_optimizer
-from tests.nmt.models.transformer_models import PAIRS, SOURCE, TARGET, make
+from tests.nmt.models.models import PAIRS, SOURCE, TARGET, make_transformer
 
-# ---- test translator ---------------------------------------------------------------------------------------
+# ---- translator --------------------------------------------------------------------------------------------
 # The Transformer: word by word = the whole sentence, alone = in a batch, and what attention guarantees.
 
 
@@ -46,7 +46,7 @@ TARGETS = [[RNG.randrange(3, TARGET) for _ in range(RNG.randrange(8))] for _ in 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_steps_equal_the_whole(options: dict[str, object]) -> None:
     """Σ log p by start / step / reorder, word by word, is what the batch gives at once."""
-    model = make(**options)
+    model = make_transformer(**options)
     for (source, target), scores in zip(PAIRS, word_scores(model, PAIRS), strict=True):
         state, words = model.reorder(model.start([source]), torch.tensor([0, 0])), None
         for word, expected in zip([*target, EOS], scores, strict=True):
@@ -59,7 +59,7 @@ def test_steps_equal_the_whole(options: dict[str, object]) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_loss_is_minus_the_score_and_neighbours_change_nothing(options: dict[str, object]) -> None:
-    model = make(**options)
+    model = make_transformer(**options)
     together = word_scores(model, PAIRS)
     loss = float(model.loss(make_batch(*zip(*PAIRS, strict=True))))
     assert loss == pytest.approx(-sum(map(sum, together)), abs=1e-10)
@@ -69,7 +69,7 @@ def test_loss_is_minus_the_score_and_neighbours_change_nothing(options: dict[str
 
 @pytest.mark.parametrize("options", VARIANTS[1:3], ids=str)
 def test_gradients(options: dict[str, object]) -> None:
-    model = make(**options)
+    model = make_transformer(**options)
     batch = make_batch(*zip(*PAIRS, strict=True))
     assert torch.autograd.gradcheck(lambda *_: model.loss(batch), list(model.parameters()), fast_mode=True)
 
@@ -78,7 +78,7 @@ def test_gradients(options: dict[str, object]) -> None:
 def test_options_change_the_function() -> None:
     """Each key of the configuration that matters to a sentence."""
     batch = make_batch(*zip(*PAIRS, strict=True))
-    values = [round(float(make(**options).loss(batch)), 9) for options in VARIANTS]
+    values = [round(float(make_transformer(**options).loss(batch)), 9) for options in VARIANTS]
     assert len(set(values)) == len(VARIANTS)
 
 
@@ -86,7 +86,7 @@ def test_options_change_the_function() -> None:
 @pytest.mark.parametrize("key", ["dropout", "attention_dropout", "feed_forward_dropout"])
 def test_dropout_is_of_training_alone(key: str) -> None:
     none: dict[str, object] = {"dropout": 0.0, "attention_dropout": 0.0, "feed_forward_dropout": 0.0}
-    plain, noisy = make(**none), make(**{**none, key: 0.5})
+    plain, noisy = make_transformer(**none), make_transformer(**{**none, key: 0.5})
     batch = make_batch(*zip(*PAIRS, strict=True))
     exact = float(plain.loss(batch))
     assert float(noisy.loss(batch)) == exact == pytest.approx(float(plain.train().loss(batch)), abs=1e-12)
@@ -103,7 +103,7 @@ def first_logits(model: Transformer, target: list[int]) -> Tensor:
 @torch.no_grad()
 def test_later_words_change_nothing_before_them() -> None:
     """The third word is edited: the output at the first three places sees only the first two."""
-    model = make()
+    model = make_transformer()
     before, after = first_logits(model, [3, 4, 5, 6]), first_logits(model, [3, 4, 9, 7])
     assert torch.equal(before, after)
     assert not torch.allclose(before, first_logits(model, [3, 8, 5, 6]))
@@ -113,7 +113,7 @@ def test_later_words_change_nothing_before_them() -> None:
 @pytest.mark.parametrize(("positions", "same"), [("none", True), ("sinusoidal", False), ("learned", False)])
 def test_without_positions_the_encoder_is_equivariant(positions: str, same: bool) -> None:
     """Permuted words have permuted states; with positions they do not."""
-    model, permutation = make(positions=positions), [2, 0, 3, 1]
+    model, permutation = make_transformer(positions=positions), [2, 0, 3, 1]
     words = [3, 4, 5, 6]
     states, _ = model.encode(pack_source([words]))
     permuted, _ = model.encode(pack_source([[words[place] for place in permutation]]))
@@ -126,7 +126,7 @@ def test_attention_weights_are_a_distribution_over_the_source() -> None:
     """Of each row over its own source words and end symbol, zero behind it; the layer can be chosen."""
     seen = []
     for layer in (0, 1, 2, 3):
-        model = make(decoder_layers=3, attention_layer=layer)
+        model = make_transformer(decoder_layers=3, attention_layer=layer)
         _, state = model.step(model.start([[3, 4, 5], [6]]), None)
         weights = model.attention(state)
         assert weights is not None and weights.shape == (2, 4)
@@ -143,7 +143,7 @@ def test_attention_weights_are_a_distribution_over_the_source() -> None:
 @torch.no_grad()
 def test_rows_of_different_lengths_side_by_side() -> None:
     """Rows are reordered, joined with fresh ones, dropped and joined again: each is as if it were alone."""
-    model = make()
+    model = make_transformer()
     sources = [[3, 4, 5], [6], [7, 8, 9, 10]]
     state = model.start(sources[:2])
     _, state = model.step(state, None)
@@ -165,7 +165,7 @@ def test_rows_of_different_lengths_side_by_side() -> None:
 @pytest.mark.parametrize("options", [{}, {"norm": "pre", "positions": "learned"}], ids=str)
 def test_beam_scores_are_those_of_the_scorer(options: dict[str, object]) -> None:
     """Many sentences, refilled while others go on; and the same one by one."""
-    model = make(**options)
+    model = make_transformer(**options)
     sources = SOURCES[:6]
     found = search(model, sources, BeamConfig(beam_size=3, rows=9))
     for source, candidates in zip(sources, found, strict=True):
@@ -180,7 +180,7 @@ def test_beam_scores_are_those_of_the_scorer(options: dict[str, object]) -> None
 def test_an_ensemble_with_an_rnn_is_the_mean_of_probabilities() -> None:
     torch.manual_seed(1)
     rnn = RNNTranslator(RNNConfig(embedding=6, hidden=7, maxout=4, init_scale=1.0), SOURCE, TARGET)
-    models: list[AnyModel] = [make(), rnn.double().eval()]
+    models: list[AnyModel] = [make_transformer(), rnn.double().eval()]
     readings = [Reading((source, source[::-1])) for source in SOURCES[:3]]
     for reading, candidates in zip(readings, search(Ensemble(models), readings, BeamConfig(3)), strict=True):
         for candidate in candidates:
@@ -197,7 +197,7 @@ def test_an_ensemble_with_an_rnn_is_the_mean_of_probabilities() -> None:
 
 def test_tries_give_the_scores_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a level takes several blocks."""
-    model, source_of = make(), [number // 3 for number in range(len(TARGETS))]
+    model, source_of = make_transformer(), [number // 3 for number in range(len(TARGETS))]
     expected = [
         sum(word_scores(model, [(SOURCES[row], target)])[0])
         for row, target in zip(source_of, TARGETS, strict=True)
@@ -212,9 +212,9 @@ def test_tries_give_the_scores_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_with_every_output_layer(output: str) -> None:
     """Loss, tries and beam have the scores of pairs, whatever turns features into words."""
-    model = make(output=output, tied="none")
+    model = make_transformer(output=output, tied="none")
     for layer in model.modules():
-        if isinstance(layer, LearnsText):
+        if isinstance(layer, OutputLayer) and layer.learns_text:
             layer.learn(np.array([3, 4, 5, EOS, 6, 7, 8, 9, 10, 11, 3, 3, 4, EOS]))
     expected = [sum(scores) for scores in word_scores(model, PAIRS)]
     sources, targets = zip(*PAIRS, strict=True)
@@ -228,24 +228,21 @@ def test_with_every_output_layer(output: str) -> None:
 
 @torch.no_grad()
 def test_a_short_list_is_the_softmax_over_its_words() -> None:
-    model, words = make(), torch.tensor([1, 4, 7])
-    assert isinstance(model, Restrictable) and model.vocab_size == TARGET
+    model, words = make_transformer(), torch.tensor([1, 4, 7])
+    assert isinstance(model, Layered) and model.output_layer.vocab_size == TARGET
     features, _ = model.features(model.start([[3], [4, 5]]), None)
     log_probs, _ = model.step(model.start([[3], [4, 5]]), None)
     expected = torch.log_softmax(log_probs[:, words], 1)
-    restricted = model.restrict(words)
+    restricted = model.output_layer.restrict(words)
     assert torch.allclose(torch.log_softmax(restricted.scores(features), 1), expected)
 
 
 def test_vectors_and_rows_of_words() -> None:
-    model = make()
-    assert isinstance(model, SourceVectors) and isinstance(model, WordVectors)
+    model = make_transformer()
     vectors = model.source_vectors([[3, 4], [5, 6, 7]])
     states, _ = model.encode(pack_source([[3, 4]]))
     assert vectors.shape == (2, 8) and torch.allclose(vectors[0], states.mean(0))
-    assert torch.equal(
-        model.word_vectors("source", torch.tensor([4])), model.encoder.embedding(torch.tensor([4]))
-    )
+    assert model.word_embedding("source") is model.encoder.embedding
     assert isinstance(model, WordParameters)
     rows = model.rows_of(["a"] * SOURCE, ["b"] * TARGET)
     sizes = {name: len(parameter) for name, parameter in model.named_parameters()}
@@ -256,8 +253,8 @@ def test_vectors_and_rows_of_words() -> None:
 
 def test_ties() -> None:
     """One matrix, with the gradient of all its uses; all three need one vocabulary."""
-    target = make(tied="target")
-    assert target.output.words is target.decoder.embedding.weight  # type: ignore[attr-defined]
+    target = make_transformer(tied="target")
+    assert target.output.words is target.decoder.embedding.weight
     config = TransformerConfig(embedding=8, feed_forward=8, heads=2, tied="all")
     model = Transformer(config, TARGET, TARGET)
     assert model.encoder.embedding.weight is model.decoder.embedding.weight
@@ -302,7 +299,7 @@ def test_texts_of_all_lengths_sum_to_one() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_cuda_gives_the_same_scores_and_beams() -> None:
-    cpu, gpu = make(), make().to("cuda")
+    cpu, gpu = make_transformer(), make_transformer().to("cuda")
     for ours, theirs in zip(word_scores(cpu, PAIRS), word_scores(gpu, PAIRS), strict=True):
         assert theirs == pytest.approx(ours, abs=1e-9)
     found = [search(model, SOURCES[:4], BeamConfig(beam_size=3)) for model in (cpu, gpu)]
@@ -311,7 +308,7 @@ def test_cuda_gives_the_same_scores_and_beams() -> None:
     ]
 
 
-# ---- test config -------------------------------------------------------------------------------------------
+# ---- config ------------------------------------------------------------------------------------------------
 # The section `model` of a Transformer.
 
 

@@ -16,7 +16,7 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.io import manifest
 from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import TransformerConfig
 from nmt.runs import checkpoint, weights
 from nmt.runs import directory as run_directory

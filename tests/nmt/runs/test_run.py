@@ -9,7 +9,7 @@ import torch
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError, DataError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import Constraints
 from nmt.runs.run import (

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from nmt.data.batches import Ids
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.text.vocab import EOS
-from tests.nmt.models.options import with_options
+from tests.nmt.models.models import with_options
 
 WORDS = 3  # ids 3, 4, 5
 SOURCES = [[3, 4], [5], [3, 3, 4, 5], [6, 6], [4, 3, 5]]

@@ -11,9 +11,8 @@ import torch
 
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
-from nmt.layers.output import LearnsText
 from nmt.models.registry import AnyModel
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.scoring import word_scores
 from nmt.search.beam import BeamSearch, ContinuousSearch, FinishedHypothesis, best_word_finder, search
 from nmt.search.config import NORMALIZE, BeamConfig, length_normalizer
@@ -489,7 +488,7 @@ def test_what_needs_all_words_asks_for_all(monkeypatch: pytest.MonkeyPatch) -> N
     assert best_word_finder(model_with_layer("rnn", "tree")) is not None
     assert best_word_finder(model_with_layer("rnn", "huffman")) is None  # binary trees are deep
     classes = model_with_layer("rnn", "classes")
-    assert isinstance(classes, RNNTranslator) and isinstance(classes.output_layer, LearnsText)
+    assert isinstance(classes, RNNTranslator)
     assert best_word_finder(classes) is not None
     classes.output_layer.learn(
         np.array([5] * 1000 + list(range(3 + TREE_WORDS)))

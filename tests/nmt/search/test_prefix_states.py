@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from nmt.layers.batch_scores import word_scores
-from nmt.models.protocols import Restrictable, State, StepModel
+from nmt.models.protocols import Layered, State, StepModel
 from nmt.models.registry import AnyModel
-from nmt.models.rnn.decoder import DecoderState
+from nmt.models.rnn import DecoderState
 from nmt.search import prefix_states
 from nmt.search.prefix_states import Ints, PrefixStates, TrieReader
 from nmt.text.vocab import EOS
@@ -47,10 +47,10 @@ class Steps(Generic[State]):
     """A model without tries, which can step, and compute features."""
 
     def __init__(self, model: StepModel[State]) -> None:
-        assert isinstance(model, Restrictable)
-        self.device, self.vocab_size = model.device, model.vocab_size
+        assert isinstance(model, Layered)
+        self.device, self.output_layer = model.device, model.output_layer
         self.start, self.step, self.reorder, self.join = model.start, model.step, model.reorder, model.join
-        self.attention, self.features, self.restrict = model.attention, model.features, model.restrict
+        self.attention, self.features = model.attention, model.features
 
 
 @pytest.mark.parametrize(

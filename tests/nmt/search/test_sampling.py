@@ -9,7 +9,7 @@ import torch
 
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.scoring import word_scores
 from nmt.search.config import SamplingConfig
 from nmt.search.sampling import count_distinct, draw, sample

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import Transformer
 from nmt.scoring import word_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.search.steps import Ensemble, Reading, RestrictableModel, Shortlisted, mean_log_probs
+from nmt.search.steps import Ensemble, LayeredModel, Reading, Shortlisted, mean_log_probs
 from tests.nmt.search.models import ATTENTIVE, SOURCES, make, make_transformer
 
 
@@ -87,7 +87,7 @@ BOTH = pytest.mark.parametrize("made", [rnn, transformer])
 
 
 @BOTH
-def test_all_words_change_nothing(made: Callable[[], RestrictableModel[Any]]) -> None:
+def test_all_words_change_nothing(made: Callable[[], LayeredModel[Any]]) -> None:
     model, config = made(), BeamConfig(3, rows=6)
     for a, b in zip(
         search(model, SOURCES, config),
@@ -101,7 +101,7 @@ def test_all_words_change_nothing(made: Callable[[], RestrictableModel[Any]]) ->
 
 
 @BOTH
-def test_some_words_for_each_sentence(made: Callable[[], RestrictableModel[Any]]) -> None:
+def test_some_words_for_each_sentence(made: Callable[[], LayeredModel[Any]]) -> None:
     """Only listed words are used, whatever the neighbours may; log p is that of the softmax over the list."""
     model = made()
     short = Shortlisted(

@@ -11,7 +11,7 @@ import torch
 
 from nmt.data.batches import WHOLE, Share, make_batch
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.training.callbacks import Callback
 from nmt.training.config import TrainingConfig
 from nmt.training.job import AnyBatch, TrainingJob, TrainingProgress, limit_reached

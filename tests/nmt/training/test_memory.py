@@ -10,7 +10,7 @@ from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.data.running import TrackChunk
 from nmt.errors import UserError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.training import loop
 from nmt.training.config import TrainingConfig
 from nmt.training.job import Fitted, TrainingJob

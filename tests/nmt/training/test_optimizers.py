@@ -11,7 +11,7 @@ from torch.nn import Parameter
 from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.training import optimizers
 from nmt.training.config import TrainingConfig
 from nmt.training.job import TrainingJob

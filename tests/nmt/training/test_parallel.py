@@ -14,7 +14,7 @@ import torch
 
 from nmt.data.batches import WHOLE
 from nmt.errors import ConfigError
-from nmt.papers.discourse.model import Discourse, DiscourseConfig
+from nmt.papers.discourse import Discourse, DiscourseConfig
 from nmt.runs import directory as run_directory
 from nmt.text.vocab import SPECIALS
 from nmt.training.config import RunConfig

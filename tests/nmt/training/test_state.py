@@ -11,7 +11,7 @@ from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.errors import CheckpointError, UserError
 from nmt.io import manifest
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.runs import weights
 from nmt.training.config import TrainingConfig
 from nmt.training.job import TrainingJob

@@ -14,9 +14,9 @@ from nmt.formats import word_vectors
 from nmt.layers.characters import CharacterWords
 from nmt.lm.registry import language_model_class
 from nmt.models.config import ALIGNED_PAIRS, RNNConfig
-from nmt.models.protocols import WordTables, WordVectors
+from nmt.models.protocols import WordEmbeddings
 from nmt.models.registry import ALIGNED_MODELS, make
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import EOS, SPECIALS, Vocab
@@ -25,7 +25,7 @@ from nmt.training.config import RunConfig
 from nmt.training.config_file import from_mapping
 from nmt.training.optimizers import clip, make_optimizer
 from nmt.training.transfer import shared_rows, transfer_weights
-from tests.nmt.models.options import with_options
+from tests.nmt.models.models import with_options
 
 # ---- test transfer -----------------------------------------------------------------------------------------
 
@@ -68,8 +68,8 @@ def test_words_of_both_vocabularies_keep_their_vectors() -> None:
     assert (done.source_words, done.target_words, done.left) == (3 + 2, 3 + 1, [])
     for word in ("a", "b"):
         assert torch.equal(
-            child.word_vectors("source", torch.tensor([OTHER[0].ids[word]])),
-            old.word_vectors("source", torch.tensor([WORDS[0].ids[word]])),
+            child.word_embedding("source")(torch.tensor([OTHER[0].ids[word]])),
+            old.word_embedding("source")(torch.tensor([WORDS[0].ids[word]])),
         )
     for name in ("words", "words_bias"):
         ours, theirs = getattr(child.decoder.output, name), getattr(old.decoder.output, name)
@@ -114,10 +114,10 @@ def test_shared_rows() -> None:
 
 def test_rows_of_classes_stay_as_they_were() -> None:
     parent, child = (make_model(WORDS, seed, output="classes") for seed in (1, 2))
-    before = {name: value.clone() for name, value in child.decoder.layer.state_dict().items()}  # type: ignore[attr-defined]
+    before = {name: value.clone() for name, value in child.decoder.layer.state_dict().items()}
     done = transfer_weights(child, WORDS, saved(parent))
     assert {"decoder.output.layer.rows", "decoder.output.layer.rows_bias"} <= set(done.left)
-    after = child.decoder.layer.state_dict()  # type: ignore[attr-defined]
+    after = child.decoder.layer.state_dict()
     assert all(torch.equal(value, before[name]) for name, value in after.items())
 
 
@@ -161,6 +161,13 @@ def model_of(config: RunConfig) -> nn.Module:
     return found
 
 
+def table_of(model: nn.Module, side: str) -> nn.Embedding:
+    assert isinstance(model, WordEmbeddings)
+    table = model.word_embedding(side)
+    assert isinstance(table, nn.Embedding)
+    return table
+
+
 def sides(config: RunConfig) -> dict[str, Vocab]:
     return {"target": VOCAB} if config.lm else {"source": VOCAB, "target": VOCAB}
 
@@ -179,13 +186,10 @@ def test_a_model_reads_the_words_of_the_file_as_they_stand_there(
     config = config_of(tmp_path / "v", kind, side)
     plain, model = model_of(config), model_of(config)
     transfer.apply_vectors(config, model, sides(config), fresh=True)
-    assert isinstance(model, WordTables) and isinstance(plain, WordTables)
-    table, before = model.word_table(side), plain.word_table(side)
+    table, before = table_of(model, side), table_of(plain, side)
     ids = torch.tensor([VOCAB.ids["a"], VOCAB.ids["c"]])
     expected = torch.tensor([[-1, 0.5, 0, 2], [1, 2, 3, 4]])
     torch.testing.assert_close(table(ids), expected)
-    if isinstance(model, WordVectors):
-        torch.testing.assert_close(model.word_vectors(side, ids), expected)
     others = [*range(len(SPECIALS)), VOCAB.ids["b"]]
     assert torch.equal(table.weight[others], before.weight[others])
     assert f"{side} vectors: 2 of 3 words, 63.64% of the running text" in caplog.text  # 7 of 11
@@ -206,8 +210,7 @@ def test_frozen_words_stay_and_others_are_learned(
     transfer.apply_vectors(config, resumed, sides(config), fresh=False)
     rows = [VOCAB.ids["a"], VOCAB.ids["c"]]
     for one in (model, resumed):
-        assert isinstance(one, WordTables)
-        steps, table = make_optimizer(optimizer, one.parameters(), 0.1, 0.95, 1e-6), one.word_table("target")
+        steps, table = make_optimizer(optimizer, one.parameters(), 0.1, 0.95, 1e-6), table_of(one, "target")
         before = table.weight.detach().clone()
         torch.manual_seed(3)  # of dropout
         for _ in range(3):
@@ -224,17 +227,15 @@ def test_the_vectors_of_a_model_are_those_of_another_that_reads_them(tmp_path: P
     kind = KINDS[0]
     config = config_of(tmp_path / "v", kind)
     first = model_of(config)
-    assert isinstance(first, WordTables) and isinstance(first, WordVectors)
     ids = torch.tensor(list(VOCAB.ids.values()))
-    word_vectors.write(tmp_path / "v", list(VOCAB.ids), first.word_vectors("target", ids).tolist())
+    word_vectors.write(tmp_path / "v", list(VOCAB.ids), table_of(first, "target")(ids).tolist())
     second = model_of(from_mapping({"run": "r", **kind}))
     with torch.no_grad():
         for parameter in second.parameters():
             parameter.zero_()
     transfer.apply_vectors(config, second, sides(config), fresh=True)
-    assert isinstance(second, WordTables)
-    assert torch.equal(second.word_table("target").weight[ids], first.word_table("target").weight[ids])
-    assert not second.word_table("target").weight[EOS].any()
+    ours, theirs = table_of(second, "target").weight, table_of(first, "target").weight
+    assert torch.equal(ours[ids], theirs[ids]) and not ours[EOS].any()
 
 
 def test_a_file_of_other_words_or_sizes_is_refused_before_a_run_is_made(tmp_path: Path) -> None:

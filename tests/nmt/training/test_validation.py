@@ -17,7 +17,7 @@ from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.translator import RNNTranslator
+from nmt.models.rnn import RNNTranslator
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig

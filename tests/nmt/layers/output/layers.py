@@ -22,12 +22,10 @@ def layer_of(bias: bool = True, words: int = V, text: bool = True, **settings: o
     torch.manual_seed(0)
     layer = make_output(OutputSettings(**settings), K, words, bias)  # type: ignore[arg-type]
     if text:
-        layer.learn(zipf(words))  # type: ignore[attr-defined]
-    assert isinstance(layer, nn.Module)
+        layer.learn(zipf(words))
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
-    made: OutputLayer = layer.double().eval()
-    return made
+    return layer.double().eval()
 
 
 def features(rows: int = 10) -> Tensor:
@@ -86,7 +84,6 @@ def check_distribution(layer: OutputLayer, given: Tensor, words: int = V) -> Ten
 def check_backward(layer: OutputLayer) -> None:
     """The gradients of the loss, and of log p of several words of a row, are those of torch through
     `log_probs`."""
-    assert isinstance(layer, nn.Module)
     given = features(6).requires_grad_()
     parameters = [given, *layer.parameters()]
     where, words = torch.tensor([0, 0, 0, 2, 5]), torch.tensor([3, 3, 1, 0, 12])
@@ -103,7 +100,6 @@ def check_backward(layer: OutputLayer) -> None:
 def check_by_differences(layer: OutputLayer) -> None:
     """The gradients of the loss in the weights, and of log p of several words in the features."""
     given, targets = features(3), torch.tensor([1, 12, 1])
-    assert isinstance(layer, nn.Module)
     check_gradients(layer, lambda: layer.cross_entropy(given, targets))
     where, words = torch.tensor([0, 0, 2]), torch.tensor([3, 3, 12])
     assert torch.autograd.gradcheck(lambda x: layer.log_probs_at(x, where, words), given.requires_grad_())

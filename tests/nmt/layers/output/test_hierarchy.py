@@ -2,6 +2,8 @@
 the paths lead is part of its weights."""
 
 import copy
+import itertools
+import math
 
 import numpy as np
 import pytest
@@ -10,8 +12,12 @@ from torch import Tensor, nn
 
 from nmt.errors import ConfigError
 from nmt.layers.output import hierarchy
-from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, Nodes, path_log_probs, softmax_blocks
+from nmt.layers.output.classes import ClassSoftmax, Exchange, at_random, by_frequency, cluster
+from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, NodeWeights, softmax_blocks
+from nmt.layers.output.softmax import Softmax
+from nmt.layers.output.tree import complete, huffman, levels_of, spread, wide_enough
 from tests.nmt.layers.output.layers import (
+    K,
     V,
     check_backward,
     check_by_differences,
@@ -19,9 +25,10 @@ from tests.nmt.layers.output.layers import (
     features,
     layer_of,
     slow_log_probs,
+    zipf,
 )
 
-# ---- test hierarchy ----------------------------------------------------------------------------------------
+# ---- hierarchy ---------------------------------------------------------------------------------------------
 
 
 KINDS: dict[str, dict[str, object]] = {
@@ -122,16 +129,16 @@ def test_it_cannot_be_tied() -> None:
         make("frequency").tie(nn.Embedding(V, 5))
 
 
-# ---- test nodes --------------------------------------------------------------------------------------------
+# ---- nodes -------------------------------------------------------------------------------------------------
 # Softmaxes at nodes: pairs in any order, large and small nodes alike.
 
 
 STARTS = torch.tensor([0, 3, 4, 9])  # nodes of 3, 1 and 5 rows
 
 
-def given() -> tuple[Tensor, Nodes]:
+def given() -> tuple[Tensor, NodeWeights]:
     torch.manual_seed(0)
-    at = Nodes(torch.randn(9, 4, dtype=torch.float64), torch.randn(9, dtype=torch.float64), STARTS)
+    at = NodeWeights(torch.randn(9, 4, dtype=torch.float64), torch.randn(9, dtype=torch.float64), STARTS)
     return torch.randn(6, 4, dtype=torch.float64), at
 
 
@@ -152,16 +159,7 @@ def test_each_pair_once(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(seen) == list(range(7))
 
 
-def test_words_whose_paths_share_a_node() -> None:
-    """Two words of the same row of features: both steps at node 0 count."""
-    features, at = given()
-    pairs = (torch.tensor([1, 1]), torch.tensor([0, 0]), torch.tensor([2, 0]), torch.tensor([0, 1]))
-    found = path_log_probs(features, (at.matrix, None, at.bias, STARTS), pairs, 2)
-    wanted = torch.log_softmax(at.matrix[:3] @ features[1] + at.bias[:3], 0)[[2, 0]]
-    assert torch.allclose(found, wanted)
-
-
-# ---- test best words ---------------------------------------------------------------------------------------
+# ---- best words --------------------------------------------------------------------------------------------
 # The best words by branch and bound are those of all words; a wide beam over the tree finds them too.
 
 
@@ -215,3 +213,186 @@ def test_a_beam_over_the_tree(kind: str) -> None:
     found, words = layer.best_words(given, 1, width=1)
     assert torch.allclose(found, whole.gather(1, words), atol=1e-12)
     assert (found[:, 0] <= whole.amax(1) + 1e-12).all()
+
+
+# ---- classes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, V])
+def test_one_class_or_as_many_as_words_is_the_flat_softmax(count: int) -> None:
+    layer = layer_of(output="classes", output_class_count=count)
+    assert isinstance(layer, ClassSoftmax) and layer.rows_bias is not None
+    flat = Softmax(K, V).double().eval()
+    assert flat.words_bias is not None
+    # of V classes each has one word, of probability 1, so the rows that matter are those of the classes
+    rows = layer.leaf if count == 1 else layer.above[layer.node[layer.leaf]]
+    with torch.no_grad():
+        flat.words.copy_(layer.rows[rows])
+        flat.words_bias.copy_(layer.rows_bias[rows])
+    assert torch.allclose(layer.log_probs(features()), flat.log_probs(features()), atol=1e-12)
+
+
+def test_classes_by_frequency_are_about_equally_likely() -> None:
+    text = zipf(1000, 20000)
+    counts = np.bincount(text, minlength=1000)
+    classes = by_frequency(text, counts, 10)
+    mass = np.bincount(classes, counts, minlength=10) / len(text)
+    assert classes[1] == 0 and mass[0] < 0.14  # the most frequent word has a class of its own
+    assert (mass > 0.05).all() and (mass[2:] < 0.13).all()
+    order = np.argsort(-counts, kind="stable")
+    assert (np.diff(classes[order]) >= 0).all()
+
+
+def test_every_class_has_a_word_even_where_one_word_is_nearly_all_of_the_text() -> None:
+    counts = np.array([1000, 1, 0, 0, 1, 0])
+    for count in (1, 2, 4, 6):
+        assert (np.bincount(by_frequency(np.zeros(0, int), counts, count), minlength=count) > 0).all()
+
+
+def test_random_classes_are_equally_large_and_always_the_same() -> None:
+    classes = at_random(np.zeros(0, int), np.zeros(100, int), 10)
+    assert (np.bincount(classes) == 10).all() and not np.array_equal(classes, np.sort(classes))
+    assert np.array_equal(classes, at_random(np.zeros(0, int), np.zeros(100, int), 10))
+
+
+def test_the_default_is_the_square_root_of_the_vocabulary() -> None:
+    layer = layer_of(words=100, output="classes")
+    assert isinstance(layer, ClassSoftmax) and layer.count == 10
+    check_distribution(layer, features(4), 100)
+
+
+def test_a_vocabulary_smaller_than_the_number_of_classes() -> None:
+    layer = layer_of(output="classes", output_class_count=50)
+    assert isinstance(layer, ClassSoftmax) and layer.count == V
+
+
+# ---- clusters ----------------------------------------------------------------------------------------------
+# Word classes by exchange: gains are differences of the objective, which never falls; planted classes are
+# found.
+
+
+def text_of_classes(seed: int = 0, size: int = 6000) -> np.ndarray:
+    """Words 0-4, 5-9, 10-14: a word of one class is followed by one of the next."""
+    rng = np.random.default_rng(seed)
+    return (np.arange(size) % 3) * 5 + rng.integers(0, 5, size)
+
+
+def test_gains_are_differences_of_the_objective() -> None:
+    """Also for a word that follows itself."""
+    rng = np.random.default_rng(1)
+    text = rng.integers(0, 8, 300)
+    text[::7] = 3
+    classes = rng.permutation(np.arange(8) % 3)
+    work = Exchange(text, classes, 3)
+    following, preceding = (side.of(3, work.classes, 3) for side in (work.following, work.preceding))
+    work.put(3, int(classes[3]), following, preceding, -1)
+    gains = work.gains(3, following, preceding)
+    found = []
+    for place in range(3):
+        changed = classes.copy()
+        changed[3] = place
+        found.append(Exchange(text, changed, 3).objective())
+    assert gains - gains[0] == pytest.approx(np.array(found) - found[0])
+
+
+def test_the_objective_never_falls() -> None:
+    text = text_of_classes()
+    work = Exchange(text, np.arange(15) % 3, 3)
+    values = [work.objective()]
+    for word in range(15):
+        work.move(word)
+        values.append(work.objective())
+        assert Exchange(text, work.classes, 3).objective() == pytest.approx(values[-1])  # counts kept up
+    assert (np.diff(values) >= -1e-6).all() and values[-1] > values[0]
+
+
+def test_planted_classes_are_found() -> None:
+    found = cluster(text_of_classes(), np.arange(15) % 3, 3)
+    assert all(len(set(found[start : start + 5])) == 1 for start in (0, 5, 10))
+    assert len(set(found[[0, 5, 10]])) == 3
+
+
+def test_no_class_loses_its_last_word_and_unseen_words_stay() -> None:
+    rng = np.random.default_rng(0)
+    text, start = rng.integers(0, 10, 500), np.arange(20) % 7
+    found = cluster(text, start, 7)
+    assert (np.bincount(found, minlength=7) > 0).all()
+    assert np.array_equal(found[10:], start[10:])
+
+
+def test_a_text_of_one_word() -> None:
+    assert cluster(np.array([3]), np.arange(5) % 2, 2).tolist() == [0, 1, 0, 1, 0]
+
+
+# ---- tree --------------------------------------------------------------------------------------------------
+# Huffman trees are optimal; trees of equal depth have a leaf for each word.
+
+
+def depths(tree_paths: np.ndarray) -> np.ndarray:
+    return np.asarray((tree_paths >= 0).sum(1))
+
+
+def least_cost(counts: list[int], arity: int) -> int:
+    """Σ count x depth of the best tree, by trying what is merged first: any `arity` words or fewer."""
+    if len(counts) == 1:
+        return 0
+    best = math.inf
+    for size in range(2, arity + 1):
+        for chosen in itertools.combinations(range(len(counts)), size):
+            total = sum(counts[i] for i in chosen)
+            rest = [count for i, count in enumerate(counts) if i not in chosen]
+            best = min(best, total + least_cost([*rest, total], arity))
+    return int(best)
+
+
+@pytest.mark.parametrize("arity", [2, 3, 4])
+@pytest.mark.parametrize(
+    "counts", [[5], [3, 1], [1, 1, 1], [9, 4, 2, 1], [8, 1, 1, 5, 3], [0, 0, 7, 2, 2, 0]]
+)
+def test_no_tree_is_better(counts: list[int], arity: int) -> None:
+    tree = huffman(np.array(counts), arity)
+    cost = int((depths(tree.paths()) * counts).sum())
+    assert cost == (least_cost(counts, arity) if len(counts) > 1 else counts[0])
+
+
+@pytest.mark.parametrize("arity", [2, 3, 5, 20])
+@pytest.mark.parametrize("words", [1, 2, 3, 4, 5, 6, 7, 21, 50])
+def test_every_word_has_a_leaf_of_its_own_and_kraft_holds(words: int, arity: int) -> None:
+    """Σ M^-depth <= 1; and the number of nodes does not depend on the counts."""
+    rng = np.random.default_rng(words)
+    tree = huffman(rng.integers(0, 30, words), arity)
+    paths = tree.paths()
+    assert len(set(tree.leaf.tolist())) == words
+    assert not set(tree.leaf.tolist()) & set(tree.above.tolist())
+    assert (float(arity) ** -depths(paths)).sum() <= 1 + 1e-12
+    assert len(tree.above) == max(1, -(-(words - 1) // (arity - 1)))
+    assert (np.diff(tree.above) > 0).all()  # nodes are numbered level by level
+
+
+def test_frequent_words_are_near_the_root() -> None:
+    counts = 10000 // np.arange(1, 201)
+    found = depths(huffman(counts, 2).paths())
+    assert (np.diff(found) >= 0).all() and found[0] < 4 < found[-1]
+    entropy = -(counts / counts.sum() * np.log2(counts / counts.sum())).sum()
+    assert entropy <= (found * counts).sum() / counts.sum() <= entropy + 1
+
+
+@pytest.mark.parametrize("words, arity", [(1, 2), (7, 2), (8, 2), (9, 2), (60, 4), (1000, 11)])
+def test_leaves_of_equal_depth(words: int, arity: int) -> None:
+    codes = spread(np.random.default_rng(0).permutation(words), arity)
+    tree = complete(codes, arity)
+    paths = tree.paths()
+    depth = levels_of(words, arity)
+    assert (depths(paths) == depth).all() and arity**depth >= words
+    assert depth == 1 or arity ** (depth - 1) < words
+    assert len(set(tree.leaf.tolist())) == words
+    root = np.bincount(paths[:, -1], minlength=arity)
+    assert root.max() - root.min() <= 1 or depth == 1  # spread evenly
+    digits = [(codes // arity**level) % arity for level in range(depth)]  # from the leaf up
+    assert all(np.array_equal(paths[:, level] % arity, digits[level]) for level in range(depth))
+
+
+def test_three_levels_have_room_to_spare() -> None:
+    for words in (2, 10, 1000, 30_000, 250_000):
+        assert wide_enough(words) ** 3 >= 1.05 * words
+    assert wide_enough(250_000) == 65  # that of 000, section 3.5

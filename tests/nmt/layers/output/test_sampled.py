@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.layers.output.protocol import OutputSettings
+from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive, alias_draw, alias_table
 from tests.nmt.layers.output.layers import K, V, check_distribution, features, layer_of, zipf
 
-# ---- test sampled ------------------------------------------------------------------------------------------
+# ---- sampled -----------------------------------------------------------------------------------------------
 
 
 KINDS = {"nce": NoiseContrastive, "negative-sampling": NegativeSampling}
@@ -131,7 +131,7 @@ def test_the_power_flattens_the_noise() -> None:
     assert len(one.noise) == V
 
 
-# ---- test alias --------------------------------------------------------------------------------------------
+# ---- alias -------------------------------------------------------------------------------------------------
 # Draws have the frequencies of the distribution.
 
 

@@ -5,8 +5,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.layers.output import softmax
+from nmt.errors import ConfigError
+from nmt.layers.output import OutputSettings, check_output, refuse, softmax
 from nmt.layers.output.softmax import Softmax
+
+# ---- softmax -----------------------------------------------------------------------------------------------
+
 
 K, V = 5, 13
 
@@ -127,3 +131,43 @@ def test_every_method_follows_the_weights_of_a_subclass() -> None:
     assert torch.allclose(layer.log_probs_at(rows, targets, targets), picked, atol=1e-12)
     assert float(layer.cross_entropy(rows, targets).detach()) == pytest.approx(-float(picked.detach().sum()))
     assert torch.allclose(layer.scores_of(rows, targets) - layer.log_z(rows), picked, atol=1e-12)
+
+
+# ---- registry ----------------------------------------------------------------------------------------------
+# Settings of output layers: those that a layer does not read are refused, and so is what it cannot do.
+
+
+@pytest.mark.parametrize(
+    "settings, tied, message",
+    [
+        ({"output": "sofmax"}, False, "lm.output: 'sofmax' is unknown, expected one of 'softmax', "),
+        (
+            {"output_class_count": 5},
+            False,
+            "lm.output_class_count: output: softmax does not read it; leave it out",
+        ),
+        (
+            {"output": "tree", "output_arity": 1},
+            False,
+            "lm.output_arity: 1 makes no tree; expected 2 or",
+        ),
+        ({"output": "nce", "output_arity": 3}, False, "lm.output_arity: output: nce does not read it"),
+        ({"output": "classes"}, True, "lm.tied: does not go with lm.output: classes: its matrix has rows of"),
+    ],
+)
+def test_refused(settings: dict[str, object], tied: bool, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        check_output(OutputSettings(**settings), "lm", tied)  # type: ignore[arg-type]
+
+
+def test_accepted() -> None:
+    check_output(OutputSettings(), "model", tied=True)
+    check_output(OutputSettings(output="classes", output_class_count=5), "model")
+    refuse(OutputSettings(), "model", "label_smoothing", "training.label_smoothing")
+
+
+def test_label_smoothing() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^training\.label_smoothing: does not go with model\.output: classes"
+    ):
+        refuse(OutputSettings(output="classes"), "model", "label_smoothing", "training.label_smoothing")

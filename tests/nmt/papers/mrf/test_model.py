@@ -2,27 +2,34 @@
 
 import itertools
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.papers.mrf import model
-from nmt.papers.mrf.config import MRFConfig
+from nmt.errors import CheckpointError
+from nmt.papers.mrf import command, model
 from nmt.papers.mrf.model import (
     NONE,
     ChainMRF,
     Moments,
+    load_field,
     lower_bound,
     ring,
+    save_field,
     star_marginals,
     train_field,
     windows,
 )
-from nmt.text.vocab import EOS
+from nmt.papers.mrf.settings import MRFConfig
+from nmt.runs.weights import save_tensors
+from nmt.text.vocab import EOS, UNK, Vocab
+from smt_bridge.features.base import WordPairs
+from smt_bridge.features.registry import FEATURES, FeatureSettings, parse_features
 
-# ---- test model --------------------------------------------------------------------------------------------
+# ---- model -------------------------------------------------------------------------------------------------
 
 
 def small(order: int = 2, vocab_size: int = 5) -> ChainMRF:
@@ -105,7 +112,7 @@ def test_low_rank_potentials() -> None:
     assert torch.linalg.matrix_rank(model.edges()[0]) == 3
 
 
-# ---- test lifted -------------------------------------------------------------------------------------------
+# ---- lifted ------------------------------------------------------------------------------------------------
 # The lifted bound against log Z of the ring by enumeration: never below it, tighter with each step.
 
 
@@ -211,7 +218,7 @@ def test_longer_rings_come_closer_to_the_bound() -> None:
     assert all(gap > 0 for gap in gaps) and abs(gaps[2] - gaps[1]) < abs(gaps[1] - gaps[0]) + 1e-9
 
 
-# ---- test training -----------------------------------------------------------------------------------------
+# ---- training ----------------------------------------------------------------------------------------------
 # Both objectives learn what text there is; the bound's gradient is the difference of moments.
 
 
@@ -259,3 +266,94 @@ def test_the_gradient_for_potentials_is_observed_less_expected() -> None:
     slopes = pairs - joint
     right = torch.einsum("kst,sd->ktd", slopes, model.left.detach())
     assert torch.allclose(model.right.grad, right)  # type: ignore[arg-type]
+
+
+# ---- file --------------------------------------------------------------------------------------------------
+# The file of a Markov random field: what is read is what was written, and other files are refused.
+
+
+VOCAB = Vocab({"b": 3, "a": 3, "rare": 1}, 2)
+
+
+def test_a_model_is_read_as_it_was_written(tmp_path: Path) -> None:
+    model = ChainMRF(MRFConfig(order=3, dimension=2, vocabulary=2), len(VOCAB))
+    save_field(tmp_path / "m", model, VOCAB)
+    found, vocab = load_field(tmp_path / "m")
+    assert vocab.words == VOCAB.words and found.config == model.config
+    texts = [[3, 4, 2], []]
+    assert (found.score_sentences(texts) == model.score_sentences(texts)).all()
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    model = ChainMRF(MRFConfig(order=1, dimension=2), len(VOCAB))
+    save_field(tmp_path / "m", model, VOCAB)
+    content = torch.load(tmp_path / "m", weights_only=True)
+    for changed, message in (
+        ({"format": "other"}, "is not a Markov random field"),
+        ({"settings": {"order": 0}}, "damaged"),
+        ({"settings": {"order": 2}}, "damaged"),
+        ({"counts": {}}, "damaged"),
+    ):
+        save_tensors(content | changed, tmp_path / "other")
+        with pytest.raises(CheckpointError, match=message):
+            load_field(tmp_path / "other")
+    (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes()[:-50])
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_field(tmp_path / "m")
+
+
+# ---- feature -----------------------------------------------------------------------------------------------
+# A Markov random field as a feature: the scores of the model, sentences and phrases told apart.
+
+
+TARGETS = [["l&apos;", "eau"], ["eau", "nouveau", "l&apos;"], []]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_scores_are_those_of_the_model(tmp_path: Path, whole: bool) -> None:
+    vocab = Vocab({"l'": 2, "eau": 1}, 2)
+    model = ChainMRF(MRFConfig(order=2, dimension=3), len(vocab))
+    save_field(tmp_path / "m", model, vocab)
+    (spec,) = parse_features([f"mrf={tmp_path / 'm'}"])
+    assert spec.name == "MRF0"
+    feature = FEATURES["mrf"].load(spec, FeatureSettings())
+    pairs = WordPairs(sources=[["x"]], targets=TARGETS, source_of=[0, 0, 0], whole=whole)
+    eau, l_apos = vocab.ids["eau"], vocab.ids["l'"]
+    expected = model.score_sentences([[l_apos, eau], [eau, UNK, l_apos], []], ends=whole)
+    assert feature.score(pairs).tolist() == expected.tolist()
+    before = feature.identity()
+    save_field(tmp_path / "m", ChainMRF(MRFConfig(order=2, dimension=3, seed=2), len(vocab)), vocab)
+    assert FEATURES["mrf"].load(spec, FeatureSettings()).identity() != before
+
+
+# ---- command -----------------------------------------------------------------------------------------------
+# nmt-mrf, in process: train, score, mistakes.
+
+
+MRF_TEXT = "l&apos; eau est froide\n\nle vin est rouge\nl&apos; eau est froide\n"
+
+
+def run(*words: object) -> int:
+    return command.main([*map(str, words), "-q", "--threads", "1"])
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("objective", ["pseudo-likelihood", "bound"])
+def test_the_way_of_a_model(tmp_path: Path, objective: str) -> None:
+    text, model, out = tmp_path / "text", tmp_path / "new" / "model", tmp_path / "out"
+    text.write_text(MRF_TEXT)
+    made = ["train", "-i", text, "-o", model, "--objective", objective, "--epochs", 30, "--rounds", 4]
+    assert run(*made, "--learning-rate", 0.1, "--dimension", 4) == 0
+    text.write_text("l' eau est froide\nl&apos; eau est froide\nfroide est eau l&apos;\n\nzzz\n")
+    assert run("score", model, "-i", text, "-o", out) == 0
+    values = [float(line) for line in out.read_text().splitlines()]
+    assert len(values) == 5 and values[0] == values[1] > values[2] + 1 and max(values) < 0
+
+
+def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").write_text("\n\n")
+    assert run("train", "-i", tmp_path / "text", "-o", tmp_path / "model") == 2
+    assert "no words, expected a training text" in capsys.readouterr().err
+    assert run("score", tmp_path / "text", "-i", tmp_path / "text") == 2
+    assert "damaged or not a checkpoint" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -14,13 +15,14 @@ from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.layers.batch_scores import word_scores
 from nmt.layers.output import Softmax
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
+from nmt.papers.multiscale import command
 from nmt.papers.multiscale.dictionary import Dictionary
 from nmt.papers.multiscale.model import MultiscaleConfig, MultiscaleLM, Tokens, marginal
 from nmt.text.vocab import EOS
 from nmt.training.validation import running_cost
 from tests.nmt.gradients import check_gradients
 
-# ---- test model --------------------------------------------------------------------------------------------
+# ---- model -------------------------------------------------------------------------------------------------
 
 
 WORDS = ["<s>", "</s>", "<unk>", "a", "b", "c"]  # a 3, b 4, c 5
@@ -190,7 +192,7 @@ def test_samples_are_tokens_and_make_text() -> None:
         assert abs(first.count(token) / 800 - p) < 4 * math.sqrt(p * (1 - p) / 800) + 1e-3
 
 
-# ---- test lattice ------------------------------------------------------------------------------------------
+# ---- lattice -----------------------------------------------------------------------------------------------
 # Arcs are the tokens that end at each symbol; the forward recursion against sums written out.
 
 
@@ -238,3 +240,21 @@ def test_the_marginal_and_its_gradient() -> None:
         (grad,) = torch.autograd.grad((function(values) * weights).sum(), values)
         grads.append(grad[finite])
     assert torch.allclose(grads[0], grads[1], atol=1e-10)
+
+
+# ---- command -----------------------------------------------------------------------------------------------
+# nmt-dictionary, in process: learn, show, segment, count arcs.
+
+
+def test_the_way_of_a_dictionary(tmp_path: Path) -> None:
+    text, learned, out = (str(tmp_path / name) for name in ("text", "dictionary", "out"))
+    Path(text).write_text("ab ab\nab c\n")
+    assert command.main(["learn", "--size", "5", "--characters", "-i", text, "-o", learned, "-q"]) == 0
+    assert command.main(["table", learned, "-o", out, "-q"]) == 0
+    rows = Path(out).read_text().split("\n")
+    assert rows[0] == "rank\ttoken\tcount" and any(row.endswith("\tab\t3") for row in rows)
+    assert command.main(["segment", learned, "--characters", "--mark", "|", "-i", text, "-o", out, "-q"]) == 0
+    assert Path(out).read_text() == "ab|_|ab\nab|_|c\n"
+    assert command.main(["arcs", learned, "--characters", "-i", text, "-o", out, "-q"]) == 0
+    symbols, arcs, mean = Path(out).read_text().split("\n")[1].split("\t")
+    assert (symbols, arcs) == ("9", "12") and float(mean) == round(12 / 9, 4), "one a symbol, and 3 of ab"

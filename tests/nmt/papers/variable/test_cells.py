@@ -8,10 +8,10 @@ from torch import Tensor
 
 from nmt.layers.cells import GRU, Elman, penalized_parts, total_penalty
 from nmt.layers.initialize import initialize
+from nmt.papers.settings import ComputationSettings
 from nmt.papers.variable.cells import MASK_EPSILON, VCGRU, VCRNN, Scheduler, VariableCell, mask_of
-from nmt.papers.variable.settings import ComputationSettings
 
-# ---- test variable -----------------------------------------------------------------------------------------
+# ---- variable ----------------------------------------------------------------------------------------------
 
 
 E, H, C, SIZES = 4, 6, 3, [3, 3, 2, 1]
@@ -150,7 +150,7 @@ def test_operations_grow_with_the_square_of_m(monkeypatch: pytest.MonkeyPatch) -
     assert counted == [2 * 128**2, 2 * 256**2, 2 * 384**2]
 
 
-# ---- test variable functions -------------------------------------------------------------------------------
+# ---- variable functions ------------------------------------------------------------------------------------
 # The hand-written gradients of units of variable computation.
 
 
@@ -166,7 +166,7 @@ def test_gradients(kind: str, inputs: int) -> None:
     )
 
 
-# ---- test computation --------------------------------------------------------------------------------------
+# ---- computation -------------------------------------------------------------------------------------------
 # The mask, the scheduler's sharpness and what computation costs.
 
 

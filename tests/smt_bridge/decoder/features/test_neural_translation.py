@@ -31,7 +31,7 @@ from smt_bridge.decoder.features.protocol import can_preview
 from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.translation import PhraseTranslation
 from tests.conftest import ROOT, Command
-from tests.nmt.models.options import with_options
+from tests.nmt.models.models import with_options
 from tests.smt_bridge.decoder.models import (
     UNLIMITED,
     all_weights,

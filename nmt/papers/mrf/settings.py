@@ -1,9 +1,10 @@
-"""Settings of the Markov random field. Options are made from them before torch loads, so it is not
-imported."""
+"""Settings of the Markov random field, and what commands say of its feature. Options are made from both
+before torch loads, so it is not imported."""
 
 from dataclasses import dataclass
 
 from nmt.config.settings import choice, number
+from smt_bridge.features.registry import LazyKind
 
 
 @dataclass
@@ -26,3 +27,11 @@ class MRFConfig:
     dual_steps: int = number(200, least=1, help="for the bound: most steps that tighten it")
     lbfgs_steps: int = number(10, least=1, help="for the bound: steps of L-BFGS between two tightenings")
     seed: int = number(1, least=0, help="of the initial vectors and the order of the words")
+
+
+# The feature of smt-rescore and smt-score-table
+MRF = LazyKind(
+    column="MRF",
+    help="log pseudo-likelihood of the target by a Markov random field of nmt-mrf",
+    target="nmt.papers.mrf.model:MarkovRandomField",
+)

@@ -1,4 +1,5 @@
-"""Settings of the cells vcrnn and vcgru."""
+"""Settings that papers add to the sections `lm` and `model`. Dataclasses of the core take them before torch
+is needed, so it is not imported."""
 
 from dataclasses import dataclass
 
@@ -6,8 +7,20 @@ from nmt.config.settings import number
 
 
 @dataclass
+class RebuildSettings:
+    """The keys of output learned-tree beside those of all trees."""
+
+    output_rebuild: int = number(
+        200, least=0, help="learned-tree: updates after which the tree is built anew; 0: never"
+    )
+    output_rebuild_until: int = number(
+        0, least=0, help="learned-tree: the update after which the tree stays as it is; 0: it never does"
+    )
+
+
+@dataclass
 class ComputationSettings:
-    """The keys of cells vcrnn and vcgru, for sections `lm` and `model`."""
+    """The keys of cells vcrnn and vcgru."""
 
     computation: float = number(
         0.5,

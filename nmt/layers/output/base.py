@@ -1,13 +1,12 @@
-"""What models ask of an output layer. A new one usually changes the scores of `Softmax`; see CONTRIBUTING.md.
-
-The other protocols are optional capabilities: whoever needs one asks `isinstance(layer, LearnsText)`.
+"""What models ask of an output layer, and the settings of all of them. A new layer usually changes the scores
+of `Softmax`; see CONTRIBUTING.md.
 
 N tokens, R rows, K features, V words, T of the words. All logarithms are natural.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,6 @@ from torch import Tensor, nn
 
 from nmt.config.settings import choice, number, setting
 from nmt.plugins import with_settings
-
-# ---- settings ----------------------------------------------------------------------------------------------
-# The settings of output layers: keys of the sections `model` and `lm`.
 
 
 @dataclass
@@ -51,113 +47,94 @@ class OutputSettings:
     )
 
 
-# ---- protocol ----------------------------------------------------------------------------------------------
+class OutputLayer(nn.Module):
+    """A distribution over V words from K features. The class attributes say what a layer is good for; callers
+    ask them before they use `learn`, `log_probs_of_words` or `best_words`."""
 
-
-class OutputLayer(Protocol):
-    """A distribution over V words from K features; a `torch.nn.Module`."""
-
-    reads: ClassVar[frozenset[str]]  # the fields of OutputSettings that mean something to it
-    refuses: ClassVar[Mapping[str, str]]  # `tied`, `label_smoothing` or `ema` -> why not
+    reads: ClassVar[frozenset[str]] = frozenset()  # the fields of OutputSettings that mean something to it
+    refuses: ClassVar[Mapping[str, str]] = {}  # `tied`, `label_smoothing` or `ema` -> why not
+    learns_text: ClassVar[bool] = False  # made for the words of a text: `learn` is called before training
+    word_by_word: ClassVar[bool] = False  # log p of one word costs much less than those of all
+    self_normalized: ClassVar[bool] = False  # log Z is 0, or trained to be about 0
 
     def __init__(
         self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
     ) -> None:
-        """`inputs`: K. `bias`: whether each word has a bias. `settings`: of the section, for
-        a layer that reads any; None: defaults."""
-        ...
+        """`inputs`: K. `bias`: whether each word has a bias. `settings`: of the section, for a layer that
+        reads any; None: defaults."""
+        super().__init__()
 
     @property
-    def vocab_size(self) -> int: ...
+    def vocab_size(self) -> int:
+        """V"""
+        raise NotImplementedError
+
+    def learn(self, text: NDArray[np.integer]) -> None:
+        """Adapt to the targets of the training text as ids, (n,), an end symbol after each sentence; called
+        once, before a training, where `learns_text`."""
+        raise NotImplementedError
 
     def cross_entropy(
         self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
     ) -> Tensor:
         """The loss Σ -log p(target): (N, K), (N,) -> (). `smoothing`: the share of each target's weight that
         is spread over all words; `penalty`: the weight of Σ (log Z)²."""
-        ...
+        raise NotImplementedError
 
     def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
         """log p of every word: (R, K) -> (R, V). `out`: memory from `room` to compute it in, where no
         gradient is needed."""
-        ...
+        raise NotImplementedError
 
     def room(self, rows: int) -> Tensor:
         """Memory for `log_probs` of this many rows."""
-        ...
+        raise NotImplementedError
 
     def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
         """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
-        ...
+        raise NotImplementedError
 
     def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
         """log p of words, any number of them for a row, with gradient: (R, K), rows (T,) in increasing order,
         (T,) -> (T,)"""
-        ...
+        raise NotImplementedError
+
+    def log_probs_of_words(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+        """log p of words, any number of them for a row, in any order, without gradient, where `word_by_word`:
+        (R, K), rows (T,), (T,) -> (T,)"""
+        raise NotImplementedError
+
+    @property
+    def finds_best_sooner(self) -> bool:
+        """Whether `best_words` of a beam search's few words is faster than log p of all."""
+        return False
+
+    def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
+        """log p and ids of the `count` most likely words, the best first, without gradient and without log p
+        of all: (R, K) -> (R, count) twice. `width`: by a beam search; 0: exact."""
+        raise NotImplementedError
 
     def scores(self, features: Tensor) -> Tensor:
         """log p short of the normalizer, log Z: (R, K) -> (R, V)"""
-        ...
+        raise NotImplementedError
 
     def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
         """The scores of the given words alone, without gradient: (N, K), (N,) -> (N,)"""
-        ...
+        raise NotImplementedError
 
     def log_z(self, features: Tensor) -> Tensor:
         """The normalizer, log Σ exp(score): (R, K) -> (R,)"""
-        ...
+        raise NotImplementedError
 
     def restrict(self, token_ids: Tensor) -> "OutputLayer":
         """An output layer over these words alone, (T,), that follows later changes of the weights or not."""
-        ...
+        raise NotImplementedError
 
     def tie(self, embedding: nn.Embedding) -> None:
         """Use the matrix of word embeddings (V, K) as the output matrix. ConfigError for a layer that
         cannot."""
-        ...
+        raise NotImplementedError
 
     def word_parameters(self) -> Sequence[str]:
         """Names of the parameters that have a row for each word."""
-        ...
-
-
-@runtime_checkable
-class LearnsText(Protocol):
-    """A layer that is made for a text: by the frequencies of its words, or by what stands beside them."""
-
-    def learn(self, text: NDArray[np.integer]) -> None:
-        """Told once, before a training: the targets of the training text as ids, (n,), an end symbol after
-        each sentence."""
-        ...
-
-
-@runtime_checkable
-class WordByWord(Protocol):
-    """A layer for which log p of one word costs much less than those of all words."""
-
-    def log_probs_of_words(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """log p of words, any number of them for a row, in any order, without gradient: (R, K), rows (T,),
-        (T,) -> (T,)"""
-        ...
-
-
-@runtime_checkable
-class BestWords(WordByWord, Protocol):
-    """A layer that finds the most likely words without log p of all."""
-
-    @property
-    def finds_best_sooner(self) -> bool:
-        """Is `best_words` of a beam search's few words faster than log p of all?"""
-        ...
-
-    def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
-        """Natural log p and words of the `count` most likely ones, the best first, without gradient: (R, K)
-        -> (R, count) twice. `width`: by a beam search; 0: exact."""
-        ...
-
-
-@runtime_checkable
-class SelfNormalized(Protocol):
-    """A layer whose scores are log p, or are always trained to be: log Z is 0, or about 0."""
-
-    self_normalized: bool
+        raise NotImplementedError

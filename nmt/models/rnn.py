@@ -1,22 +1,32 @@
-"""The decoder of the RNN encoder-decoder (van Merriënboer 2018, section 4.2.2).
+"""The RNN encoder-decoder, `model.type: rnn`: its decoder (van Merriënboer 2018, section 4.2.2), and the
+model.
 
 A context of the source enters the gates, the candidate and the output at every step: c, the same at all
 steps, or with attention this step's weighted mean of the annotations.
+
+B sentences of a batch, N tokens of all of them, R rows (hypotheses), S sentences in search, L source words, E
+embedding size, H hidden units, C context size, M maxout units, K features: M, or the rank.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.data.batches import Packed
-from nmt.layers.attention import AdditiveAttention, AttentionMemory, attend, join_sentences
-from nmt.layers.cells import GRU, Cell, repeat
+from nmt.data.batches import Batch, Ids, Packed, pack_source
+from nmt.layers.attention import AdditiveAttention, AttentionMemory, alignment_cost, attend, join_sentences
+from nmt.layers.batch_scores import on_device
+from nmt.layers.cells import GRU, Cell, penalized_parts, repeat, total_penalty
+from nmt.layers.characters import CharacterWords
+from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer, OutputSettings, make_output
-from nmt.models.config import RNNConfig
-from nmt.models.rnn.encoders import Encoded
+from nmt.models.config import RNNConfig, check_one_vocabulary
+from nmt.models.encoders import ENCODER_CLASSES, Encoded, GrConvEncoder, RNNEncoder
+from nmt.models.protocols import TranslationModel
 from nmt.text.vocab import BOS
 
 # ---- deep output -------------------------------------------------------------------------------------------
@@ -27,8 +37,7 @@ class DeepOutput(nn.Module):
 
         s = O_h h + O_y e(y) + O_c c;  m_i = max(s_2i, s_2i+1);  features m, or with `rank` G_right m
 
-    With `rank` the output matrix is G_left G_right of that rank, and G_left belongs to the output layer. N
-    tokens, H hidden units, E embedding size, M maxout units, K features: M, or the rank.
+    With `rank` the output matrix is G_left G_right of that rank, and G_left belongs to the output layer.
     """
 
     words: nn.Parameter
@@ -367,4 +376,170 @@ class RNNDecoder(nn.Module):
         features = self.output.combine(top, words.output, seen)
         return features, replace(
             state, hidden=torch.cat(after, 1) if len(after) > 1 else hidden, weights=weights
+        )
+
+
+# ---- translator --------------------------------------------------------------------------------------------
+
+
+class RNNTranslator(TranslationModel[DecoderState]):
+    """The encoder-decoder of Cho et al. 2014a, with or without attention; `model.type: rnn`. It has every
+    capability of nmt/models/protocols.py."""
+
+    Config = RNNConfig
+
+    def __init__(
+        self,
+        config: RNNConfig,
+        source_vocab_size: int,
+        target_vocab_size: int,
+        fill: bool = True,
+        spelling: Sequence[str] | None = None,
+    ) -> None:
+        """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded:
+        orthogonal matrices take time. `spelling`: the source words by id, which only source_words: characters
+        reads."""
+        super().__init__(config, source_vocab_size, target_vocab_size)
+        config.check()
+        self.encoder = ENCODER_CLASSES[config.encoder](config, source_vocab_size, spelling)
+        self.decoder = RNNDecoder(config, target_vocab_size)
+        if config.tied == "all":
+            check_one_vocabulary(source_vocab_size, target_vocab_size)
+            self.encoder.embedding.weight = self.decoder.embedding.weight
+        self.penalized = penalized_parts(self)
+        if fill:
+            initialize(self, config.init, config.init_scale)
+
+    @property
+    def device(self) -> torch.device:
+        return self.decoder.initial.device
+
+    @property
+    def attends(self) -> bool:
+        return self.decoder.attention is not None
+
+    def unroll(self, batch: Batch) -> Tensor:
+        """Output features of all target tokens: (N, K)"""
+        return self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
+
+    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """That of every model and, in training, what parts of the model add to it: ()"""
+        if batch.guidance is None:
+            cost = self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+        else:
+            features, weights = self.attended(batch)
+            cost = self.decoder.layer.cross_entropy(features, batch.target.ids, smoothing)
+            cost = cost + alignment_cost(weights, batch.guidance)
+        return cost + total_penalty(self.penalized) if self.penalized else cost
+
+    def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        features, weights = self.decoder.attended(self.encoder(batch.source), batch.target, batch.previous)
+        assert weights is not None, "this model has no attention"
+        if self.encoder.reverse:
+            lengths = torch.empty_like(batch.source.order)
+            lengths[batch.source.order] = batch.source.lengths
+            weights = unreverse(weights, lengths[batch.target.order[batch.target.rows]])
+        return features, weights
+
+    def token_log_probs(self, batch: Batch) -> Tensor:
+        with torch.no_grad():
+            return self.decoder.layer.log_probs_of(self.unroll(batch), batch.target.ids)
+
+    def start(self, sources: Sequence[Ids]) -> DecoderState:
+        return self.decoder.start(self.encoder(pack_source(sources).to(self.device)))
+
+    def features(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
+        return self.decoder.read(state, token_ids)
+
+    def step(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
+        features, state = self.decoder.read(state, token_ids)
+        return self.decoder.layer.log_probs(features), state
+
+    @property
+    def output_layer(self) -> OutputLayer:
+        return self.decoder.layer
+
+    def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
+        return state.rows(rows)
+
+    def join(self, states: Sequence[DecoderState]) -> DecoderState:
+        return DecoderState.join(states)
+
+    def attention(self, state: DecoderState) -> Tensor | None:
+        if state.weights is None or not self.encoder.reverse:
+            return state.weights
+        assert state.sources.memory is not None
+        return unreverse(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
+
+    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "RNNWalk":
+        """For `PrefixTrees`: the decoder after each of the sources."""
+        return RNNWalk(self, sources, token_ids)
+
+    def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
+        """`start` that reads common prefixes of the sources once, if the encoder allows it."""
+        if isinstance(self.encoder, RNNEncoder) and self.encoder.shares_prefixes and not self.attends:
+            return self.decoder.start(Encoded(summary=self.encoder.summarize_by_prefix(sources)))
+        return self.start(sources)
+
+    @torch.no_grad()
+    def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
+        """c of each sentence, or with attention what the decoder starts from: (B, C)"""
+        encoded: Encoded = self.encoder(pack_source(sources).to(self.device))
+        return encoded.summary
+
+    def word_embedding(self, side: str) -> nn.Module:
+        """For `WordEmbeddings`."""
+        return self.encoder.embedding if side == "source" else self.decoder.embedding
+
+    def merge_gates(self, sources: Sequence[Ids]) -> list[Tensor] | None:
+        return self.encoder.gates(sources) if isinstance(self.encoder, GrConvEncoder) else None
+
+    def rows_of(
+        self, source_vocab: Sequence[str], target_vocab: Sequence[str]
+    ) -> Mapping[str, Sequence[str]]:
+        """Parameter name -> what each of its rows belongs to: words, or characters of a character encoder."""
+        output = dict.fromkeys(
+            (f"decoder.output.{name}" for name in self.decoder.layer.word_parameters()), target_vocab
+        )
+        rows = {"decoder.embedding.weight": target_vocab, **output}
+        if isinstance(self.encoder.embedding, CharacterWords):
+            return {"encoder.embedding.characters": self.encoder.embedding.row_names, **rows}
+        return {"encoder.embedding.weight": source_vocab, **rows}
+
+
+def unreverse(weights: Tensor, lengths: Tensor) -> Tensor:
+    """Put attention weights (R, L) over a reversed source into the order of its words. `lengths` (R,) include
+    the end symbol, which stays last."""
+    positions = torch.arange(weights.shape[1], device=weights.device).expand_as(weights)
+    last = lengths[:, None] - 2  # of the words
+    return weights.gather(1, torch.where(positions <= last, last - positions, positions))
+
+
+class RNNWalk:
+    """Walks the decoder through tries of targets, one for each source. The part of the computation that
+    depends on a word alone is done once for each word."""
+
+    def __init__(self, model: RNNTranslator, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
+        self.model, self.sources, self.device = model, sources, model.device
+        self.output = model.decoder.layer
+        self.tables = model.decoder.project(on_device(token_ids, model.device))
+
+    def start(self) -> DecoderState:
+        return self.model.start_by_prefix(self.sources)
+
+    def advance(
+        self, state: DecoderState, rows: Tensor, words: Tensor, first: bool
+    ) -> tuple[Tensor, DecoderState]:
+        return self.model.decoder.advance(state.rows(rows), self.tables.rows(words), first)
+
+    def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
+        return state.rows(rows)
+
+    def join(self, states: Sequence[DecoderState]) -> DecoderState:
+        """Concatenate the states of the blocks of a level, which are of the same sentences."""
+        return replace(
+            states[0],
+            hidden=torch.cat([state.hidden for state in states]),
+            sentence=torch.cat([state.sentence for state in states]),
+            weights=None,
         )

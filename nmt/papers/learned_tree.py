@@ -3,7 +3,7 @@ to where their contexts lead already.
 
 Each node keeps for each word that passes through it the mean probability of its children. Every
 `output_rebuild` updates the tree is built anew from the root down: each word goes to the child that raises
-the objective J most (nmt/layers/output/learned_tree.py).
+the objective J most.
 
 V words, M arity, D depth, N tokens.
 """
@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.hierarchy import Hierarchical, Ints, SeenNodes, everyone
-from nmt.layers.output.protocol import OutputSettings
 from nmt.layers.output.tree import complete, levels_of, spread, wide_enough
-from nmt.papers.learned_tree.settings import RebuildSettings
+from nmt.papers.settings import RebuildSettings
 from nmt.training.callbacks import Callback
 
 # ---- assignment --------------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ from nmt.training.callbacks import Callback
 
 
 Floats = NDArray[np.floating]
-
+log = logging.getLogger(__name__)
 
 ALIKE = 1.5  # probabilities of a smaller ratio are alike
 MEMORY = 0.3  # share of the statistics that is kept when the tree is built anew
@@ -165,19 +165,17 @@ def rebuild_codes(codes: Ints, sums: Floats, counts: Floats) -> Ints:
 # ---- learned tree ------------------------------------------------------------------------------------------
 
 
-log = logging.getLogger(__name__)
-
 FRESH = 0.01  # standard deviation of the weights of a node that no word came to before
 
 
 class LearnedTree(Hierarchical, Callback):
-    """A softmax along the path to a word, in a tree that training builds: an `OutputLayer`. It starts with
-    words at random.
+    """A softmax along the path to a word, in a tree that training builds. It starts with words at random.
 
     The statistics are state of the training, and saved with the weights: for each word and each node of its
     path, from the root down, the sum of the children's probabilities, and of how many visits.
     """
 
+    learns_text: ClassVar[bool] = True
     reads: ClassVar[frozenset[str]] = frozenset({"output_arity", "output_rebuild", "output_rebuild_until"})
     refuses: ClassVar[Mapping[str, str]] = {
         **Hierarchical.refuses,

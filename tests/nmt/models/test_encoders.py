@@ -6,9 +6,9 @@ import torch
 from nmt.data.batches import pack_source
 from nmt.layers.initialize import initialize
 from nmt.models.config import RNNConfig
-from nmt.models.rnn.encoders import ENCODER_CLASSES, Encoder, GrConvEncoder, RNNEncoder, word_vectors
+from nmt.models.encoders import ENCODER_CLASSES, Encoder, GrConvEncoder, RNNEncoder, word_vectors
 from nmt.text.vocab import EOS
-from tests.nmt.models.options import with_options
+from tests.nmt.models.models import with_options
 
 SOURCES = [[3, 4, 5], [6], [3, 4], [], [7, 8, 3, 4]]
 VARIANTS: list[dict[str, object]] = [

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from nmt.config.settings import changed
+from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.hierarchy import Hierarchy
-from nmt.layers.output.protocol import OutputSettings
-from nmt.papers.learned_tree.layer import (
+from nmt.papers.learned_tree import (
     ALIKE,
     MEMORY,
     LearnedTree,
@@ -20,7 +20,7 @@ from nmt.papers.learned_tree.layer import (
 )
 from tests.nmt.layers.output.layers import V, check_distribution, features, layer_of, slow_log_probs
 
-# ---- test learned tree -------------------------------------------------------------------------------------
+# ---- learned tree ------------------------------------------------------------------------------------------
 
 
 def make(**settings: object) -> LearnedTree:
@@ -146,7 +146,7 @@ def test_words_of_like_contexts_come_together() -> None:
     assert learned.objectives()[0] > fixed.objectives()[0] + 0.1
 
 
-# ---- test assignment ---------------------------------------------------------------------------------------
+# ---- assignment --------------------------------------------------------------------------------------------
 # The objective J of 000, and words assigned to children as the printed algorithm does it.
 
 

@@ -1,1 +1,0 @@
-"""The RNN encoder-decoders of Cho et al. (2014) and Bahdanau et al. (2015)."""

@@ -1,0 +1,387 @@
+""""""
+
+import copy
+import math
+import random
+
+import pytest
+import torch
+from torch import nn
+
+from nmt.data.batches import make_batch, pack_source
+from nmt.errors import ConfigError
+from nmt.layers.initialize import initialize
+from nmt.layers.output import OUTPUTS, OutputSettings, Softmax
+from nmt.models.config import RNNConfig
+from nmt.models.rnn import DecoderState, DeepOutput, ProjectedWords, RNNTranslator
+from nmt.scoring import word_scores
+from nmt.text.vocab import BOS, EOS
+from nmt.training.optimizers import make_optimizer
+from tests.nmt.models.models import with_options
+
+# ---- translator --------------------------------------------------------------------------------------------
+
+
+SOURCE, TARGET = 11, 12
+SPELLING = ["<s>", "</s>", "<unk>", "a", "be", "bee", "cab", "deed", "e", "fa", "abracadabra"]
+VARIANTS: list[dict[str, object]] = [
+    {},
+    {"cell": "lstm"},
+    {"gate": "take_new", "bias": True},
+    {"reset": "after"},
+    {"reset": "after_with_context"},
+    {"first_word": "initial"},
+    {"first_word": "initial", "cell": "lstm"},
+    {"summary": "tanh", "output_rank": 3},
+    {"encoder": "birnn"},
+    {"encoder": "birnn", "encoder_hidden": 3, "encoder_layers": 2, "decoder_layers": 2, "bias": True},
+    {"encoder": "birnn", "encoder_hidden": 3, "attention": 6, "bias": True},
+    {"encoder": "birnn", "encoder_layers": 2, "decoder_layers": 3, "attention": 6, "cell": "lstm"},
+    {"attention": 6},
+    {"attention": 6, "reset": "after", "encoder": "birnn"},
+    {"attention": 6, "gate": "take_new", "encoder": "birnn"},
+    {"attention": 6, "reverse": True},
+    {"reverse": True},
+    {"encoder_layers": 2, "decoder_layers": 2, "cell": "lstm"},
+    {"cell": "vcrnn", "sharpness": 0.6, "encoder_layers": 2, "decoder_layers": 2},
+    {"cell": "vcgru", "sharpness": 0.6, "encoder": "birnn", "first_word": "initial"},
+    {"cell": "vcgru", "sharpness": 0.6, "encoder": "birnn", "attention": 6, "decoder_layers": 2},
+    {"encoder": "grconv", "bias": True},
+    {"encoder": "grconv", "encoder_hidden": 6, "summary": "tanh", "reverse": True},
+    {"tied": "target", "output_rank": 4},
+    {"tied": "target", "maxout": 4, "encoder": "birnn", "attention": 6},
+    {"source_words": "characters"},
+]
+PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6, 7]), ([7, 8], [8, 9]), ([], [])]
+
+
+def make(**options: object) -> RNNTranslator:
+    torch.manual_seed(0)
+    config = with_options(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), options)
+    return RNNTranslator(config, SOURCE, TARGET, spelling=SPELLING).double().eval()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_steps_equal_the_whole(options: dict[str, object]) -> None:
+    """Σ log p by start / step / reorder, word by word, is what the batch gives at once."""
+    model = make(**options)
+    whole = word_scores(model, PAIRS)
+    for (source, target), scores in zip(PAIRS, whole, strict=True):
+        state, words = model.start([source]), None
+        state = model.reorder(state, torch.tensor([0, 0]))
+        for word, expected in zip([*target, EOS], scores, strict=True):
+            log_probs, state = model.step(state, words)
+            assert torch.allclose(log_probs.exp().sum(1), torch.ones(2, dtype=torch.float64))
+            assert float(log_probs[1, word]) == pytest.approx(expected, abs=1e-10)
+            words = torch.tensor([word, word])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_loss_is_minus_the_score_and_neighbours_change_nothing(options: dict[str, object]) -> None:
+    model = make(**options)
+    batch = make_batch(*zip(*PAIRS, strict=True))
+    together = word_scores(model, PAIRS)
+    assert float(model.loss(batch)) == pytest.approx(-sum(map(sum, together)), abs=1e-10)
+    shuffled = [2, 0, 3, 1]
+    again = word_scores(model, [PAIRS[row] for row in shuffled])
+    for row, scores in zip(shuffled, again, strict=True):
+        assert scores == pytest.approx(together[row], abs=1e-12)
+        assert word_scores(model, [PAIRS[row]])[0] == pytest.approx(together[row], abs=1e-12)
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_gradients(options: dict[str, object]) -> None:
+    model = make(**options)
+    batch = make_batch(*zip(*PAIRS, strict=True))
+    # The target embedding's row of <s> is frozen at zero, so its numerical and true gradient differ: it is
+    # checked below.
+    # The 525 filters of a character encoder are checked in a smaller layer of their own.
+    own = {"decoder.embedding.weight"} if not options.get("tied") else set()
+    parameters = [
+        p
+        for name, p in model.named_parameters()
+        if name not in own and not (options.get("source_words") and "embedding" in name)
+    ]
+    assert torch.autograd.gradcheck(lambda *_: model.loss(batch), parameters, fast_mode=True)
+
+
+def test_no_previous_word_is_a_zero_vector_that_stays() -> None:
+    model = make()
+    model.loss(make_batch(*zip(*PAIRS, strict=True))).backward()
+    weight = model.decoder.embedding.weight
+    assert weight.grad is not None
+    assert not weight[BOS].any() and not weight.grad[BOS].any() and weight.grad[4].any()
+
+
+@torch.no_grad()
+def test_options_change_the_function() -> None:
+    values = [
+        round(float(make(**options).loss(make_batch(*zip(*PAIRS, strict=True)))), 9) for options in VARIANTS
+    ]
+    assert len(set(values)) == len(VARIANTS)
+
+
+def test_probabilities_of_all_sentences_sum_to_one() -> None:
+    """Σ p(y | x) over all y of up to 4 words, and over all beginnings of 5 words, is 1; ids 0, 2, 3 can
+    follow, 1 ends."""
+    torch.manual_seed(0)
+    model = RNNTranslator(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), 5, 4).double().eval()
+    texts: list[list[int]] = [[]]
+    for length in range(5):
+        texts += [[*text, word] for text in texts if len(text) == length for word in (0, 2, 3)]
+    scores = dict(zip(map(tuple, texts), word_scores(model, [([3], text) for text in texts]), strict=True))
+    whole = sum(math.exp(sum(values)) for text, values in scores.items() if len(text) < 5)
+    begun = sum(math.exp(sum(values[:-1])) for text, values in scores.items() if len(text) == 5)
+    assert whole + begun == pytest.approx(1, abs=1e-10)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_overfits_twenty_pairs(cell: str) -> None:
+    rng = random.Random(0)
+    pairs = [
+        (
+            [rng.randint(3, 20) for _ in range(rng.randint(1, 6))],
+            [rng.randint(3, 20) for _ in range(rng.randint(1, 6))],
+        )
+        for _ in range(20)
+    ]
+    torch.manual_seed(0)
+    model = RNNTranslator(
+        RNNConfig(cell=cell, embedding=16, hidden=48, maxout=24, init="glorot", bias=True), 21, 21
+    )
+    optimizer = make_optimizer("adam", model.parameters(), 0.01, 0, 0)
+    batch = make_batch(*zip(*pairs, strict=True))
+    for _ in range(250):
+        optimizer.zero_grad()
+        model.loss(batch).backward()
+        optimizer.step()
+    assert model.loss(batch).item() / batch.target_tokens < 0.02
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cell": "gur"}, "expected one of 'gru', 'lstm'"),
+        ({"hidden": 0}, "out of range, expected 1 to 1000000"),
+        ({"dropout": 1.0}, "range"),
+        ({"cell": "lstm", "reset": "after"}, "belong to"),
+        ({"cell": "vcgru", "gate": "take_new"}, "belong to"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(**options)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_cuda_gives_the_same_scores() -> None:
+    cpu = word_scores(make(), PAIRS)
+    assert [pytest.approx(scores, abs=1e-9) for scores in cpu] == word_scores(make().to("cuda"), PAIRS)
+
+
+# ---- decoder -----------------------------------------------------------------------------------------------
+
+
+SOURCES, TARGETS = [[3, 4, 5], [6], [7, 8]], [[3], [4, 5, 6], [8, 9]]
+DECODERS: list[dict[str, object]] = [
+    {},
+    {"cell": "lstm", "decoder_layers": 2},
+    {"first_word": "initial"},
+    {"attention": 4, "encoder": "birnn"},
+    {"attention": 4, "reset": "after", "decoder_layers": 2},
+    {"tied": "target"},
+]
+
+
+def make_decoder(**options: object) -> RNNTranslator:
+    torch.manual_seed(0)
+    config = with_options(RNNConfig(embedding=4, hidden=5, maxout=4, init_scale=0.8), options)
+    return RNNTranslator(config, 9, 10).double().eval()
+
+
+def start_decoder(model: RNNTranslator, sources: list[list[int]]) -> DecoderState:
+    return model.decoder.start(model.encoder(pack_source(sources)))
+
+
+def same(one: DecoderState, other: DecoderState, model: RNNTranslator) -> bool:
+    """Do two states go on alike, whatever is stored where?"""
+    words = torch.full((len(one.hidden),), 4)
+    ours, theirs = model.decoder.read(one, words), model.decoder.read(other, words)
+    return torch.allclose(ours[0], theirs[0], atol=1e-12) and torch.allclose(
+        ours[1].hidden, theirs[1].hidden, atol=1e-12
+    )
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", DECODERS, ids=str)
+def test_rows_and_joins(options: dict[str, object]) -> None:
+    """A row of a state is the state of its sentence; states of parts, joined, are the state of all;
+    sentences without rows are dropped."""
+    model = make_decoder(**options)
+    whole = start_decoder(model, SOURCES)
+    rows = torch.tensor([2, 0, 2])
+    assert same(whole.rows(rows), start_decoder(model, [SOURCES[row] for row in rows.tolist()]), model)
+    parts = [whole.rows(torch.tensor([1])), whole.rows(torch.tensor([2, 2]))]
+    joined = DecoderState.join(parts)
+    assert same(joined, start_decoder(model, [SOURCES[1], SOURCES[2], SOURCES[2]]), model)
+    assert len(joined.sentence.unique()) == 2
+    stored = joined.sources
+    assert len(stored.cell if stored.memory is None else stored.memory.keys) == 2  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", DECODERS, ids=str)
+def test_all_at_once_is_step_by_step(options: dict[str, object]) -> None:
+    model = make_decoder(**options)
+    batch = make_batch(SOURCES, TARGETS)
+    features = model.decoder.unroll(model.encoder(batch.source), batch.target, batch.previous)
+    for source, target, expected in zip(SOURCES, TARGETS, batch.target.split(features), strict=True):
+        state, words = start_decoder(model, [source]), None
+        for word, wanted in zip([*target, EOS], expected, strict=True):
+            found, state = model.decoder.read(state, words)
+            assert torch.allclose(found[0], wanted, atol=1e-12)
+            words = torch.tensor([word])
+
+
+@torch.no_grad()
+def test_a_cached_table_follows_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words looked up = computed, before and after a weight changes; computed once a change, a large one
+    each time."""
+    decoder, ids, computed = make_decoder().decoder, torch.tensor([4, 9, 4, BOS]), list[int]()
+    project = decoder.project
+
+    def counted(token_ids: torch.Tensor) -> ProjectedWords:
+        computed.append(len(token_ids))
+        return project(token_ids)
+
+    monkeypatch.setattr(decoder, "project", counted)
+    for _ in range(2):
+        for _ in range(2):
+            found, expected = decoder.project_cached(ids), project(ids)
+            assert torch.allclose(found.cell, expected.cell) and torch.allclose(found.output, expected.output)
+        decoder.embedding.weight.mul_(2)
+    decoder.project_cached(ids)
+    assert computed == [10, 10, 10]
+    decoder.train(False)  # an optimizer may have changed weights unseen
+    decoder.project_cached(ids)
+    assert computed == [10] * 4
+    monkeypatch.setattr("nmt.models.rnn.MOST_CACHED", 10)
+    decoder.project_cached(ids)
+    decoder.project_cached(ids)
+    assert computed == [10] * 4 + [4, 4]
+
+
+@torch.no_grad()
+def test_no_previous_word() -> None:
+    """The beginning is a zero vector, also where embeddings are tied to the output, whose row it is not."""
+    for options in ({}, {"tied": "target"}):
+        decoder = make_decoder(**options).decoder
+        if options:  # the softmax has trained this row
+            decoder.embedding.weight[BOS] = 1
+        embedded = decoder.embed(torch.tensor([BOS, 4]))
+        assert not embedded[0].any() and torch.equal(embedded[1], decoder.embedding.weight[4])
+
+
+@torch.no_grad()
+def test_attention_weights_of_each_row() -> None:
+    model = make_decoder(attention=4, encoder="birnn")
+    _, state = model.decoder.read(start_decoder(model, SOURCES), None)
+    assert state.weights is not None
+    for row, source in enumerate(SOURCES):
+        weights = state.weights[row]
+        assert (
+            abs(float(weights[: len(source) + 1].sum()) - 1) < 1e-12 and not weights[len(source) + 1 :].any()
+        )
+    turned = state.rows(torch.tensor([1, 0]))
+    assert turned.weights is not None and torch.equal(turned.weights, state.weights[[1, 0]])
+
+
+# ---- deep output -------------------------------------------------------------------------------------------
+# The readout below the output layer, and whose parameters are whose.
+
+
+H, E, C, M, V = 4, 3, 5, 6, 11
+
+
+def make_deep_output(rank: int = 0, bias: bool = False, output: str = "softmax") -> DeepOutput:
+    torch.manual_seed(0)
+    layer = DeepOutput(
+        hidden=H,
+        embedding=E,
+        context=C,
+        maxout=M,
+        vocab_size=V,
+        rank=rank,
+        bias=bias,
+        output=OutputSettings(output=output),
+    )
+    initialize(layer, "glorot", 0)
+    for parameter in (layer.bias, layer.words_bias):
+        if parameter is not None:
+            nn.init.normal_(parameter)
+    return layer.double().eval()
+
+
+def test_maxout_takes_the_larger_of_neighbors() -> None:
+    layer = make_deep_output()
+    assert layer.context is not None
+    h, y, c = (torch.randn(1, size, dtype=torch.float64) for size in (H, E, C))
+    sums = (layer.hidden @ h[0] + layer.previous @ y[0] + layer.context @ c[0]).tolist()
+    expected = [max(sums[2 * i], sums[2 * i + 1]) for i in range(M)]
+    assert layer.features(h, y, layer.project_context(c))[0].tolist() == pytest.approx(expected)
+
+
+def test_probabilities_sum_to_one() -> None:
+    probabilities = make_deep_output(bias=True).layer.log_probs(torch.randn(5, M, dtype=torch.float64)).exp()
+    assert torch.allclose(probabilities.sum(1), torch.ones(5, dtype=torch.float64))
+
+
+def test_low_rank_has_the_rank_and_the_parameters_it_says() -> None:
+    full, low = make_deep_output(), make_deep_output(rank=2)
+    assert low.right is not None
+    counts = [sum(parameter.numel() for parameter in layer.parameters()) for layer in (full, low)]
+    assert counts[0] - counts[1] == V * M - 2 * (V + M)
+    assert int(torch.linalg.matrix_rank(low.words @ low.right)) == 2
+
+
+def test_parameters_have_the_names_and_the_order_of_every_version() -> None:
+    """Weights are loaded by name, states of optimizers by place."""
+    names = ["hidden", "previous", "context", "right", "words", "bias", "words_bias"]
+    assert list(make_deep_output(rank=2, bias=True).state_dict()) == names
+    assert [name for name, _ in make_deep_output(rank=2, bias=True).named_parameters()] == names
+
+
+def test_the_output_layer_follows_its_parameters_wherever_they_go() -> None:
+    """Loaded, converted, trained, copied and tied parameters are those that the layer computes with."""
+    model, features = make_deep_output(bias=True), torch.randn(3, M, dtype=torch.float64)
+    for change in (
+        lambda: model.load_state_dict({name: value + 1 for name, value in model.state_dict().items()}),
+        lambda: model.float().double(),
+        lambda: torch.optim.SGD(model.parameters(), 0.1).step(),
+        lambda: model.tie(nn.Embedding(V, M, dtype=torch.float64)),
+    ):
+        model.layer.cross_entropy(features, torch.tensor([0, 1, 2])).backward()
+        change()
+        model.zero_grad()
+        for one in (model, copy.deepcopy(model)):
+            scores = torch.nn.functional.linear(features, one.words, one.words_bias)
+            assert torch.equal(one.layer.scores(features), scores)
+    assert len(list(model.parameters())) == len(set(model.state_dict()))
+
+
+class Shifted(Softmax):
+    """An output layer with a parameter of its own."""
+
+    def __init__(self, inputs: int, vocab_size: int, bias: bool = True) -> None:
+        super().__init__(inputs, vocab_size, bias)
+        self.shift = nn.Parameter(torch.ones(inputs))
+
+
+def test_another_output_layer_keeps_what_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OUTPUTS, "shifted", Shifted)
+    model = make_deep_output(output="shifted")
+    assert isinstance(model.layer, Shifted)
+    assert list(model.state_dict()) == ["hidden", "previous", "context", "words", "layer.shift"]
