@@ -22,10 +22,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.text.vocab import Vocab
 
-# ---- test actions ------------------------------------------------------------------------------------------
-
-
-# ---- test base ---------------------------------------------------------------------------------------------
+# ---- base --------------------------------------------------------------------------------------------------
 
 
 TABLE = ResultTable({"a": ""}, [[1]])
@@ -57,7 +54,7 @@ def test_without_a_figure_the_table_stays(
     assert "no figure: matplotlib is missing" in caplog.text
 
 
-# ---- test inputs -------------------------------------------------------------------------------------------
+# ---- inputs ------------------------------------------------------------------------------------------------
 # What analyses read.
 
 
@@ -105,7 +102,7 @@ def test_subwords_are_never_unknown() -> None:
         read_vocabularies([str(MODELS / "translator")])
 
 
-# ---- test analyze ------------------------------------------------------------------------------------------
+# ---- analyze -----------------------------------------------------------------------------------------------
 # nmt-analyze: its actions are those of the dict, plugins included.
 
 
@@ -143,11 +140,7 @@ def test_every_analysis_describes_itself_and_its_options(
     assert stop.value.code == 0 and ANALYSES[name].help in shown and "--output" in shown
 
 
-# ---- test systems ------------------------------------------------------------------------------------------
-# The outputs of systems, tables, the public names.
-
-
-# ---- test systems ------------------------------------------------------------------------------------------
+# ---- systems -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -205,7 +198,7 @@ def test_names_are_short_where_they_differ() -> None:
     assert unique_names(["x/a", "y/a"]) == ["x/a", "y/a"]
 
 
-# ---- test table --------------------------------------------------------------------------------------------
+# ---- table -------------------------------------------------------------------------------------------------
 # Tables as lines of TSV.
 
 
@@ -225,7 +218,7 @@ def test_a_row_of_another_length_is_an_error() -> None:
         list(ResultTable({"name": ""}, [["a", "b"]]).lines())
 
 
-# ---- test init ---------------------------------------------------------------------------------------------
+# ---- init --------------------------------------------------------------------------------------------------
 # The public names of nmt.analysis.
 
 

@@ -12,14 +12,13 @@ from nmt.analysis.differences import (
     frequency_label,
     group_name,
     largest_differences,
-    ngrams,
     reference_counts,
     sentence_scores,
     word_statistics,
 )
 from nmt.analysis.systems import SystemOutput, TestSet
 
-# ---- test differences --------------------------------------------------------------------------------------
+# ---- differences -------------------------------------------------------------------------------------------
 
 
 REFERENCES = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"]
@@ -55,7 +54,7 @@ def test_the_histogram_has_every_sentence_and_a_group_of_equal_ones() -> None:
     assert [group_name(group) for group in (-2, -1, 0, 1)] == ["-20 to -10", "-10 to 0", "equal", "0 to 10"]
 
 
-# ---- test ngrams -------------------------------------------------------------------------------------------
+# ---- ngrams ------------------------------------------------------------------------------------------------
 # N-grams that tell systems apart.
 
 
@@ -96,12 +95,7 @@ def test_of_several_references_the_largest_count_holds() -> None:
     assert (row.ngram, row.reference, row.matches) == ("a", 2, 2)
 
 
-def test_ngrams_are_counted() -> None:
-    assert ngrams("a b a".split(), 2) == {("a",): 2, ("b",): 1, ("a", "b"): 1, ("b", "a"): 1}
-    assert ngrams([], 4) == {}
-
-
-# ---- test frequency ----------------------------------------------------------------------------------------
+# ---- frequency ---------------------------------------------------------------------------------------------
 # Accuracy of words by their frequency.
 
 
@@ -134,8 +128,5 @@ def test_without_training_text_the_reference_is_counted() -> None:
 
 
 def test_labels() -> None:
-    assert [frequency_label(1, 1), frequency_label(5, 9), frequency_label(1000, None)] == [
-        "1",
-        "5-9",
-        "1000+",
-    ]
+    labels = [frequency_label(1, 1), frequency_label(5, 9), frequency_label(1000, None)]
+    assert labels == ["1", "5-9", "1000+"]

@@ -14,19 +14,17 @@ from nmt.analysis.hard_words import (
     likely_mismatch,
     rare_words,
     read_counts,
-    score_subsets,
     segmented_sides,
     segmented_words,
     subsets,
-    subsets_table,
     unknown_words,
 )
-from nmt.analysis.samples import SampleConfig, SampleSentence, sample_sentences, samples_table
+from nmt.analysis.samples import SampleConfig, sample_sentences, samples_table
 from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.errors import ConfigError
 from nmt.text.vocab import Vocab
 
-# ---- test unknown ------------------------------------------------------------------------------------------
+# ---- unknown -----------------------------------------------------------------------------------------------
 # Unknown words and the subsets of Table 6.1.
 
 
@@ -39,15 +37,6 @@ def test_unknown_words_are_counted_on_each_side() -> None:
     assert found == {"source": [0, 1, 3, 0], "reference": [0, 1, 0, 0], "both": [0, 1, 3, 0]}
 
 
-def test_curves_are_cumulative() -> None:
-    """Each point holds all sentences of the point before; the last one is the whole test set."""
-    system = SystemOutput("it", TEST.references[0], TEST)
-    curve = by_unknown([system], *VOCABS, least=1)["it"]["source"]
-    assert [(bucket.key, bucket.sentences) for bucket in curve] == [(0, 2), (1, 3), (2, 3), (3, 4)]
-    assert curve[-1].chrf == system.chrf().score
-    assert [bucket.key for bucket in by_unknown([system], *VOCABS, least=3)["it"]["source"]] == [1, 2, 3]
-
-
 def test_subsets_are_masks_and_the_last_is_both_conditions() -> None:
     masks = subsets(TEST, *VOCABS, min_length=1, max_length=2)
     assert {name: mask.tolist() for name, mask in masks.items()} == {
@@ -58,14 +47,7 @@ def test_subsets_are_masks_and_the_last_is_both_conditions() -> None:
     }
 
 
-def test_a_subset_without_sentences_has_no_scores() -> None:
-    masks = subsets(TEST, *VOCABS, min_length=90, max_length=99)
-    scores = score_subsets([SystemOutput("it", TEST.references[0], TEST)], masks)
-    assert [row.sentences for row in scores] == [4, 2, 0, 0]
-    assert list(subsets_table(scores).lines())[3] == "90-99 words\tit\t0\t\t\t"
-
-
-# ---- test rare ---------------------------------------------------------------------------------------------
+# ---- rare --------------------------------------------------------------------------------------------------
 # Words that are rare or unseen in training.
 
 
@@ -76,12 +58,8 @@ def test_rare_words_are_counted_on_each_side() -> None:
     source, target = {"a": 9, "b": 1}, {"b": 2, ".": 1}
     assert rare_words(RARE_TEST, source, target)["source"] == [0, 2, 3, 0]
     assert rare_words(RARE_TEST, source, target, most=1)["source"] == [1, 2, 3, 0]
-    assert rare_words(RARE_TEST, source, target, most=1)["reference"] == [
-        1,
-        1,
-        0,
-        0,
-    ]  # "b." is two words of BLEU
+    both_words = [1, 1, 0, 0]  # "b." is two words of BLEU
+    assert rare_words(RARE_TEST, source, target, most=1)["reference"] == both_words
 
 
 def test_unseen_words_are_the_unknown_ones_of_a_vocabulary_of_all_words() -> None:
@@ -102,7 +80,7 @@ def test_a_text_and_its_vocabulary_have_the_same_counts(tmp_path: Path) -> None:
         assert read_counts(tmp_path / name, lower) == {"a": 3, "b": 2, ",": 1}
 
 
-# ---- test segmented ----------------------------------------------------------------------------------------
+# ---- segmented ---------------------------------------------------------------------------------------------
 # Words of several units.
 
 
@@ -118,54 +96,44 @@ def test_curves_of_segmented_words_are_cumulative() -> None:
     source, reference = [["a@@", "b"], ["c"], []], [["x"], ["y"], ["z@@", "z@@", "z"]]
     assert segmented_sides(source, reference)["both"] == [1, 0, 1]
     test = TestSet(["ab", "c", ""], [["x", "y", "zzz"]])
-    curve = by_segmented([SystemOutput("it", ["x", "y", "zzz"], test)], source, reference, least=1)["it"][
-        "source"
-    ]
+    systems = [SystemOutput("it", ["x", "y", "zzz"], test)]
+    curve = by_segmented(systems, source, reference, least=1)["it"]["source"]
     assert [(bucket.key, bucket.sentences) for bucket in curve] == [(0, 2), (1, 3)]
 
 
-# ---- test samples ------------------------------------------------------------------------------------------
+# ---- samples -----------------------------------------------------------------------------------------------
 # Sentences chosen to be read.
 
 
-def choose(
-    system: SystemOutput, config: SampleConfig, vocabs: tuple[Vocab, Vocab] | None = None
-) -> list[SampleSentence]:
-    return sample_sentences([system], vocabs, config)
-
-
-def test_both_sides_have_to_be_long_or_short() -> None:
+def test_both_sides_have_to_be_long_or_short_and_without_unknown_words() -> None:
     """Short is fewer than 3 words, long more than 4: of the pairs 2-2, 2-5, 5-5, 5-4, 0-0 only the first and
-    third are either."""
+    third are either; of the others one side has an unknown word."""
     sizes = [(2, 2), (2, 5), (5, 5), (5, 4), (0, 0)]
-    test = TestSet([" ".join("a" * a) for a, _ in sizes], [[" ".join("b" * b) for _, b in sizes]])
-    found = choose(SystemOutput("it", test.references[0], test), SampleConfig(count=9, long=4, short=3))
+    sources = [" ".join("a" * a) for a, _ in sizes] + ["z a", "a"]
+    references = [" ".join("b" * b) for _, b in sizes] + ["b", "y"]
+    system = SystemOutput("it", references, TestSet(sources, [references]))
+    vocabs = Vocab({"a": 1}, 9), Vocab({"b": 1}, 9)
+    found = sample_sentences([system], vocabs, SampleConfig(count=9, long=4, short=3))
     assert [(sample.kind, sample.line, sample.words) for sample in found] == [("long", 3, 5), ("short", 1, 2)]
 
 
 def test_the_seed_decides_which_are_drawn() -> None:
     many = SystemOutput("it", ["b"] * 50, TestSet(["a"] * 50, [["b"] * 50]))
-    lines = [sample.line for sample in choose(many, SampleConfig(count=4, seed=2))]
-    assert len(lines) == 4 and lines == sorted(lines)
-    assert lines == [sample.line for sample in choose(many, SampleConfig(count=4, seed=2))]
-    assert lines != [sample.line for sample in choose(many, SampleConfig(count=4, seed=3))]
-
-
-def test_sentences_with_unknown_words_are_left_out() -> None:
-    test = TestSet(["a", "z", "a"], [["b", "b", "y"]])
-    vocabs = Vocab({"a": 1}, 9), Vocab({"b": 1}, 9)
-    found = choose(SystemOutput("it", ["b", "b", "b"], test), SampleConfig(count=9), vocabs)
-    assert [sample.line for sample in found] == [1]
+    lines, again, other = (
+        [sample.line for sample in sample_sentences([many], None, SampleConfig(count=4, seed=seed))]
+        for seed in (2, 2, 3)
+    )
+    assert len(lines) == 4 and lines == sorted(lines) == again != other
 
 
 def test_a_tab_in_a_text_stays_inside_its_column() -> None:
-    test = TestSet(["a\tb"], [["c"]])
-    lines = list(samples_table(choose(SystemOutput("it", ["c\td"], test), SampleConfig())).lines())
+    system = SystemOutput("it", ["c\td"], TestSet(["a\tb"], [["c"]]))
+    lines = list(samples_table(sample_sentences([system], None, SampleConfig())).lines())
     assert lines[1] == "short\t1\t2\tsource\t\ta b"
     assert {line.count("\t") for line in lines} == {5} and lines[3].endswith("\tc d")
 
 
-# ---- test coverage -----------------------------------------------------------------------------------------
+# ---- coverage ----------------------------------------------------------------------------------------------
 # Do a text and a list of words have the same form?
 
 

@@ -31,11 +31,7 @@ from nmt.text.vocab import SPECIALS
 from tests.conftest import ROOT
 from tests.nmt.analysis.conftest import Analyze, Refuses
 
-# ---- test runs ---------------------------------------------------------------------------------------------
-# What trained models do: attention, phrases.
-
-
-# ---- test attention map ------------------------------------------------------------------------------------
+# ---- attention map -----------------------------------------------------------------------------------------
 # Attention weights of a sentence.
 
 
@@ -64,7 +60,7 @@ def test_an_empty_line_is_refused(run: Run) -> None:
         attention_weights(run, " ")
 
 
-# ---- test phrases ------------------------------------------------------------------------------------------
+# ---- phrases -----------------------------------------------------------------------------------------------
 # Targets of phrases, by the table and by a model.
 
 
@@ -86,7 +82,7 @@ def test_targets_by_the_table_by_the_model_and_drawn(tmp_path: Path) -> None:
     assert drawn and 0 < sum(drawn) <= 6
 
 
-# ---- test phrase choice ------------------------------------------------------------------------------------
+# ---- phrase choice -----------------------------------------------------------------------------------------
 # The source phrases that are shown.
 
 
@@ -105,7 +101,7 @@ def test_the_most_frequent_and_the_rarest_long_sources_with_enough_targets(tmp_p
     assert found == [("frequent", b"a b", 2), ("rare", b"c d", 2)]
 
 
-# ---- test grconv parse -------------------------------------------------------------------------------------
+# ---- grconv parse ------------------------------------------------------------------------------------------
 # The picture of a soft parse, from gates set by hand.
 
 
@@ -159,11 +155,7 @@ def test_the_picture_is_xml_and_says_everything() -> None:
     )
 
 
-# ---- test embeddings ---------------------------------------------------------------------------------------
-# Maps of vectors, and nearest neighbors.
-
-
-# ---- test maps ---------------------------------------------------------------------------------------------
+# ---- maps --------------------------------------------------------------------------------------------------
 # Regions of a map.
 
 
@@ -197,7 +189,7 @@ def test_five_vectors_make_a_map_and_four_do_not() -> None:
         tsne(np.zeros((4, 3)))
 
 
-# ---- test neighbors ----------------------------------------------------------------------------------------
+# ---- neighbors ---------------------------------------------------------------------------------------------
 # Nearest neighbors by the cosine.
 
 
@@ -215,11 +207,7 @@ def test_nearest() -> None:
     assert len(nearest(["north"], vectors[1:2], vocab, vectors, 9)) == 3
 
 
-# ---- test word vectors -------------------------------------------------------------------------------------
-# nmt-analyze neighbors and vectors.
-
-
-# ---- test neighbors ----------------------------------------------------------------------------------------
+# ---- neighbors ---------------------------------------------------------------------------------------------
 # nmt-analyze neighbors of a run with a table of word vectors; tests/commands/test_characters.py has the
 # other kind.
 
@@ -243,7 +231,7 @@ def test_what_is_refused(refuses: Refuses) -> None:
     assert "is not of lm.type characters" in message
 
 
-# ---- test vectors ------------------------------------------------------------------------------------------
+# ---- vectors -----------------------------------------------------------------------------------------------
 # nmt-analyze vectors.
 
 
@@ -265,7 +253,7 @@ def test_the_file_has_the_vectors_of_all_words(run: str, side: str, tmp_path: Pa
         assert torch.equal(torch.from_numpy(vector), table[words.ids[word]])
 
 
-# ---- test curves -------------------------------------------------------------------------------------------
+# ---- curves ------------------------------------------------------------------------------------------------
 # Learning curves from the logs of training.
 
 

@@ -26,7 +26,7 @@ from nmt.analysis.charts import (
 from nmt.analysis.differences import NgramDifference
 from nmt.analysis.systems import SystemOutput, TestSet
 
-# ---- test report -------------------------------------------------------------------------------------------
+# ---- report ------------------------------------------------------------------------------------------------
 
 
 def test_what_the_page_shows_is_not_expanded() -> None:
@@ -86,7 +86,7 @@ def test_one_system_has_an_interval_and_no_ngrams() -> None:
     assert 'id="ngram-section" hidden' in page and 'id="subset-section" hidden' in page
 
 
-# ---- test charts -------------------------------------------------------------------------------------------
+# ---- charts ------------------------------------------------------------------------------------------------
 # The charts of the report.
 
 
@@ -135,7 +135,7 @@ def test_one_histogram_for_each_other_system() -> None:
     assert len(all_charts([FIRST], {}, None, {}, 10, 5)) == 4
 
 
-# ---- test markup -------------------------------------------------------------------------------------------
+# ---- markup ------------------------------------------------------------------------------------------------
 # The HTML of tables and charts.
 
 
@@ -187,7 +187,7 @@ def test_a_chart_has_its_numbers_below() -> None:
     )
 
 
-# ---- test plots --------------------------------------------------------------------------------------------
+# ---- plots -------------------------------------------------------------------------------------------------
 # Figures: the same data give the same file, and their texts are what they were.
 
 

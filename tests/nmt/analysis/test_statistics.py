@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from nmt.analysis.buckets import cumulative_buckets, sliding_buckets
+from nmt.analysis.buckets import by_length, cumulative_buckets, sliding_buckets
 from nmt.analysis.statistics import (
     bleu_scores,
     bootstrap_intervals,
@@ -22,8 +22,73 @@ from nmt.analysis.statistics import (
 from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.errors import DataError
 from nmt.metrics import corpus_bleu
+from tests.spaceless import japanese
 
-# ---- test resampling ---------------------------------------------------------------------------------------
+# ---- buckets -----------------------------------------------------------------------------------------------
+# Groups of sentences.
+
+
+def test_a_window_of_ten_by_hand() -> None:
+    """Key 9 holds the lengths 4 to 13."""
+    constant = SystemOutput("it", ["a b c d"] * 14, TestSet(["a"] * 14, [["a b c d"] * 14]))
+    buckets = {b.key: b for b in sliding_buckets(list(range(1, 15)), constant, window=10)}
+    assert all(
+        (b.bleu, b.chrf, b.ratio) == pytest.approx((100, 100, 1))
+        for b in sliding_buckets(list(range(1, 15)), constant, window=1)
+    )  # flat
+    assert (buckets[9].first, buckets[9].last, buckets[9].sentences) == (4, 13, 10)
+    assert (buckets[1].first, buckets[1].sentences) == (-4, 5)
+
+
+def test_cumulative_groups_grow_to_the_whole() -> None:
+    system = SystemOutput("it", ["a b", "c", "x"], TestSet(["a"] * 3, [["a b", "c", "y"]]))
+    buckets = cumulative_buckets([0, 2, 2], system)
+    assert [(b.first, b.last, b.sentences) for b in buckets] == [(0, 0, 1), (0, 1, 1), (0, 2, 3)]
+    assert buckets[-1].chrf == system.chrf().score < buckets[0].chrf == pytest.approx(100)
+    assert cumulative_buckets([], system) == sliding_buckets([], system, 1) == []
+
+
+LENGTH_SOURCES = ["a b", "a b c", "a b c d e f", "a b c d e"]
+LENGTH_REFERENCES = ["x y z v w", "x y z v", "x y z v w u", "x y z v"]
+LENGTH_HYPOTHESES = ["x y z v w", "x y z u", "x y z v w u", "v z y x"]
+LENGTH_SYSTEM = SystemOutput("it", LENGTH_HYPOTHESES, TestSet(LENGTH_SOURCES, [LENGTH_REFERENCES]))
+
+
+def test_window_one_is_each_length_alone_and_sizes_sum() -> None:
+    result = by_length([LENGTH_SYSTEM], window=1, least=1)
+    assert [(b.key, b.sentences) for b in result["it"]["source"]] == [(2, 1), (3, 1), (5, 1), (6, 1)]
+    assert [(b.key, b.sentences) for b in result["it"]["reference"]] == [(4, 2), (5, 1), (6, 1)]
+    assert [(b.key, b.sentences) for b in result["it"]["both"]] == [(4, 1), (5, 2), (6, 1)]
+    result_of_two = by_length([LENGTH_SYSTEM], window=1, least=2)["it"]
+    assert [b.key for b in result_of_two["reference"]] == [4] and not result_of_two["source"]
+    four = corpus_bleu(
+        [LENGTH_HYPOTHESES[1], LENGTH_HYPOTHESES[3]], [[LENGTH_REFERENCES[1], LENGTH_REFERENCES[3]]]
+    )
+    assert result["it"]["reference"][0].bleu == pytest.approx(four.score)
+
+
+def test_a_window_over_everything_is_corpus_bleu() -> None:
+    result = by_length([LENGTH_SYSTEM], window=40)
+    whole = corpus_bleu(LENGTH_HYPOTHESES, [LENGTH_REFERENCES])
+    assert all(
+        b.bleu == pytest.approx(whole.score) and b.sentences == 4
+        for curve in result["it"].values()
+        for b in curve
+    )
+    assert LENGTH_SYSTEM.bleu() == whole
+
+
+def test_lines_without_blanks_have_lengths_of_their_own() -> None:
+    """Japanese references were all one word long, so that the curve had one point."""
+    pairs = japanese(40)
+    test = TestSet(
+        [source for source, _ in pairs], [[target * (1 + n % 4) for n, (_, target) in enumerate(pairs)]]
+    )
+    curve = by_length([SystemOutput("it", test.references[0], test)], window=1, least=1)["it"]["reference"]
+    assert len(curve) > 8 and sum(bucket.sentences for bucket in curve) == 40
+
+
+# ---- resampling --------------------------------------------------------------------------------------------
 # BLEU of many groups at once, and bootstrap resampling.
 
 
@@ -93,7 +158,7 @@ def test_more_sentences_make_a_narrower_interval() -> None:
     assert (few[1] - few[0]) / (many[1] - many[0]) == pytest.approx(3, rel=0.25)
 
 
-# ---- test significance -------------------------------------------------------------------------------------
+# ---- significance ------------------------------------------------------------------------------------------
 
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -145,7 +210,7 @@ def test_a_better_system_is_seen_and_noise_is_not(
     )
 
 
-# ---- test correlation --------------------------------------------------------------------------------------
+# ---- correlation -------------------------------------------------------------------------------------------
 # Correlation of two scores.
 
 

@@ -10,7 +10,7 @@ from nmt.formats.pharaoh import GoldLinks, parse, parse_gold
 from tests.conftest import Command
 from tests.nmt.analysis.conftest import Analyze
 
-# ---- test texts --------------------------------------------------------------------------------------------
+# ---- texts -------------------------------------------------------------------------------------------------
 
 
 def test_ngram_counts(rows: Analyze, small: Path) -> None:
@@ -26,7 +26,7 @@ def test_ngram_counts(rows: Analyze, small: Path) -> None:
     assert "once, of the distinct" in svg and "new in the other text" not in svg
 
 
-# ---- test alignment error ----------------------------------------------------------------------------------
+# ---- alignment error ---------------------------------------------------------------------------------------
 # nmt-analyze alignment-error.
 
 

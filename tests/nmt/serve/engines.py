@@ -25,11 +25,15 @@ from nmt.serve.engine import (
     TranslateOptions,
     empty_translation,
 )
+from nmt.serve.limits import Token
+from nmt.serve.monitoring import Lifecycle, RequestRecord
 from nmt.serve.runs import RunKind
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.serve.server import application, uvicorn_settings
 
 TRANSLATOR = Path(__file__).resolve().parents[2] / "models" / "translator"
+SECRET = "correct horse battery"
+BEARER = {"Authorization": f"Bearer {SECRET}"}
 INFO = EngineInfo("fake", "upper case", "en", "fr", (N_BEST, ALIGNMENT, SCORE), 5)
 
 
@@ -146,12 +150,20 @@ def serving(
 
 
 @contextmanager
-def client(*engines: Engine, **settings: object) -> Iterator[TestClient]:
-    """A client of a server with these engines."""
+def client(
+    *engines: Engine,
+    names: Sequence[str] = ("upper", "other"),
+    token: str = "",
+    life: Lifecycle | None = None,
+    records: list[RequestRecord] | None = None,
+    **settings: object,
+) -> Iterator[TestClient]:
+    """A client of a server with these engines, which adds to `records`."""
     config = replace(ServeConfig(gather=0.0), **settings)  # type: ignore[arg-type]
-    served = serving(*engines, config=config)
-    found = TestClient(application(served, config), "http://127.0.0.1", raise_server_exceptions=False)
-    yield found
+    served = serving(*engines, names=names, config=config)
+    done = (records if records is not None else []).append
+    app = application(served, config, Token(token) if token else None, life, done)
+    yield TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
     for one in served.values():
         one.close()
 

@@ -17,7 +17,7 @@ from nmt.serve.queue import Sender
 from nmt.text.sentences import whole_lines
 from tests.nmt.serve.engines import INFO, Batch, Upper, client
 
-# ---- test answers ------------------------------------------------------------------------------------------
+# ---- answers -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("engine", [Upper, Batch])
@@ -103,11 +103,7 @@ def test_work_on_long_texts_does_not_hold_up_the_other_clients() -> None:
     assert ("me", "texts") in order[1:3] and len(order) == 5
 
 
-# ---- test request text -------------------------------------------------------------------------------------
-# Sentences of the lines of a request, and their translations as those of the lines.
-
-
-# ---- test sentences ----------------------------------------------------------------------------------------
+# ---- sentences ---------------------------------------------------------------------------------------------
 # Sentences of the lines of a request, and their translations as those of the lines.
 
 
@@ -201,7 +197,7 @@ def test_words_have_no_sentences() -> None:
     assert answer["hypotheses"][0]["text"] == "HI THERE. A DOG."
 
 
-# ---- test plain text ---------------------------------------------------------------------------------------
+# ---- plain text --------------------------------------------------------------------------------------------
 # Text for an engine that reads words between blanks.
 
 

@@ -18,10 +18,9 @@ from nmt.serve.config import ServeConfig
 from nmt.serve.limits import Token
 from nmt.serve.monitoring import RequestRecord
 from nmt.serve.server import application
-from tests.nmt.serve.engines import Batch, Upper, listening, serving
+from tests.nmt.serve.engines import SECRET, Batch, Upper, listening, serving
 
 HEAD = b"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
-SECRET = "correct horse battery"
 
 
 @pytest.fixture(scope="module")

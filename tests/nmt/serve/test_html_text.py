@@ -16,7 +16,7 @@ from nmt.serve.endpoints import BadRequest
 from nmt.serve.engine import LineHypothesis, TranslatedLine
 from nmt.serve.html_text import locate_words
 
-# ---- test html text ----------------------------------------------------------------------------------------
+# ---- html text ---------------------------------------------------------------------------------------------
 
 
 DOCUMENT = """<!doctype html><p class="a>b">It's <b>big</b> &amp; small.</p>
@@ -306,7 +306,7 @@ def test_work_grows_with_the_document(part: str) -> None:
     as_upper(part * 50_000)
 
 
-# ---- test inline tags --------------------------------------------------------------------------------------
+# ---- inline tags -------------------------------------------------------------------------------------------
 # Where inline tags stand in a translation.
 
 

@@ -11,9 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from starlette.applications import Starlette
 from starlette.responses import Response
-from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -23,13 +21,10 @@ from nmt.serve.config import ServeConfig
 from nmt.serve.limits import Token
 from nmt.serve.monitoring import Lifecycle, RequestRecord
 from nmt.serve.server import application
-from tests.nmt.serve.engines import Upper, client, listening, serving
+from tests.nmt.serve.engines import BEARER, SECRET, Upper, client, listening, serving
 
-# ---- test access -------------------------------------------------------------------------------------------
+# ---- access ------------------------------------------------------------------------------------------------
 # Tokens and addresses.
-
-
-SECRET = "correct horse battery"
 
 
 def basic(text: str) -> str:
@@ -135,13 +130,8 @@ def test_others_need_a_token() -> None:
 
 
 def test_the_name_in_the_host_header() -> None:
-    assert [limits.header_host(one) for one in ("a:80", "a", "[::1]:80", "[::1]", "")] == [
-        "a",
-        "a",
-        "[::1]",
-        "[::1]",
-        "",
-    ]
+    hosts = [limits.header_host(header) for header in ("a:80", "a", "[::1]:80", "[::1]", "")]
+    assert hosts == ["a", "a", "[::1]", "[::1]", ""]
 
 
 def test_networks_of_proxies() -> None:
@@ -159,20 +149,11 @@ def test_a_client_is_its_address_or_its_network_of_ipv6() -> None:
     assert limits.client_key("testclient") == "testclient"
 
 
-# ---- test limits -------------------------------------------------------------------------------------------
-
-
-# ---- test gate ---------------------------------------------------------------------------------------------
+# ---- gate --------------------------------------------------------------------------------------------------
 # What every request passes through.
 
 
-BEARER = {"Authorization": f"Bearer {SECRET}"}
 GIVEN = {"text": "a"}
-
-
-def gate_app(records: list[RequestRecord], token: Token | None = None, **settings: object) -> Starlette:
-    config = ServeConfig(gather=0.0, **settings)  # type: ignore[arg-type]
-    return application(serving(Upper(), config=config), config, token, done=records.append)
 
 
 def test_every_answer_has_the_headers_of_safety() -> None:
@@ -199,19 +180,20 @@ def test_without_a_token_only_this_machine_is_a_host() -> None:
             "127.0.0.1.evil.com", "localhost:80:80", "x@127.0.0.1", "[127.0.0.1", "evil.com/[::1]",
         ):  # fmt: skip
             assert api.get("/api/engines", headers={"Host": host}).status_code == 421
-    guarded = TestClient(gate_app([], Token(SECRET)), "http://mt.example.org")
-    assert guarded.get("/").status_code == 200
+    with client(Upper(), token=SECRET) as guarded:
+        assert guarded.get("/", headers={"Host": "mt.example.org"}).status_code == 200
 
 
 def test_with_a_token_our_interfaces_need_it_and_the_page_does_not() -> None:
-    api = TestClient(gate_app([], Token(SECRET)))
-    for path in ("/api/translate", "/api/score", "/RPC2", "/RPC2/upper"):
-        answer = api.post(path, json=GIVEN)
-        assert answer.status_code == 401 and answer.headers["WWW-Authenticate"] == "Bearer"
-    assert api.get("/metrics").status_code == api.get("/api/engines").status_code == 401
-    assert api.get("/").status_code == api.get("/health").status_code == 200
-    assert api.post("/api/translate", json=GIVEN, headers={"Authorization": "Bearer x"}).status_code == 401
-    assert api.post("/api/translate", json=GIVEN, headers=BEARER).status_code == 200
+    with client(Upper(), token=SECRET) as api:
+        for path in ("/api/translate", "/api/score", "/RPC2", "/RPC2/upper"):
+            answer = api.post(path, json=GIVEN)
+            assert answer.status_code == 401 and answer.headers["WWW-Authenticate"] == "Bearer"
+        assert api.get("/metrics").status_code == api.get("/api/engines").status_code == 401
+        assert api.get("/").status_code == api.get("/health").status_code == 200
+        wrong = {"Authorization": "Bearer x"}
+        assert api.post("/api/translate", json=GIVEN, headers=wrong).status_code == 401
+        assert api.post("/api/translate", json=GIVEN, headers=BEARER).status_code == 200
 
 
 def test_a_body_that_is_too_large() -> None:
@@ -240,28 +222,24 @@ def test_a_length_that_is_none(length: str) -> None:
 
 def test_pages_of_other_sites_may_read_answers_only_where_that_is_allowed() -> None:
     origin = {"Origin": "https://example.org"}
-    ask = {
-        **origin,
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization",
-    }
-    api = TestClient(gate_app([], Token(SECRET), allow_origin=["https://example.org"]))
-    assert (
-        api.options("/api/translate", headers=ask).headers["Access-Control-Allow-Origin"] == origin["Origin"]
-    )
-    answer = api.post("/api/translate", json=GIVEN, headers={**BEARER, **origin})
-    assert answer.headers["Access-Control-Allow-Origin"] == origin["Origin"]
-    other = api.post("/api/translate", json=GIVEN, headers={**BEARER, "Origin": "https://evil.org"})
-    assert "Access-Control-Allow-Origin" not in other.headers
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    with client(Upper(), token=SECRET, allow_origin=["https://example.org"]) as api:
+        for answer in (
+            api.options("/api/translate", headers={**origin, **asked}),
+            api.post("/api/translate", json=GIVEN, headers={**BEARER, **origin}),
+        ):
+            assert answer.headers["Access-Control-Allow-Origin"] == origin["Origin"]
+        other = api.post("/api/translate", json=GIVEN, headers={**BEARER, "Origin": "https://evil.org"})
+        assert "Access-Control-Allow-Origin" not in other.headers
 
 
 def test_records_say_what_came_of_requests(caplog: pytest.LogCaptureFixture) -> None:
     records = list[RequestRecord]()
-    api = TestClient(gate_app(records), "http://localhost", raise_server_exceptions=False)
-    for text in ("a\nb", "crash", "fail"):
-        answer = api.post("/api/translate", json={"text": text})
-        assert answer.headers["X-Request-ID"] == records[-1].id
-    api.get("/nowhere")
+    with client(Upper(), records=records) as api:
+        for text in ("a\nb", "crash", "fail"):
+            answer = api.post("/api/translate", json={"text": text})
+            assert answer.headers["X-Request-ID"] == records[-1].id
+        api.get("/nowhere")
     assert [(one.status, one.engine, one.lines, one.route) for one in records] == [
         (200, "upper", 2, "/api/translate"),
         (500, "upper", 1, "/api/translate"),
@@ -275,13 +253,13 @@ def test_records_say_what_came_of_requests(caplog: pytest.LogCaptureFixture) -> 
 
 def test_on_the_way_to_the_end_no_request_is_let_in() -> None:
     life = Lifecycle()
-    api = TestClient(application(serving(Upper()), ServeConfig(), life=life), "http://localhost")
-    assert api.post("/api/translate", json=GIVEN).status_code == 200 and life.active == 0
-    life.stop()
-    answer = api.post("/api/translate", json=GIVEN)
-    assert answer.status_code == 503 and answer.headers["Connection"] == "close"
-    assert answer.headers["Retry-After"] == "1"
-    assert api.get("/metrics").status_code == 200 and api.get("/health").status_code == 503
+    with client(Upper(), life=life) as api:
+        assert api.post("/api/translate", json=GIVEN).status_code == 200 and life.active == 0
+        life.stop()
+        answer = api.post("/api/translate", json=GIVEN)
+        assert answer.status_code == 503 and answer.headers["Connection"] == "close"
+        assert answer.headers["Retry-After"] == "1"
+        assert api.get("/metrics").status_code == 200 and api.get("/health").status_code == 503
 
 
 FOREIGN: list[dict[str, str]] = [
@@ -307,30 +285,29 @@ OWN: list[dict[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+@pytest.mark.parametrize("headers", [*FOREIGN, *OWN], ids=str)
 def test_pages_of_other_sites_cannot_make_a_browser_send_requests(headers: dict[str, str]) -> None:
-    api = TestClient(gate_app([]), "http://localhost")
-    for path in ("/api/translate", "/translate", "/RPC2"):
-        answer = api.post(path, json=GIVEN, headers=headers)
-        assert answer.status_code == 403 and "allow-origin" in answer.json()["error"], path
-    navigates = "Sec-Fetch-Mode" in headers
-    assert api.get("/", headers=headers).status_code == (200 if navigates else 403)  # a link to the page
-
-
-@pytest.mark.parametrize("headers", OWN, ids=str)
-def test_our_own_page_and_programs_may_send_requests(headers: dict[str, str]) -> None:
-    api = TestClient(gate_app([]), "http://localhost")
-    assert api.post("/api/translate", json=GIVEN, headers=headers).status_code == 200
+    """Our own page, and programs, may."""
+    with client(Upper()) as api:
+        api.headers["Host"] = "localhost"
+        if headers in OWN:
+            assert api.post("/api/translate", json=GIVEN, headers=headers).status_code == 200
+            return
+        for path in ("/api/translate", "/translate", "/RPC2"):
+            answer = api.post(path, json=GIVEN, headers=headers)
+            assert answer.status_code == 403 and "allow-origin" in answer.json()["error"], path
+        navigates = "Sec-Fetch-Mode" in headers
+        assert api.get("/", headers=headers).status_code == (200 if navigates else 403)  # a link to the page
 
 
 def test_pages_of_allowed_sites_may_send_requests() -> None:
-    api = TestClient(gate_app([], Token(SECRET), allow_origin=["https://good.org"]))
-    for site, status in (("https://good.org", 200), ("https://evil.org", 403), ("null", 403)):
-        headers = {**BEARER, "Origin": site, "Sec-Fetch-Site": "cross-site"}
-        assert api.post("/api/translate", json=GIVEN, headers=headers).status_code == status
+    with client(Upper(), token=SECRET, allow_origin=["https://good.org"]) as api:
+        for site, status in (("https://good.org", 200), ("https://evil.org", 403), ("null", 403)):
+            headers = {**BEARER, "Origin": site, "Sec-Fetch-Site": "cross-site"}
+            assert api.post("/api/translate", json=GIVEN, headers=headers).status_code == status
 
 
-# ---- test connection ---------------------------------------------------------------------------------------
+# ---- connection --------------------------------------------------------------------------------------------
 # Connections: how many a client may have, and how long they may do nothing.
 
 

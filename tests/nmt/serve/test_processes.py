@@ -22,12 +22,12 @@ from libretranslatepy import LibreTranslateAPI
 from nmt.runs.run import Run
 from smt_bridge.decoder.decoder import Decoder
 from tests.conftest import HANG
-from tests.nmt.serve.engines import TRANSLATOR
+from tests.nmt.serve.engines import SECRET, TRANSLATOR
 
 pytestmark = pytest.mark.ci
 
 MODELS = TRANSLATOR.parent
-SECRET = "correct horse battery"
+
 LINES = (MODELS / "source.en").read_text(encoding="utf-8").split("\n")[:20]
 NETWORK = ("-q", "--threads", "1", "--matmul", "mkl", "--beam-size", "3")
 

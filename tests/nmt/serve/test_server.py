@@ -15,12 +15,9 @@ from nmt.serve.limits import Token
 from nmt.serve.monitoring import Lifecycle, RequestLog, RequestRecord
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.serve.server import application
-from tests.nmt.serve.engines import Upper, client
+from tests.nmt.serve.engines import BEARER, SECRET, Upper, client
 
-# ---- test server -------------------------------------------------------------------------------------------
-
-
-# ---- test server -------------------------------------------------------------------------------------------
+# ---- server ------------------------------------------------------------------------------------------------
 
 
 def test_any_free_port_of_the_loopback_address() -> None:
@@ -43,7 +40,7 @@ def test_an_address_that_is_none(host: str) -> None:
         server.bind(ServeConfig(host=host, port=0))
 
 
-# ---- test app ----------------------------------------------------------------------------------------------
+# ---- app ---------------------------------------------------------------------------------------------------
 # What all interfaces share.
 
 
@@ -63,12 +60,8 @@ def test_errors_are_json() -> None:
         assert wrong.status_code == 405 and wrong.json() == {"error": "Method Not Allowed"}
 
 
-# ---- test reloading ----------------------------------------------------------------------------------------
+# ---- reloading ---------------------------------------------------------------------------------------------
 # Loading engines anew over the network.
-
-
-SECRET = "correct horse battery"
-BEARER = {"Authorization": f"Bearer {SECRET}"}
 
 
 def test_one_engine_or_all() -> None:
@@ -97,16 +90,11 @@ def test_one_engine_or_all() -> None:
 def test_it_needs_a_token() -> None:
     with client(Upper()) as api:
         assert api.post("/api/reload").status_code == 403
-    engines = ServedEngines([ServedEngine("a", Upper, ServeConfig())])
-    guarded = TestClient(application(engines, ServeConfig(), Token(SECRET)))
-    assert guarded.post("/api/reload").status_code == 401
+    with client(Upper(), token=SECRET) as api:
+        assert api.post("/api/reload").status_code == 401
 
 
-# ---- test monitoring ---------------------------------------------------------------------------------------
-# When the server ends.
-
-
-# ---- test life ---------------------------------------------------------------------------------------------
+# ---- life --------------------------------------------------------------------------------------------------
 # When the server ends.
 
 
@@ -127,7 +115,7 @@ def test_it_ends_when_time_is_up() -> None:
     assert life.stopping == since and life.is_over(-1)
 
 
-# ---- test record -------------------------------------------------------------------------------------------
+# ---- record ------------------------------------------------------------------------------------------------
 # Lines of JSON about requests.
 
 
@@ -148,7 +136,7 @@ def test_a_closed_stream_does_not_hurt() -> None:
     RequestLog(stream).write(RequestRecord("1", "", "GET", "/"))
 
 
-# ---- test metrics ------------------------------------------------------------------------------------------
+# ---- metrics -----------------------------------------------------------------------------------------------
 # What Prometheus reads.
 
 
