@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, locks
-from nmt.work import folder as job_folder
+from nmt.work import store
 
 FILE = "scores"
 HEAD = struct.Struct("<II")
@@ -124,7 +124,7 @@ class ScoringJob:
 def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> ScoringJob:
     """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
     of other settings."""
-    return ScoringJob(job_folder.start_job(output, settings, FILE, resume).parent, features)
+    return ScoringJob(store.start_job(output, settings, FILE, resume).parent, features)
 
 
 def lost_chunks_remedy(job: ScoringJob | None) -> str:

@@ -8,20 +8,21 @@ killed training can be resumed. The paths in moses.ini are relative.
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nmt.config.settings import check
-from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress
 from nmt.ngram import arpa, estimators
 from nmt.ngram.counting import CountSettings, count_text
-from nmt.work import folder as job_folder
-from nmt.work.config import ExecutorConfig
+from nmt.work import store
+from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
+from nmt.work.store import Step, run_steps
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import align_shards, alignment, buckets, mapreduce
 from smt_bridge.extraction.tables import TableInputs, TableOutputs, build
@@ -43,6 +44,25 @@ WEIGHTS = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Training:
+    """A training in progress."""
+
+    folder: Path
+    config: TrainConfig
+    executor: ExecutorConfig  # of the large steps
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+    def shared(self, name: str) -> SharedFolder | None:
+        """The folder `name` that workers share, if workers compute a step now, or did before it was
+        interrupted."""
+        job = self.path(name).absolute()
+        is_remote = self.executor.name != "local" or job.exists()
+        return SharedFolder(job, "smt-train", resume=True) if is_remote else None
+
+
 def train(
     folder: Path,
     config: TrainConfig,
@@ -57,33 +77,32 @@ def train(
     check_folder(folder)
     with locks.locked(folder, "smt-train"):
         record_settings(folder, config)
-        take_steps(folder, config, executor or ExecutorConfig(), on_step)
+
+        def is_finished(step: Step[Training]) -> bool:
+            exists = (folder / step.result).exists()
+            if exists:
+                log.info("%s exists", describe(step))
+            return exists
+
+        training = Training(folder, config, executor or ExecutorConfig())
+        run_steps(STEPS, training, is_finished, lambda step: on_step(), log_time)
 
 
 def check_folder(folder: Path) -> None:
     """ConfigError for a folder with files in it that was not made by smt-train."""
-    if not job_folder.is_ours(folder, SETTINGS):
-        raise ConfigError(f"{folder}: is not empty, and not a folder of smt-train; name another folder")
+    store.check_ours(folder, SETTINGS, "a folder of smt-train")
 
 
-def take_steps(
-    folder: Path, config: TrainConfig, executor: ExecutorConfig, on_step: Callable[[], None]
-) -> None:
-    """Make each result that does not exist yet."""
-    steps: list[tuple[str, Callable[[Path], None]]] = [
-        (ALIGNMENT, lambda path: align(path, config, executor)),
-        (TABLE, lambda path: extract(folder, config, executor)),
-        (LM, lambda path: estimate(path, config, executor)),
-        (INI, lambda path: write_ini(path, config)),
-    ]
-    for number, (name, step) in enumerate(steps, 1):
-        if (folder / name).exists():
-            log.info("step %d of %d: %s exists", number, len(steps), name)
-            continue
-        start_time = time.monotonic()
-        step(folder / name)
-        on_step()
-        log.info("step %d of %d: %s, %.0f s", number, len(steps), name, time.monotonic() - start_time)
+@contextmanager
+def log_time(step: Step[Training]) -> Iterator[None]:
+    """Log how long a step took."""
+    start_time = time.monotonic()
+    yield
+    log.info("%s, %.0f s", describe(step), time.monotonic() - start_time)
+
+
+def describe(step: Step[Training]) -> str:
+    return f"step {STEPS.index(step) + 1} of {len(STEPS)}: {step.name}"
 
 
 def record_settings(folder: Path, config: TrainConfig) -> None:
@@ -94,81 +113,60 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
         settings["extract"].pop(name)
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
-    recorded = job_folder.read_settings(folder / SETTINGS)
-    if recorded is None:
+    if not store.is_started(folder / SETTINGS, settings, folder):
         check_folder(folder)
-        job_folder.write_settings(folder / SETTINGS, settings)
-    elif changed := job_folder.changed_settings(recorded, settings):
-        raise ConfigError(
-            f"{folder}: was started with another {', '.join(changed)}; name another folder, or remove this "
-            "one to start over"
-        )
+        store.write_settings(folder / SETTINGS, settings)
     buckets.sweep_work_folders(folder)
-    try:
-        for left in [left for name in RESULTS for left in folder.glob(f"{name}.part*")]:
-            left.unlink()
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
+    store.remove_unfinished(folder, [f"{name}.part*" for name in RESULTS])
 
 
-def shared_folder(job: Path, executor: ExecutorConfig) -> SharedFolder | None:
-    """The folder that workers share, if workers compute a step now, or did before it was interrupted."""
-    job = job.absolute()
-    return SharedFolder(job, "smt-train", resume=True) if executor.name != "local" or job.exists() else None
-
-
-def align(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
+def align(training: Training) -> None:
     """Write the symmetrized alignment, or check and copy that of the user."""
+    config, path = training.config, training.path(ALIGNMENT)
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
         files.write_text(path, map(alignment.format_links, pharaoh.read(config.alignment)))
-        return
-    if shared := shared_folder(path.parent / ALIGNING, executor):
+    elif shared := training.shared(ALIGNING):
+        outputs = align_shards.AlignmentOutputs(str(path))
         align_shards.align(
-            config.source,
-            config.target,
-            align_shards.AlignmentOutputs(str(path)),
-            config.method,
-            config.symmetrization,
-            executor,
+            config.source, config.target, outputs, config.method, config.symmetrization, training.executor,
             shared,
-        )
-        return
-    directions = alignment.align_both_directions(
-        *alignment.read_texts(config.source, config.target), config.method
-    )
-    files.write_text(
-        path, map(alignment.format_links, alignment.symmetrize(*directions, config.symmetrization))
-    )
+        )  # fmt: skip
+    else:
+        texts = alignment.read_texts(config.source, config.target)
+        directions = alignment.align_both_directions(*texts, config.method)
+        links = alignment.symmetrize(*directions, config.symmetrization)
+        files.write_text(path, map(alignment.format_links, links))
 
 
-def extract(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
+def extract(training: Training) -> None:
     """Write both tables. The phrase table gets its name last: once it exists, the step is finished."""
-    temporary = folder / f"{TABLE}.part.gz"
-    inputs = TableInputs(source=config.source, target=config.target, alignment=str(folder / ALIGNMENT))
-    reordering = str(folder / REORDERING) if config.reordering else None
-    outputs = TableOutputs(table=str(temporary), reordering=reordering, lexical=str(folder / LEXICAL))
+    config, temporary = training.config, training.path(f"{TABLE}.part.gz")
+    inputs = TableInputs(config.source, config.target, alignment=str(training.path(ALIGNMENT)))
+    reordering = str(training.path(REORDERING)) if config.reordering else None
+    outputs = TableOutputs(str(temporary), reordering=reordering, lexical=str(training.path(LEXICAL)))
     with Progress(None, "words", title="extracting") as progress:
-        if shared := shared_folder(folder / EXTRACTION, executor):
-            pairs = mapreduce.build(inputs, outputs, config.extract, executor, shared, progress.reach)
+        if shared := training.shared(EXTRACTION):
+            pairs = mapreduce.build(
+                inputs, outputs, config.extract, training.executor, shared, progress.reach
+            )
         else:
             pairs = build(inputs, outputs, config.extract, progress.reach)
-    temporary.rename(folder / TABLE)
+    temporary.rename(training.path(TABLE))
     log.info("%s phrase pairs", f"{pairs:,}")
 
 
-def estimate(path: Path, config: TrainConfig, executor: ExecutorConfig) -> None:
+def estimate(training: Training) -> None:
     """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for a small text."""
+    config = training.config
     settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
     text = config.lm_text or config.target
-    if shared := shared_folder(path.parent / COUNTING, executor):
-        counts = count_text(text, CountSettings(config.order), executor, shared)
+    if shared := training.shared(COUNTING):
+        counts = count_text(text, CountSettings(config.order), training.executor, shared)
         model = estimators.kneser_ney_model(*counts, settings)
     else:
-        model = estimators.estimate_kneser_ney(
-            (files.split_words(line) for line in files.read_lines(text)), settings
-        )
-    arpa.write(model, path)
+        model = estimators.estimate_kneser_ney(map(files.split_words, files.read_lines(text)), settings)
+    arpa.write(model, training.path(LM))
 
 
 def write_ini(path: Path, config: TrainConfig) -> None:
@@ -194,3 +192,11 @@ def write_ini(path: Path, config: TrainConfig) -> None:
         "[weight]", *(f"{name}= {' '.join(map(str, values))}" for name, values in weights.items()),
     ]  # fmt: skip
     files.write_text(path, lines)
+
+
+STEPS: tuple[Step[Training], ...] = (
+    Step(ALIGNMENT, ALIGNMENT, align),
+    Step(TABLE, TABLE, extract),
+    Step(LM, LM, estimate),
+    Step(INI, INI, lambda training: write_ini(training.path(INI), training.config)),
+)

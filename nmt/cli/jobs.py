@@ -16,11 +16,11 @@ from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files, locks
 from nmt.io.progress import Progress
-from nmt.work import executors, folder, texts
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import EXECUTORS
+from nmt.work import executors, store, texts
+from nmt.work.executors import EXECUTORS, ExecutorConfig
 from nmt.work.stages import SharedFolder
-from nmt.work.texts import ChunkRecords, FinishedChunk, Lines, TextChunk
+from nmt.work.store import ChunkRecords
+from nmt.work.texts import FinishedChunk, Lines, TextChunk
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
@@ -108,7 +108,7 @@ class TextJob:
     @property
     def folder(self) -> Path | None:
         """Folder of finished chunks and of the unfinished output; None for a job that records nothing."""
-        return folder.job_folder_path(self.output) if self.keeps_chunks else None
+        return store.job_folder_path(self.output) if self.keeps_chunks else None
 
     @property
     def in_parts(self) -> bool:
@@ -117,12 +117,12 @@ class TextJob:
 
     def lock(self) -> AbstractContextManager[None]:
         """Context that locks the job folder, if there is one; to be entered before any work."""
-        return folder.lock_job(self.output, self.command) if self.keeps_chunks else nullcontext()
+        return store.lock_job(self.output, self.command) if self.keeps_chunks else nullcontext()
 
     def set_up_torch(self, run: str | None = None) -> str:
         """Import torch and choose its threads and back end: those of the job that is resumed, else those of
         the options; workers have one thread by default. Returns a line for the log."""
-        recorded = folder.recorded_settings(self.output) if self.keeps_chunks else {}
+        recorded = store.recorded_settings(self.output) if self.keeps_chunks else {}
         recorded_threads = recorded.get("threads")
         threads = self.args.threads or (
             recorded_threads if isinstance(recorded_threads, int) else 1 if self.is_remote else None
@@ -141,7 +141,7 @@ class TextJob:
         """Start the executor and yield a function from chunks to finished chunks (`texts.compute_chunks`).
         `load` has made `computer` from the options, and is called again in each worker. When the block
         succeeds, the job is done, and its folder is removed."""
-        models = folder.file_digests(computer.models()) if self.is_remote or self.keeps_chunks else {}
+        models = store.file_digests(computer.models()) if self.is_remote or self.keeps_chunks else {}
         load_remote = partial(
             load_in_worker, load, absolute_paths(self.args, self.inputs), self.arithmetic, models
         )
@@ -189,7 +189,7 @@ class TextJob:
             **recorded_options(self.args),
             **self.config.recorded(),
         }
-        records = ChunkRecords(folder.start_job(self.output, settings, RESULTS, self.args.resume))
+        records = ChunkRecords(store.start_job(self.output, settings, RESULTS, self.args.resume))
         if len(records):
             log.info("resuming after %s finished chunks", f"{len(records):,}")
         return records
@@ -208,7 +208,7 @@ def load_in_worker(
 ) -> Callable[[Task], Lines]:
     """In a worker: load the same models, to be computed with the same arithmetic. DataError for files that
     differ."""
-    folder.check_digests(models)
+    store.check_digests(models)
     if arithmetic:
         arithmetic.use()
     return load(args).lines

@@ -17,7 +17,7 @@ from nmt.ngram import arpa, estimators
 from nmt.ngram.arpa import NgramModel
 from nmt.ngram.counting import Counted, CountSettings, count_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 
 log = logging.getLogger(__name__)
 

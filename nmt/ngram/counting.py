@@ -17,7 +17,7 @@ from nmt.io import files, manifest
 from nmt.ngram.arpa import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, trimmed
 from nmt.work import arrays, executors, stages
 from nmt.work.arrays import UINT, Int64s
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import Part, SharedFolder, task_file
 
 # ---- counting ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ chunk that merely waited beside a bad one.
 import asyncio
 from collections import Counter, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from distributed import Scheduler, get_worker
 from distributed.batched import BatchedSend
@@ -19,6 +19,8 @@ from distributed.scheduler import TaskState
 
 if TYPE_CHECKING:
     from dask.typing import Key
+
+    from nmt.work.dask_worker import JobPlugin
 
 
 DEATHS = 3  # workers that a chunk may kill before it is given up
@@ -113,17 +115,11 @@ class JobWatch(SchedulerPlugin):
 # content of a chunk is bytes to the scheduler.
 
 
-class Computes(Protocol):
-    """The plugin of a job on a worker (dask_worker.JobPlugin, which imports torch)."""
-
-    def compute(self, task: object) -> object: ...
-
-
 def pack_task(task: object) -> bytes:
     return bytes(dumps(task))
 
 
 def compute_task(name: str, task: bytes) -> object:
     """Compute a chunk of the job `name`; runs on a worker."""
-    plugin = cast(Computes, get_worker().plugins[name])
+    plugin = cast("JobPlugin", get_worker().plugins[name])
     return plugin.compute(loads(task))

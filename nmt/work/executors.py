@@ -28,16 +28,53 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from nmt import plugins
+from nmt.config import settings
 from nmt.errors import ConfigError, UserError
 from nmt.work import cluster
-from nmt.work.config import ExecutorConfig
 
 if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as DaskFuture
+
+
+# ---- settings ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExecutorConfig:
+    """Where and by how many workers a job is computed. Its result does not depend on these, except that
+    workers with different processors may round differently."""
+
+    executor: str = settings.setting(
+        "",
+        help="where to compute: local (this process), processes, or dask; default: processes for several "
+        "workers, dask with --cluster",
+    )
+    workers: int = settings.number(1, least=1, help="number of processes; the result does not depend on it")
+    cluster: str = settings.setting(
+        "",
+        help="compute on a Dask cluster: the address of its scheduler, or the scheduler.json that it wrote; "
+        "slurm:FILE starts workers in Slurm jobs",
+    )
+    mixed_workers: bool = settings.setting(
+        False,
+        help="allow workers of a cluster with another processor or version of torch than this one: numbers "
+        "may differ in their last digits from worker to worker",
+    )
+
+    def recorded(self) -> dict[str, bool]:
+        """The settings that a job folder records, because they may affect numbers."""
+        return {"mixed_workers": True} if self.mixed_workers else {}
+
+    @property
+    def name(self) -> str:
+        """Name of the executor, chosen by the other settings unless `executor` is set."""
+        if self.executor:
+            return self.executor
+        return "dask" if self.cluster else "processes" if self.workers > 1 else "local"
 
 
 # ---- lost chunks -------------------------------------------------------------------------------------------
@@ -422,6 +459,15 @@ Result_co = TypeVar("Result_co", covariant=True)
 class Executor(Protocol[Task_contra, Result_co]):
     """Context manager that computes tasks. All that it starts ends with the block, at once after an error."""
 
+    def __init__(
+        self,
+        compute: Callable[[Task_contra], Result_co],
+        make_compute: Callable[[], Callable[[Task_contra], Result_co]],
+        config: ExecutorConfig,
+    ) -> None:
+        """The functions are described at the top of this module."""
+        ...
+
     def __enter__(self) -> Self: ...
 
     def __exit__(
@@ -434,18 +480,7 @@ class Executor(Protocol[Task_contra, Result_co]):
         ...
 
 
-class ExecutorType(Protocol):
-    """Constructor of an executor, with the functions described at the top of this module."""
-
-    def __call__(
-        self,
-        compute: Callable[[Task], Result],
-        make_compute: Callable[[], Callable[[Task], Result]],
-        config: ExecutorConfig,
-    ) -> Executor[Task, Result]: ...
-
-
-EXECUTORS: dict[str, ExecutorType] = {"local": Local, "processes": Processes, "dask": Dask}
+EXECUTORS: dict[str, type[Executor[Any, Any]]] = {"local": Local, "processes": Processes, "dask": Dask}
 
 
 def make(

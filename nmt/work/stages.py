@@ -9,11 +9,10 @@ does no harm if two workers compute the same task.
 
 import os
 import struct
-import uuid
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,9 +20,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks
-from nmt.work import folder as job_folder
+from nmt.work import store
 from nmt.work.executors import SHOWN_RANGES, Executor, Lost
-from nmt.work.folder import SETTINGS, is_unfinished
+from nmt.work.store import SETTINGS, is_unfinished
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
 #     of each part         its offset in the file, its length in bytes, its CRC-32
 #     the parts
 #
-# A file is written whole or not at all; checksums reveal damage by a power failure. Processes on several
-# hosts may write the same file at the same time: they write the same bytes.
+# A file is written whole or not at all; checksums reveal damage. Processes on several hosts may write the
+# same file at the same time: they write the same bytes.
 
 
 PARTS_MAGIC = b"nmt-smt parts 1\n"
@@ -62,23 +61,14 @@ def write_parts(path: Path, parts: Iterable[Part]) -> None:
     buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
     sizes = [buffer.nbytes for buffer in buffers]
     start = PARTS_HEAD + PART_ENTRY.size * len(buffers)
-    temporary = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
-    try:
-        path.parent.mkdir(exist_ok=True)
-        with open(temporary, "wb") as out:
-            out.write(PARTS_MAGIC + PART_COUNT.pack(len(buffers)))
-            for buffer, size in zip(buffers, sizes, strict=True):
-                out.write(PART_ENTRY.pack(start, size, zlib.crc32(buffer) if size else 0))
-                start += size
-            for buffer, size in zip(buffers, sizes, strict=True):
-                if size:
-                    out.write(buffer)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise files.cannot_write(path, error) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with store.unfinished(path) as part, open(part, "wb") as out:
+        out.write(PARTS_MAGIC + PART_COUNT.pack(len(buffers)))
+        for buffer, size in zip(buffers, sizes, strict=True):
+            out.write(PART_ENTRY.pack(start, size, zlib.crc32(buffer) if size else 0))
+            start += size
+        for buffer, size in zip(buffers, sizes, strict=True):
+            if size:
+                out.write(buffer)
 
 
 def part_entry(path: Path, number: int) -> tuple[int, int, int]:
@@ -194,11 +184,10 @@ def lock_shared(shared: SharedFolder, settings: Mapping[str, object]) -> Iterato
     ConfigError for an unfinished job without `resume` or with other settings, and for a folder with other
     files."""
     folder = shared.folder
-    if not job_folder.is_ours(folder, SETTINGS):
-        raise ConfigError(f"{folder}: is not empty, and not the folder of a job; name another one")
+    store.check_ours(folder, SETTINGS, "the folder of a job", "another one")
     with locks.locked(folder, shared.command):
         if not is_unfinished(folder, settings, shared.resume):
-            job_folder.write_settings(folder / SETTINGS, settings)
+            store.write_settings(folder / SETTINGS, settings)
         try:
             yield
         except DataError:

@@ -6,92 +6,14 @@ them, with the same bytes.
 """
 
 import json
-import struct
-import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Generic, TypeVar
 
 from nmt.errors import DataError
-from nmt.io import files
 from nmt.work.executors import Executor, Lost, LostLines
-
-# ---- finished chunks on disk -------------------------------------------------------------------------------
-# A file of records, one for each finished chunk, in any order:
-#
-#     number of the chunk, length in bytes (8 bytes each, little-endian), checksum (4), and the result
-#
-# Records are appended. A torn last record is cut off, so a job may be killed at any moment.
-
-
-RECORD_KEY = struct.Struct("<QQ")
-RECORD_CHECKSUM = struct.Struct("<I")
-
-
-class ChunkRecords:
-    """File of the results of finished chunks. The process that opens it holds the lock of the job folder."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.positions: dict[int, tuple[int, int]] = {}  # chunk -> offset and length of its result
-        self.end = 0  # bytes of complete records
-        if path.exists():
-            self.scan()
-
-    def __contains__(self, number: int) -> bool:
-        return number in self.positions
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def scan(self) -> None:
-        """Find the position of each complete record."""
-        size, head = self.path.stat().st_size, RECORD_KEY.size + RECORD_CHECKSUM.size
-        with open(self.path, "rb") as stream:
-            while len(read := stream.read(head)) == head:
-                number, length = RECORD_KEY.unpack(read[: RECORD_KEY.size])
-                start = stream.tell()
-                if length > size - start or read[RECORD_KEY.size :] != record_checksum(
-                    read[: RECORD_KEY.size], stream.read(length)
-                ):
-                    break
-                self.positions[number] = start, length
-                self.end = stream.tell()
-
-    def read(self, number: int) -> bytes:
-        """Read the result of a finished chunk. DataError if it can no longer be read."""
-        start, length = self.positions[number]
-        try:
-            with open(self.path, "rb") as stream:
-                stream.seek(start)
-                return stream.read(length)
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot read: {error.strerror or error}") from error
-
-    def add(self, number: int, result: bytes) -> None:
-        """Append the result of a chunk. UserError if it cannot be written."""
-        key = RECORD_KEY.pack(number, len(result))
-        try:
-            with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
-                stream.truncate(self.end)
-                stream.seek(self.end)
-                stream.write(key + record_checksum(key, result) + result)
-                stream.flush()
-                end = stream.tell()
-        except OSError as error:
-            raise files.cannot_write(self.path, error) from error
-        self.positions[number] = end - len(result), len(result)
-        self.end = end
-
-
-def record_checksum(key: bytes, result: bytes) -> bytes:
-    return RECORD_CHECKSUM.pack(zlib.crc32(result, zlib.crc32(key)))
-
-
-# ---- texts -------------------------------------------------------------------------------------------------
-
+from nmt.work.store import ChunkRecords
 
 Task_co = TypeVar("Task_co", covariant=True)
 Task = TypeVar("Task")

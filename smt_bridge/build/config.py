@@ -1,20 +1,16 @@
-"""Settings of a build, its working folder, and checksums of the files that its steps have written."""
+"""Settings of a build, and the folders that it works in."""
 
 import shlex
-from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
-from fnmatch import fnmatchcase as fnmatch
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.config.settings import number, setting
-from nmt.errors import DataError
-from nmt.io import manifest
-from nmt.io.manifest import Entries
-from smt_bridge.build.plan import Plan
+from nmt.work.store import Store
 
-# ---- settings ----------------------------------------------------------------------------------------------
-
+if TYPE_CHECKING:
+    from smt_bridge.build.plan import Plan
 
 WORK = "build"  # below the system's folder: all that decoding does not need
 
@@ -66,7 +62,7 @@ class Build:
     """A build in progress: its settings, plan and folders."""
 
     config: BuildConfig
-    plan: Plan
+    plan: "Plan"
     share: float = 0.0  # completed share of the current step, as far as the step reports it
 
     @cached_property
@@ -79,53 +75,7 @@ class Build:
         """Folder of everything that decoding does not need."""
         return self.folder / WORK
 
-
-# ---- checksums ---------------------------------------------------------------------------------------------
-# `manifest.json` has sizes and checksums of the plan and of the files that finished steps have written, so
-# that a resumed build uses nothing that was changed or damaged since.
-
-
-def matching_files(work: Path, patterns: Iterable[str]) -> list[str]:
-    """Sorted paths of finished files below a folder that match the patterns; no locks or `.part` files."""
-    paths = {path for pattern in patterns for path in work.glob(pattern) if path.is_file()}
-    names = (path.relative_to(work).as_posix() for path in paths if ".part" not in path.name)
-    return sorted(name for name in names if not name.endswith("/.lock"))
-
-
-def record_files(work: Path, names: Iterable[str]) -> None:
-    """Add checksums of files to the manifest."""
-    entries: Entries = manifest.read(work) or {}
-    manifest.save(work, entries | {name: [manifest.entry(work / name)] for name in names})
-
-
-def recorded_files(work: Path, patterns: Iterable[str]) -> set[str]:
-    """Files in the manifest that match the patterns."""
-    names = manifest.read(work) or {}
-    return {name for name in names for pattern in patterns if fnmatch(name, pattern.replace("**/", ""))}
-
-
-def check_files(work: Path, fixed: Iterable[str]) -> list[str]:
-    """Compare all files with the manifest; returns the names of missing ones.
-
-    DataError for a file with other content, and for a missing file of `fixed`, which no step can write again.
-    """
-    entries, missing = manifest.read(work) or {}, []
-    for name, contents in entries.items():
-        path = work / name
-        remedy = f"remove {work.parent} to start anew" if name in fixed else "remove it, and it is made again"
-        if path.exists() and manifest.entry(path) not in contents:
-            raise DataError(f"{path}: was changed since the build wrote it; restore it, or {remedy}")
-        if not path.exists():
-            if name in fixed:
-                raise DataError(f"{path}: not there any more; restore it, or {remedy}")
-            missing.append(name)
-    return missing
-
-
-def forget_files(work: Path, names: Iterable[str]) -> None:
-    """Delete files and their entries in the manifest."""
-    removed = set(names)
-    for name in removed:
-        (work / name).unlink(missing_ok=True)
-    entries: Entries = manifest.read(work) or {}
-    manifest.save(work, {name: contents for name, contents in entries.items() if name not in removed})
+    @cached_property
+    def store(self) -> Store:
+        """The files there that finished steps have written."""
+        return Store(self.work)

@@ -47,10 +47,7 @@ def sides(config: BuildConfig) -> tuple[SideConfig, SideConfig]:
 
 def side(config: BuildConfig, name: str) -> SideConfig:
     """Text settings of one language. Languages without case are not truecased."""
-    code, paths = (
-        getattr(config, f"{name}_language"),
-        (getattr(config, name), getattr(config, f"dev_{name}")),
-    )
+    code, paths = getattr(config, f"{name}_language"), [getattr(config, name), getattr(config, f"dev_{name}")]
     language = code or next(filter(None, map(scripts.language_of_file, paths)), "")
     if not language:
         raise ConfigError(
@@ -71,22 +68,16 @@ def survey(config: BuildConfig) -> CorpusSizes:
     """Sizes of the texts after cleaning. DataError for unequal texts, bad bytes, or no pair left."""
     source, target = sides(config)
     dev = clean_pairs(config.dev_source, config.dev_target, DEV)
-    pairs = source_words = target_words = 0
-    for source_line, target_line in clean_pairs(config.source, config.target, RAW):
-        pairs, source_words, target_words = (
-            pairs + 1,
-            source_words + estimate_words(source_line, source),
-            target_words + estimate_words(target_line, target),
-        )
-    lines = list(map(partial(estimate_words, config=target), monolingual_lines(config)))
+    pairs = clean_pairs(config.source, config.target, RAW)
+    monolingual = [estimate_words(line, target) for line in monolingual_lines(config)]
     return CorpusSizes(
-        pairs,
-        source_words,
-        target_words,
-        len(dev),
-        sum(estimate_words(source_line, source) for source_line, _ in dev),
-        len(lines),
-        sum(lines),
+        pairs=len(pairs),
+        source_words=sum(estimate_words(line, source) for line, _ in pairs),
+        target_words=sum(estimate_words(line, target) for _, line in pairs),
+        dev_pairs=len(dev),
+        dev_words=sum(estimate_words(line, source) for line, _ in dev),
+        monolingual_lines=len(monolingual),
+        monolingual_words=sum(monolingual),
     )
 
 

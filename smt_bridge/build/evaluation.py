@@ -1,34 +1,188 @@
-"""Translate the development set with each system, and measure what each part of the hybrid adds.
+"""Tune the systems of a build, translate the development set with each, and measure what each part adds.
 
 A part's worth is the BLEU that is lost on the n-best lists of the tuning if the weights are tuned again
 without it, as smt-tune-nbest --drop does.
 """
 
+import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from nmt.compute import device
-from nmt.io import files
+from nmt.io import files, locks, manifest
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
-from smt_bridge.build import tuning
 from smt_bridge.build.config import Build
-from smt_bridge.build.networks import FEATURES, WORDS
-from smt_bridge.build.plan import Rates
-from smt_bridge.build.tables import DEV
-from smt_bridge.build.training import NETWORKS
-from smt_bridge.build.tuning import HYBRID, PHRASE_BASED
+from smt_bridge.build.corpus import BuildTexts
+from smt_bridge.build.networks import FEATURES, START, WORDS
+from smt_bridge.build.plan import Rates, TuningPlan
+from smt_bridge.build.training import BASE, DEV, NETWORKS
+from smt_bridge.decoder import system as systems
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import PhraseTranslation
+from smt_bridge.hybrid.folder import Value
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import Ini
 from smt_bridge.tuning import loop, tuner
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import bleu
+from smt_bridge.tuning.loop import Tuning, decode, starting_weights, whole_weights
 from smt_bridge.tuning.mert import Mert
+from smt_bridge.tuning.registry import TUNERS, TuneConfig
 from smt_bridge.tuning.tuner import silent
 
+# ---- tuning ------------------------------------------------------------------------------------------------
+# Tune the weights of the phrase-based system, and of the system with networks, as smt-tune does.
+
+
 log = logging.getLogger(__name__)
+
+PHRASE_BASED, HYBRID = "phrase-based", "hybrid"
+STACK = 100
+
+
+@dataclass
+class TuningResult:
+    """BLEU, weight names and warnings of a finished tuning."""
+
+    bleu: float  # of the best decoding, 0 to 1
+    iterations: list[float]  # BLEU of each
+    lines: int
+    names: list[str]  # of the D weights, such as LM0_0
+    warning: str = ""  # not empty if the tuning gained nothing
+
+
+def search_settings(plan: TuningPlan) -> dict[str, Value]:
+    """Search settings of tuning and decoding."""
+    return {"stack": STACK, "neural_beam": plan.neural_beam}
+
+
+def tune_phrase_based(build: Build) -> None:
+    """Tune the system without networks."""
+    start = moses_ini.read(str(build.work / DEV / BASE))
+    tune(build, PHRASE_BASED, start, build.plan.tuning.lines)
+
+
+def tune_hybrid(build: Build) -> None:
+    """Tune the system with all networks, starting from the weights of the phrase-based system."""
+    ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
+    for network in build.plan.networks:
+        line = FEATURES[network.name].format(path=f"../{NETWORKS}/{network.name}")
+        ini = moses_ini.add_feature(ini, line, [START])
+    tune(build, HYBRID, ini, build.plan.tuning.lines_of_hybrid)
+
+
+def ini_path(build: Build, name: str) -> Path:
+    """Path of the tuned ini of a system."""
+    return build.work / DEV / f"{name}.ini"
+
+
+def read_result(build: Build, name: str) -> TuningResult:
+    """Read the result of a system's tuning."""
+    return TuningResult(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
+
+
+def tune(build: Build, name: str, start: Ini, lines: int) -> None:
+    """Tune an ini, whose paths are relative to DEV, on `lines` lines, and write it with the tuned weights."""
+    plan = build.plan.tuning
+    moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
+    with locks.locked(tuning_folder(build, name), "smt-build"):
+        decoder = load_decoder(build, build.work / DEV / f"{name}.start.ini", plan.n_best)
+        source, target = (
+            sample_lines(BuildTexts(build.work).lines(f"dev.{side}"), lines) for side in ("source", "target")
+        )
+        tuning = open_tuning(build, name, decoder, source, target)
+        reason = loop.run(
+            tuning,
+            starting_weights(decoder, tuning.names),
+            lambda weights: report_progress(
+                build, tuning, decode(decoder, weights, source, build.config.workers, "dev.source")
+            ),
+            loop.make_references([target]),
+        )
+    best = tuning.iterations[tuning.best()]
+    log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)
+    if warning := tuning.nothing_gained():
+        log.warning("%s: %s", name, warning)
+    bleus = [iteration.bleu for iteration in tuning.iterations]
+    result = TuningResult(best.bleu, bleus, len(source), tuning.names, warning)
+    files.write_text(build.work / DEV / f"{name}.json", [json.dumps(asdict(result))])
+    header = f"# BLEU {100 * result.bleu:.2f} on {result.lines} lines of the development set"
+    ini = moses_ini.set_weights(start, whole_weights(decoder.system, tuning.names, best.weights))
+    moses_ini.write(ini_path(build, name), ini, header)  # last: it marks the step as finished
+
+
+def report_progress(
+    build: Build, tuning: Tuning, translations: Generator[PhraseTranslation]
+) -> Generator[PhraseTranslation]:
+    """Yield the translations of an iteration, and report the completed share of the tuning to the build."""
+    with closing(translations):
+        for number, translation in enumerate(translations, 1):
+            yield translation
+            done = len(tuning.iterations) + number / tuning.sentences
+            build.share = min(1.0, done / tuning.config.iterations)
+
+
+def sample_lines(lines: Sequence[str], count: int) -> list[str]:
+    """Select `count` lines, spaced evenly over a text."""
+    count = min(count, len(lines))
+    return [lines[number * len(lines) // count] for number in range(count)]
+
+
+def comparison_lines(build: Build, name: str) -> list[str]:
+    """Lines of a text of the development set on which the systems are compared."""
+    return sample_lines(BuildTexts(build.work).lines(name), build.plan.evaluated)
+
+
+def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
+    """Load the decoder of an ini of the build. `n_best`: length of its lists of distinct texts."""
+    system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)
+    if system.feature_lines:
+        device.set_up_device("cpu", 1, "mkl")
+    config = DecoderConfig(
+        stack=STACK, neural_beam=build.plan.tuning.neural_beam, nbest=n_best, distinct=n_best > 0
+    )
+    return Decoder(system, config)
+
+
+def open_tuning(build: Build, name: str, decoder: Decoder, source: list[str], target: list[str]) -> Tuning:
+    """Create or resume the tuning of a system in its folder."""
+    plan = build.plan.tuning
+    tuning = make_tuning(build, name, pools.column_names(decoder.system.sizes), len(source))
+    settings = {
+        "model": manifest.digest(decoder.system.ini.path),
+        "texts": hashlib.sha256("\n".join(source + target).encode()).hexdigest(),
+        "n_best": plan.n_best,
+        **search_settings(plan),
+    }
+    loop.open_folder(tuning.folder, settings, tuning.config, tuning.tuner)
+    return tuning
+
+
+def make_tuning(build: Build, name: str, names: list[str], sentences: int) -> Tuning:
+    """Tuning of a system, without its finished iterations."""
+    plan, seed = build.plan.tuning, build.config.seed
+    config = TuneConfig(method=plan.method, iterations=plan.iterations, seed=seed)
+    if name == HYBRID:
+        config = TuneConfig(method=plan.hybrid_method, iterations=plan.hybrid_iterations, seed=seed)
+    folder, method = tuning_folder(build, name), TUNERS[config.method]()
+    return Tuning(folder, names, sentences, config, method, build.config.workers)
+
+
+def tuning_folder(build: Build, name: str) -> Path:
+    """Folder in which a system is tuned."""
+    return build.work / DEV / f"{name}.tuning"
+
+
+# ---- evaluation --------------------------------------------------------------------------------------------
+
 
 FILE = "evaluation.json"
 OUTPUTS = "outputs"  # below the folder of the development set
@@ -43,7 +197,7 @@ class Evaluation:
     """BLEU of the development set, 0 to 1: cased, of the words of the tables."""
 
     chosen: str
-    whole: dict[str, float]  # each system on the lines of `tuning.comparison_lines`
+    whole: dict[str, float]  # each system on `comparison_lines`
     lists: float  # the chosen system on the lists of its tuning
     without: dict[str, float] = field(default_factory=dict)  # each part, on the same lists
 
@@ -53,13 +207,13 @@ def evaluate(build: Build) -> None:
     seconds = expected_seconds(build)
     progress = EvaluationProgress(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
     translations = {
-        name: list(progress.over(decode(build, name), seconds[name] / build.plan.evaluated))
-        for name in systems(build)
+        name: list(progress.over(translate_tuned(build, name), seconds[name] / build.plan.evaluated))
+        for name in tuned_systems(build)
     }
     if build.plan.has("attention"):
-        translations[NEURAL] = translate(build)
+        translations[NEURAL] = translate_alone(build)
         progress.add(seconds[NEURAL])
-    references = loop.make_references([tuning.comparison_lines(build, "dev.target")])
+    references = loop.make_references([comparison_lines(build, "dev.target")])
     whole = {}
     for name, lines in translations.items():
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
@@ -68,7 +222,7 @@ def evaluate(build: Build) -> None:
         ]
         whole[name] = float(bleu(np.array(statistics, np.float64).sum(0)))
         log.info("%s: BLEU %.2f on %s lines", name, 100 * whole[name], f"{len(lines):,}")
-    chosen = choose({name: whole[name] for name in systems(build)})
+    chosen = choose({name: whole[name] for name in tuned_systems(build)})
     lists, without = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
     result = Evaluation(chosen, whole, lists, without)
     files.write_text(build.work / FILE, [json.dumps(asdict(result))])
@@ -79,7 +233,7 @@ def read_evaluation(build: Build) -> Evaluation:
     return Evaluation(**json.loads((build.work / FILE).read_text(encoding="utf-8")))
 
 
-def systems(build: Build) -> list[str]:
+def tuned_systems(build: Build) -> list[str]:
     """Names of the systems that were tuned."""
     return [PHRASE_BASED, *([HYBRID] if build.plan.networks else [])]
 
@@ -121,18 +275,18 @@ class EvaluationProgress:
             self.add(seconds)
 
 
-def decode(build: Build, name: str) -> Iterator[str]:
+def translate_tuned(build: Build, name: str) -> Iterator[str]:
     """Translate the development set with a tuned system."""
-    decoder = tuning.load_decoder(build, tuning.ini_path(build, name))
-    lines = tuning.comparison_lines(build, "dev.source")
+    decoder = load_decoder(build, ini_path(build, name))
+    lines = comparison_lines(build, "dev.source")
     return map(decoder.lines.text, decoder.translate_all(lines, build.config.workers))
 
 
-def translate(build: Build) -> list[str]:
+def translate_alone(build: Build) -> list[str]:
     """Translate the development set with the attention model alone."""
     device.set_up_device("cpu", 1, "mkl")
     run = Run.of(build.work / NETWORKS / "attention")
-    lines = tuning.comparison_lines(build, "dev.source")
+    lines = comparison_lines(build, "dev.source")
     return run.translate(lines, BEAM, tokenized=True)
 
 
@@ -144,8 +298,8 @@ def ablation(
     Both are the best that MERT reaches there, whatever tuner the system had. `passed` is called after each
     tuning.
     """
-    result = tuning.read_result(build, name)
-    system_tuning = tuning.make_tuning(build, name, result.names, result.lines)
+    result = read_result(build, name)
+    system_tuning = make_tuning(build, name, result.names, result.lines)
     system_tuning.load()
     pool, start = system_tuning.pool(), system_tuning.iterations[system_tuning.best()].weights
 

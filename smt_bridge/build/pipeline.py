@@ -9,28 +9,97 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nmt.compute import device
 from nmt.errors import ConfigError, UserError
-from nmt.io import locks, manifest
+from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress, duration
-from nmt.work import folder as job_folder
-from smt_bridge.build import corpus, evaluation, package, plan, plan_file, tables, training, tuning
-from smt_bridge.build.clock import BuildClock
-from smt_bridge.build.config import (
-    WORK,
-    Build,
-    BuildConfig,
-    check_files,
-    forget_files,
-    matching_files,
-    record_files,
-    recorded_files,
-)
+from nmt.work import store
+from nmt.work.store import Step, Store, run_steps
+from smt_bridge import train_system
+from smt_bridge.build import corpus, evaluation, plan, report, schedule, training
+from smt_bridge.build.config import WORK, Build, BuildConfig
+from smt_bridge.build.corpus import BuildTexts, sides
+from smt_bridge.build.evaluation import HYBRID, OUTPUTS, PHRASE_BASED
+from smt_bridge.build.networks import ORDER
 from smt_bridge.build.plan import Plan
+from smt_bridge.build.schedule import BuildClock
+from smt_bridge.build.training import BASE, DEV, MODEL, NETWORKS
 from smt_bridge.hybrid import folder as hybrid
+from smt_bridge.hybrid.folder import SIDES, HybridConfig, truecase_file
+from smt_bridge.moses import ini as moses_ini
+
+# ---- package -----------------------------------------------------------------------------------------------
+# Copy everything that decoding needs out of the build into the hybrid folder, with paths relative to it.
+#
+# The folder gets the full tables, not those filtered to the development set.
+
+
+INI, REPORT, GLOSSARY = "moses.ini", "report.html", "glossary.tsv"
+TABLES = (train_system.TABLE, train_system.REORDERING, train_system.LM)
+FILES = (  # all that a build writes into the system's folder
+    *TABLES, *map(truecase_file, SIDES), INI, REPORT, GLOSSARY, hybrid.FILE,
+    *(f"{NETWORKS}/{name}" for name in ORDER),
+)  # fmt: skip
+
+
+def package(build: Build) -> None:
+    """Copy all files, then write system.json, which marks the folder as complete."""
+    chosen = evaluation.read_evaluation(build).chosen
+    folder, source, target = build.folder, *sides(build.config)
+    for name in TABLES:
+        copy(build.work / MODEL / name, folder / name)
+    for name, side_config in zip(SIDES, (source, target), strict=True):
+        if side_config.case == "truecase":
+            copy(BuildTexts(build.work).path(truecase_file(name)), folder / truecase_file(name))
+    if build.config.glossary:
+        copy(Path(build.config.glossary), folder / GLOSSARY)
+    names = [side_config.name for side_config in build.plan.networks] if chosen == HYBRID else []
+    for network in names:
+        copy_folder(build.work / NETWORKS / network, folder / NETWORKS / network)
+    write_ini(build, chosen)
+    report.write(folder / REPORT, report.gather_facts(build))
+    glossary = GLOSSARY if build.config.glossary else ""
+    hybrid.write_system(
+        folder,
+        HybridConfig(source, target, INI, glossary, search=evaluation.search_settings(build.plan.tuning)),
+    )
+
+
+def write_ini(build: Build, chosen: str) -> None:
+    """Write the tuned ini with paths relative to the folder."""
+    ini = moses_ini.read(str(evaluation.ini_path(build, chosen)))
+    for feature in ini.features:
+        if "path" in feature.options:
+            path = feature.options["path"].removeprefix("../").removeprefix(f"{MODEL}/")
+            ini = moses_ini.set_path(ini, feature.name, path)
+    moses_ini.write(build.folder / INI, ini)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file atomically. UserError if the disk is full."""
+    with store.unfinished(target) as part:
+        shutil.copyfile(source, part)
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy a run directory atomically. UserError if the disk is full."""
+    part = target.with_name(f"{target.name}.part")
+    for path in (part, target):
+        shutil.rmtree(path, ignore_errors=True)
+    try:
+        for path in sorted(source.rglob("*")):
+            if path.is_file() and path.name != locks.FILE:
+                (part / path.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
+                copy(path, part / path.relative_to(source))
+        part.replace(target)
+    except OSError as error:
+        raise files.cannot_write(target, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
 
 # ---- messages of other processes ---------------------------------------------------------------------------
 
@@ -70,47 +139,16 @@ SETTINGS = "build.json"
 UNIT = "planned seconds"
 
 
-@dataclass(frozen=True)
-class BuildStep:
-    """A step of a build.
-
-    `result` is the file that it writes last, `files` are patterns of all files whose checksums are recorded,
-    both relative to the working folder. The last step has no `files`: the system has a manifest of its own.
-    `share` returns its completed share.
-    """
-
-    name: str
-    result: str
-    work: Callable[[Build], None]
-    files: tuple[str, ...] = ()
-    share: Callable[[Build], float] = lambda build: build.share
-
-    def finished(self, work: Path) -> bool:
-        """Whether nothing is left to do."""
-        listed = not self.files or self.result in (manifest.read(work) or {})
-        return listed and (work / self.result).exists()
-
-
-DEV = tables.DEV
 STEPS = (
-    BuildStep("corpus", f"{corpus.FOLDER}/{corpus.COUNTS}", corpus.prepare, (f"{corpus.FOLDER}/*",)),
-    BuildStep("alignment", tables.ALIGNMENT, tables.align, (tables.ALIGNMENT, tables.DEV_ALIGNMENT)),
-    BuildStep("model", f"{tables.MODEL}/moses.ini", tables.train, (f"{tables.MODEL}/*",)),
-    BuildStep(
-        "filter", f"{DEV}/{tables.BASE}", tables.filter_to_dev, (f"{DEV}/*.gz", f"{DEV}/{tables.BASE}")
-    ),
-    BuildStep(
-        "tune",
-        f"{DEV}/{tuning.PHRASE_BASED}.ini",
-        tuning.tune_phrase_based,
-        (f"{DEV}/{tuning.PHRASE_BASED}.*",),
-    ),
-    BuildStep("networks", training.DONE, training.train_all, (f"{training.NETWORKS}/**/*",), training.share),
-    BuildStep("tune-hybrid", f"{DEV}/{tuning.HYBRID}.ini", tuning.tune_hybrid, (f"{DEV}/{tuning.HYBRID}.*",)),
-    BuildStep(
-        "evaluate", evaluation.FILE, evaluation.evaluate, (evaluation.FILE, f"{DEV}/{evaluation.OUTPUTS}/*")
-    ),
-    BuildStep("package", f"../{hybrid.FILE}", package.package),
+    Step("corpus", f"{corpus.FOLDER}/{corpus.COUNTS}", corpus.prepare, (f"{corpus.FOLDER}/*",)),
+    Step("alignment", training.ALIGNMENT, training.align, (training.ALIGNMENT, training.DEV_ALIGNMENT)),
+    Step("model", f"{MODEL}/moses.ini", training.train, (f"{MODEL}/*",)),
+    Step("filter", f"{DEV}/{BASE}", training.filter_to_dev, (f"{DEV}/*.gz", f"{DEV}/{BASE}")),
+    Step("tune", f"{DEV}/{PHRASE_BASED}.ini", evaluation.tune_phrase_based, (f"{DEV}/{PHRASE_BASED}.*",)),
+    Step("networks", training.DONE, training.train_all, (f"{NETWORKS}/**/*",)),
+    Step("tune-hybrid", f"{DEV}/{HYBRID}.ini", evaluation.tune_hybrid, (f"{DEV}/{HYBRID}.*",)),
+    Step("evaluate", evaluation.FILE, evaluation.evaluate, (evaluation.FILE, f"{DEV}/{OUTPUTS}/*")),
+    Step("package", f"../{hybrid.FILE}", package),  # the system has a manifest of its own
 )
 
 
@@ -130,7 +168,7 @@ def load_or_make_plan(config: BuildConfig) -> Plan:
     own = plan_path(config)
     if own.exists() or config.plan:
         path = own if own.exists() else config.plan
-        plan_read = plan_file.read(path)
+        plan_read = plan.read_plan(path)
         training.check_networks(Build(config, plan_read), str(path))
         return plan_read
     sizes = corpus.survey(config)
@@ -164,47 +202,37 @@ def check_output_folder(folder: Path) -> None:
     """ConfigError for a folder with files that no build wrote."""
     work = folder / WORK
     only_ours = not folder.is_dir() or all(path.name in (WORK, locks.FILE) for path in folder.iterdir())
-    if not (work / SETTINGS).exists() and not (only_ours and job_folder.is_ours(work, SETTINGS)):
+    if not (work / SETTINGS).exists() and not (only_ours and store.is_ours(work, SETTINGS)):
         raise ConfigError(f"{folder}: is not empty, and not begun by smt-build; name another folder")
 
 
 def start_or_resume(folder: Path, config: BuildConfig) -> Plan:
     """Record settings and plan of a new build, or check those of a resumed one; remove unfinished files."""
-    settings, path = resume_settings(config), plan_path(config)
-    recorded = job_folder.read_settings(folder / WORK / SETTINGS)
-    if recorded is not None and (changed := job_folder.changed_settings(recorded, settings)):
-        raise ConfigError(
-            f"{folder}: was begun with another {', '.join(changed)}; name another folder, or remove this one "
-            "to start anew"
-        )
-    if recorded is not None:
-        repeat_incomplete(folder / WORK)
+    work, settings, path = folder / WORK, resume_settings(config), plan_path(config)
+    finished = Store(work)
+    resumed = store.is_started(work / SETTINGS, settings, folder)
+    if resumed:
+        repeat_incomplete(finished)
     current_plan = load_or_make_plan(config)
-    if recorded is None:
-        job_folder.write_settings(folder / WORK / SETTINGS, settings)
+    if not resumed:
+        store.write_settings(work / SETTINGS, settings)
     if not path.exists():
-        plan_file.write(path, current_plan)
-    remove_unfinished(folder)
-    if plan.FILE not in (manifest.read(folder / WORK) or {}):
-        record_files(folder / WORK, [SETTINGS, plan.FILE])
+        plan.write_plan(path, current_plan)
+    # in the system's own folder only what a build writes there
+    store.remove_unfinished(folder, [f"{name}.part*" for name in FILES])
+    store.remove_unfinished(work, ["**/*.part*"])
+    if not finished.has(plan.FILE):
+        finished.record([SETTINGS, plan.FILE])
     return current_plan
 
 
-def repeat_incomplete(work: Path) -> None:
+def repeat_incomplete(finished: Store) -> None:
     """Invalidate steps whose files were removed. DataError for a file that was changed."""
-    missing = set(check_files(work, (SETTINGS, plan.FILE)))
+    missing = finished.check((SETTINGS, plan.FILE), top=finished.folder.parent)
     for step in STEPS:
-        names = recorded_files(work, step.files)
-        if missing & names:
-            forget_files(work, names)
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Delete unfinished files of killed steps; in the system's own folder only files that a build writes
-    there."""
-    unfinished = [path for name in package.FILES for path in folder.glob(f"{name}.part*")]
-    for path in [*unfinished, *(folder / WORK).rglob("*.part*")]:
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        names = finished.recorded(step.files)
+        if not names.isdisjoint(missing):
+            finished.forget(names)
 
 
 def resume_settings(config: BuildConfig) -> dict[str, object]:
@@ -215,58 +243,73 @@ def resume_settings(config: BuildConfig) -> dict[str, object]:
     return digests | {"languages": languages, "budget": config.budget, "seed": config.seed}
 
 
-def planned_steps(current: Plan) -> list[BuildStep]:
-    """Steps that the plan includes, in the order they run."""
-    return [step for step in STEPS if step.name in current.seconds]
-
-
-def next_step(build: Build) -> BuildStep | None:
-    """The first unfinished step; None at the end."""
-    return next((step for step in planned_steps(build.plan) if not step.finished(build.work)), None)
-
-
 def take_steps(build: Build, show_bar: bool) -> None:
     """Run the unfinished steps in order, shortening later ones when the build is behind schedule."""
-    clock, workers = BuildClock(build.work), build.config.workers
-    budget = max(build.config.budget, sum(plan.seconds_with_workers(build.plan, workers).values()))
+    clock = BuildClock(build.work)
     with Progress(None, UNIT, show_bar, "building", left=clock.left) as progress:
-        while step := next_step(build):
+        run_steps(
+            steps_in_time(build, clock),
+            build,
+            lambda step: is_finished(build, step),
+            lambda step: build.store.record(step.files),
+            partial(time_step, build, clock, progress),
+        )
+
+
+def is_finished(build: Build, step: Step[Build]) -> bool:
+    """Whether nothing of a step is left to do."""
+    if not step.files:
+        return (build.work / step.result).exists()
+    return build.store.has(step.result)
+
+
+def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
+    """The steps of the plan, which is shortened before a step where the build is late."""
+    seconds = plan.seconds_with_workers(build.plan, build.config.workers)
+    budget = max(build.config.budget, sum(seconds.values()))
+    for step in STEPS:
+        if step.name in build.plan.seconds and not is_finished(build, step):
             shorten_if_late(build, step, clock, budget)
-            if step not in planned_steps(build.plan):
-                continue
-            steps, seconds = planned_steps(build.plan), plan.seconds_with_workers(build.plan, workers)
-            number, planned = steps.index(step) + 1, seconds[step.name]
-            done, total = sum(seconds[step.name] for step in steps[: number - 1]), sum(seconds.values())
-            clock.start(step.name, seconds)
-            build.share = 0.0
-            log.info("step %d of %d: %s, about %s", number, len(steps), step.name, duration(planned))
-            with follow_step(build, step, clock, progress, (done, total)):
-                step.work(build)
-            record_files(build.work, matching_files(build.work, step.files))
-            clock.stop()
-            log.info("step %d of %d: %s, %s", number, len(steps), step.name, duration(clock.took[step.name]))
+        if step.name in build.plan.seconds:
+            yield step
 
 
-def shorten_if_late(build: Build, step: BuildStep, clock: BuildClock, budget: float) -> None:
+def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: float) -> None:
     """Shorten the plan before a long step if the build is late; record the decision, so that it is made
     once."""
-    if build.config.plan or step.name not in plan.SHORTENED_STEPS or step.name in build.plan.decisions:
+    if build.config.plan or step.name not in schedule.SHORTENED_STEPS or step.name in build.plan.decisions:
         return
-    pace = clock.pace()
-    if build.config.keep_plan:
-        pace = 0.0
-    changed, why = plan.shorten_late(build.plan, step.name, clock.spent(), budget, pace, build.config.workers)
+    pace = 0.0 if build.config.keep_plan else clock.pace()
+    changed, why = schedule.shorten_late(
+        build.plan, step.name, clock.spent(), budget, pace, build.config.workers
+    )
     if why:
         log.warning("%s; --keep-plan takes the time instead", why)
-    part = build.work / f"{plan.FILE}.part"
-    plan_file.write(part, changed)
-    manifest.publish(build.work, {plan.FILE: part})
+    with store.unfinished(build.work / plan.FILE, recorded=True) as part:
+        plan.write_plan(part, changed)
     build.plan = changed
 
 
 @contextmanager
+def time_step(build: Build, clock: BuildClock, progress: Progress, step: Step[Build]) -> Iterator[None]:
+    """Log how long a step should take and took, and follow it meanwhile."""
+    seconds = plan.seconds_with_workers(build.plan, build.config.workers)
+    names = [step.name for step in STEPS if step.name in seconds]
+    number = names.index(step.name)
+    position = f"step {number + 1} of {len(names)}: {step.name}"
+    clock.start(step.name, seconds)
+    build.share = 0.0
+    log.info("%s, about %s", position, duration(seconds[step.name]))
+    done_before = sum(seconds[name] for name in names[:number])
+    with follow_step(build, step, clock, progress, (done_before, sum(seconds.values()))):
+        yield
+    clock.stop()
+    log.info("%s, %s", position, duration(clock.took[step.name]))
+
+
+@contextmanager
 def follow_step(
-    build: Build, step: BuildStep, clock: BuildClock, progress: Progress, planned: tuple[float, float]
+    build: Build, step: Step[Build], clock: BuildClock, progress: Progress, planned: tuple[float, float]
 ) -> Iterator[None]:
     """Report progress and messages of other processes every second while a step runs.
 
@@ -278,7 +321,7 @@ def follow_step(
     def follow() -> None:
         while not stop.wait(1.0):
             with suppress(UserError):  # a full disk: the step itself will say so
-                clock.tick(step.share(build))
+                clock.tick(training.share(build) if step.result == training.DONE else build.share)
             progress.reach(max(progress.done, round(done_before + clock.done())), round(total))
             progress.look()
             logs.show()

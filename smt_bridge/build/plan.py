@@ -1,18 +1,27 @@
 """Decide what a build does: which networks, how many updates, how many seconds each step takes.
 
-A plan is made before anything runs and kept in `plan.json`, which a resumed build reads. `shorten_late` may
-shorten steps that have not begun, once each, and the plan records why. Sizes are updates, iterations and
-lines, never minutes.
+A plan is made before anything runs and kept in `plan.json`, which a resumed build reads; another build can be
+given the file. `schedule.shorten_late` may shorten steps that have not begun, once each, and the plan records
+why. Sizes are updates, iterations and lines, never minutes.
 """
 
+import json
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import product
+from pathlib import Path
 
+from nmt.config import typed_json
+from nmt.config.settings import problems
+from nmt.errors import ConfigError, DataError
+from nmt.io import files
 from nmt.io.progress import duration
+from nmt.training.config_file import preset_file
 from smt_bridge.build.networks import ORDER, Name, recipe
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.tuning.registry import TuneConfig
 
 # ---- speeds ------------------------------------------------------------------------------------------------
 # All rates are measured on one core of the reference machine (an AMD EPYC, 90 billion floating-point
@@ -345,134 +354,84 @@ def least_budget(name: Name, plan: Plan) -> float:
     return min(plan.total() for plan in tries if plan)
 
 
-# ---- a build that is late ----------------------------------------------------------------------------------
-# A build that is behind its plan shortens its later steps so that it ends within its budget. The decision is
-# made before a step begins and written into the plan: another build by that plan gives the same system.
+# ---- plan file ---------------------------------------------------------------------------------------------
 
 
-SHORTENED_STEPS = ("networks", "tune-hybrid", "evaluate")  # decided before each of these
-LATE = 1.05, 15.0  # factor of the time left, and seconds: a smaller excess counts as on time
+FORMAT = "smt-build plan 1"
+SECTIONS = {"model", "lm", "training"}  # of a network's configuration; its data are those of the build
+BACK_ENDS = ("mkl", "onednn")  # of matrix products
+LONGEST_TUNING = 100  # iterations: their files have numbers of two digits
 
 
-def is_late(plan: Plan, step: str, left: float, pace: float, workers: int) -> bool:
-    """Whether a step and those after it clearly need more than the time left.
-
-    `left`: seconds; `pace`: actual seconds per planned second.
-    """
-    factor, slack = LATE
-    return pace * remaining_seconds(plan, step, workers) > factor * max(0.0, left) + slack
+def write_plan(path: Path, plan: Plan) -> None:
+    """Write a plan as JSON."""
+    files.write_text(path, [json.dumps({"format": FORMAT, **asdict(plan)}, indent=1)])
 
 
-def remaining_seconds(plan: Plan, step: str, workers: int) -> float:
-    """Planned seconds of a step and all later ones."""
-    seconds = seconds_with_workers(plan, workers)
-    names = list(seconds)
-    first = next((number for number, name in enumerate(names) if name == step), len(names))
-    return sum(seconds[name] for name in names[first:])
+def read_plan(path: str | Path) -> Plan:
+    """Read a plan. DataError, with the key, for a file that is damaged or not a plan."""
+    try:
+        plan = typed_json.parse(Plan, "\n".join(files.read_lines(path)), {"format": FORMAT})
+        for mistake in mistakes(plan):
+            raise ValueError(mistake)
+    except (ValueError, ConfigError) as error:
+        raise DataError(
+            f"{path}: is no plan of smt-build, or damaged ({error}); give the plan.json that a build has kept"
+        ) from error
+    return plan
 
 
-def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Plan:
-    """The plan with as much of the remaining work as fits into the time left, else with the least."""
-    shortest = plan
-    for shortest in shorter_plans(plan, step):
-        following = next(name for name in shortest.seconds if name not in earlier_steps(plan, step))
-        if pace * remaining_seconds(shortest, following, workers) <= left:
-            break
-    return shortest
+def mistakes(plan: Plan) -> Iterator[str]:
+    """Describe values of a plan that are out of range."""
+    sizes, tuning = plan.sizes, plan.tuning
+    least = {
+        "sizes.pairs": (sizes.pairs, 1),
+        "sizes.dev_pairs": (sizes.dev_pairs, 1),
+        "tuning.lines": (tuning.lines, 1),
+        "tuning.hybrid_lines": (tuning.hybrid_lines, 0),
+        "tuning.n_best": (tuning.n_best, 1),
+        "compared": (plan.compared, 0),
+        **{f"sizes.{name}": (value, 0) for name, value in asdict(sizes).items() if name.endswith("words")},
+        **{f"seconds.{name}": (value, 0) for name, value in plan.seconds.items()},
+    }
+    yield from values_below(least)
+    if not 0 < plan.speed <= 1e6:
+        yield f"speed: {plan.speed:g} is out of range"
+    if plan.matmul not in BACK_ENDS:
+        yield f"matmul: expected one of {', '.join(BACK_ENDS)}"
+    for name in ("iterations", "hybrid_iterations"):
+        if not 1 <= getattr(tuning, name) <= LONGEST_TUNING:
+            yield f"tuning.{name}: expected 1 to {LONGEST_TUNING}"
+    yield from problems(TuneConfig(method=tuning.method), "tuning.")
+    yield from problems(DecoderConfig(neural_beam=tuning.neural_beam, nbest=tuning.n_best), "tuning.")
+    names = [network.name for network in plan.networks]
+    if len({*names}) < len(names):
+        yield "networks: one is there twice"
+    for number, network in enumerate(plan.networks):
+        yield from network_mistakes(network, f"networks[{number}]")
+    if (needed := steps_needed(plan)) != set(plan.seconds):
+        yield f"seconds: expected those of {', '.join(sorted(needed))}"
 
 
-def earlier_steps(plan: Plan, step: str) -> list[str]:
-    """Names of the steps before this one."""
-    names = list(plan.seconds)
-    return names[: names.index(step)]
+def steps_needed(plan: Plan) -> set[str]:
+    """Names of the steps of a plan with these networks."""
+    return set(estimate_seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated))
 
 
-def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
-    """Plans that need no more time from this step on than `plan`, the longest first."""
-    names = tuple(network.name for network in plan.networks)
-    most = plan.tuning.hybrid_iterations
-    if step == "networks":
-        for trial in plan_candidates(plan.sizes):
-            if trial.names == names[len(names) - len(trial.names) :] and trial.iterations[1] <= most:
-                shorter_plan = make_plan(plan.sizes, trial, plan.speed, plan.matmul)
-                if shorter_plan and no_longer(shorter_plan.networks, plan.networks):
-                    yield change_plan(plan, step, shorter_plan.networks, trial.iterations[1], trial.lines)
-    elif step == "tune-hybrid":
-        for (_, iterations), lines in product(ITERATIONS, LINES):
-            if iterations <= most:
-                yield change_plan(plan, step, plan.networks, iterations, lines)
-    else:
-        for lines in LINES:
-            if lines < plan.evaluated:
-                yield estimate_again(replace(plan, compared=lines), step)
-
-
-def no_longer(networks: list[NetworkPlan], than: list[NetworkPlan]) -> bool:
-    """Whether no network gets more updates than in `than`."""
-    updates = {network.name: network.updates for network in than}
-    return all(network.updates <= updates[network.name] for network in networks)
-
-
-def change_plan(plan: Plan, step: str, networks: list[NetworkPlan], iterations: int, lines: int) -> Plan:
-    """Replace the networks and the tuning of the system with networks; at most `lines` lines for the
-    latter."""
-    lines = min(lines, plan.tuning.lines_of_hybrid)
-    compared = min(plan.evaluated, EVALUATED * lines)
-    tuning = replace(plan.tuning, hybrid_iterations=iterations, hybrid_lines=lines)
-    uses = plan.monolingual_network and bool(networks)
-    return estimate_again(
-        replace(plan, networks=networks, tuning=tuning, compared=compared, monolingual_network=uses), step
+def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:
+    """Describe values of a network's plan that are out of range; `key` is its prefix in messages."""
+    least = {"batch": 1, "updates": 1, "every": 1, "epochs": 0, "seconds": 0, "search": 0}
+    yield from values_below(
+        {f"{key}.{name}": (getattr(network, name), bound) for name, bound in least.items()}
     )
+    if unknown := network.sections.keys() - SECTIONS:
+        yield f"{key}.sections: {min(unknown)} is none of {', '.join(sorted(SECTIONS))}"
+    if network.preset:
+        preset_file(network.preset)
 
 
-def estimate_again(plan: Plan, step: str) -> Plan:
-    """Estimate a changed plan anew from this step on; earlier steps keep their seconds."""
-    now = estimate_seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated)
-    done = earlier_steps(plan, step)
-    return replace(
-        plan, seconds={name: plan.seconds[name] if name in done else value for name, value in now.items()}
-    )
-
-
-def difference(longer: Plan, shorter_plan: Plan) -> str:
-    """Describe the work that `shorter_plan` drops."""
-    parts = []
-    updates = {network.name: network.updates for network in shorter_plan.networks}
-    for network in longer.networks:
-        if network.name not in updates:
-            parts.append(f"no {network.name}")
-        elif updates[network.name] < network.updates:
-            parts.append(f"{network.name}: {updates[network.name]:,} updates instead of {network.updates:,}")
-    old, new = longer.tuning, shorter_plan.tuning
-    if shorter_plan.networks and new.hybrid_iterations < old.hybrid_iterations:
-        parts.append(
-            f"tuning with networks: {new.hybrid_iterations} iterations instead of {old.hybrid_iterations}"
-        )
-    if shorter_plan.networks and new.lines_of_hybrid < old.lines_of_hybrid:
-        parts.append(
-            f"tuning with networks on {new.lines_of_hybrid:,} lines instead of {old.lines_of_hybrid:,}"
-        )
-    if shorter_plan.evaluated < longer.evaluated:
-        parts.append(f"compared on {shorter_plan.evaluated:,} lines instead of {longer.evaluated:,}")
-    return ", ".join(parts)
-
-
-def shorten_late(
-    plan: Plan, step: str, spent: float, budget: float, pace: float, workers: int
-) -> tuple[Plan, str]:
-    """Shorten the plan before a step if the build is late.
-
-    Returns the plan with the decision recorded, and an explanation; the latter is empty if the build is on
-    time or nothing is left to shorten. `spent`: seconds so far; `budget`: seconds of the whole build.
-    """
-    new, why = plan, ""
-    if is_late(plan, step, budget - spent, pace, workers):
-        shorter_plan = shorten(plan, step, budget - spent, pace, workers)
-        if what := difference(plan, shorter_plan):
-            new = shorter_plan
-            late = spent + pace * remaining_seconds(plan, step, workers)
-            why = (
-                f"behind its plan before {step}: {duration(late)} in all at this pace instead of "
-                f"{duration(budget)}; shortened: {what}"
-            )
-    return replace(new, decisions=plan.decisions | {step: why}), why
+def values_below(least: dict[str, tuple[float, int]]) -> Iterator[str]:
+    """Describe numbers below their lower bounds: key -> (value, bound)."""
+    for key, (value, bound) in least.items():
+        if value < bound:
+            yield f"{key}: {value:g} is out of range, expected {bound} or more"

@@ -12,34 +12,22 @@ from math import isfinite
 from pathlib import Path
 
 from nmt.analysis import report
-from nmt.analysis.buckets import WINDOW
-from nmt.analysis.charts import (
-    Chart,
-    ChartPoint,
-    Column,
-    Row,
-    figures_html,
-    length_charts,
-    signature_list,
-    systems_table,
-    table_html,
-)
+from nmt.analysis.charts import Chart, ChartPoint, Column, Row, figures_html, signature_list, table_html
 from nmt.analysis.curves import LearningCurve, read_curves
-from nmt.analysis.report import Lead, ReportConfig, ReportData, newest_date
+from nmt.analysis.report import Lead, ReportConfig, newest_date
 from nmt.analysis.statistics import SAMPLES
 from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.io import files
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
 from nmt.runs.weights import load_tensors
-from smt_bridge.build import clock, evaluation, tuning
+from smt_bridge.build import evaluation, schedule
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
 from smt_bridge.build.evaluation import OUTPUTS, Evaluation
 from smt_bridge.build.networks import ORDER, WORDS
 from smt_bridge.build.plan import NetworkPlan, reason_left_out
-from smt_bridge.build.tables import DEV
-from smt_bridge.build.training import NETWORKS, RUNS
+from smt_bridge.build.training import DEV, NETWORKS, RUNS
 from smt_bridge.moses import ini as moses_ini
 
 # ---- content -----------------------------------------------------------------------------------------------
@@ -49,11 +37,11 @@ DEV_NOTE = (
     "The weights were tuned, and the system was chosen, on this text: scores are higher than those of a text "
     "that the system has never seen."
 )
-TEST_NOTE = (
-    "Nothing was tuned or chosen on this text, so these scores say what to expect of new text of its kind."
-)
 NO_TEST_NOTE = "No test set was given: all scores here are of the development set, which was used for tuning."
 CURVES = ("dev cost", "dev BLEU", "dev chrF")  # of those that training writes
+SIGNATURE = (
+    "cased BLEU of the words of the tables, without smoothing, 1 reference, as Moses' tuners compute it"
+)
 
 
 @dataclass
@@ -61,23 +49,20 @@ class StepFacts:
     """Planned and actual time of a step."""
 
     name: str
-    planned: float | None = None  # seconds, as estimated before work started; None where nobody estimated
+    planned: float  # seconds, as estimated before work started
     took: float | None = None  # seconds; None for a step that did not run
-    note: str = ""  # what it made, or why it was left out
 
 
 @dataclass
 class NetworkFacts:
     """A trained network, in the chosen system or not."""
 
-    name: str  # attention, joint, cslm, or as the folder under networks/ is called
+    name: str  # attention, joint or cslm
     what: str  # "attention model, 256 hidden units"
     parameters: int
     updates: int = 0
     epochs: float | None = None
-    curves: Mapping[str, LearningCurve] = field(
-        default_factory=dict
-    )  # what nmt.analysis.curves.read_curves gives
+    curves: Mapping[str, LearningCurve] = field(default_factory=dict)
 
 
 @dataclass
@@ -100,37 +85,15 @@ class SystemFacts:
 
 
 @dataclass
-class Ablation:
-    """BLEU of the system without one of its parts."""
-
-    part: str
-    bleu: float  # of dev without it, 0 to 100
-    tuned: bool = True  # were the weights found again without it?
-
-
-@dataclass
-class ReportTexts:
-    """A test set and its translations by several systems, as raw text."""
-
-    sources: Sequence[str]
-    references: Sequence[Sequence[str]]  # one list of lines per reference translation
-    outputs: Mapping[str, Sequence[str]]  # name of the system -> lines; the first is the baseline
-    tokenize: str = "13a"  # sacreBLEU's tokenizer
-    lowercase: bool = False  # score without regard to case
-
-
-@dataclass
 class Facts:
-    """Content of the report. All values are plain, so that they can be stored as JSON
-    (dataclasses.asdict)."""
+    """Content of the report."""
 
     title: str
-    dev: ReportTexts  # phrase-based, neural alone, hybrid
-    signature: str  # sacreBLEU's, of all BLEU scores of `candidates`, `ablations` and `bleu`
+    dev: Sequence[SystemOutput]  # raw text: phrase-based, neural alone, hybrid; the first is the baseline
     bleu: float  # of the system on dev, as tuning measured it, 0 to 100
     reason: str = ""  # why this system was chosen: a sentence
     candidates: Sequence[SystemFacts] = ()
-    ablations: Sequence[Ablation] = ()
+    without: Mapping[str, float] = field(default_factory=dict)  # by part: BLEU of dev without it, 0 to 100
     sizes: Mapping[str, int] = field(default_factory=dict)  # "pairs read" -> 29000, in the order to show
     steps: Sequence[StepFacts] = ()
     networks: Sequence[NetworkFacts] = ()
@@ -138,7 +101,6 @@ class Facts:
     notes: Sequence[str] = ()  # warnings and remarks of the build, a sentence each
     command: str = ""  # the command line
     about: Mapping[str, str] = field(default_factory=dict)  # under the title, beside what this page knows
-    test: ReportTexts | None = None  # a test set that nothing was tuned on, translated by the same systems
 
 
 # ---- the page ----------------------------------------------------------------------------------------------
@@ -152,30 +114,18 @@ def write(path: Path, facts: Facts, samples: int = SAMPLES) -> None:
 def html(facts: Facts, samples: int = SAMPLES) -> str:
     """Build the page: the system and how it was built, then all systems side by side on the development
     set."""
-    config = ReportConfig(title=facts.title, samples=samples)
-    lengths: list[Chart] = []
-    test = ""
-    if facts.test:
-        test_systems = analysis_systems(facts.test)
-        lengths = list(length_charts(test_systems, WINDOW, config.least))
-        test = scores_section(report.collect_report(test_systems, {}, None, {}, config), lengths)
     learned = list(learning_charts(facts.networks))
     sections = [
-        section("system", "The system", "", system_section(facts)),
-        section("parts", "What each part adds", "", ablation_section(facts)),
-        section("test-set", "Test set", TEST_NOTE, test),
-        section("sizes-section", "Sizes", "", sizes_section(facts.sizes)),
-        section("steps-section", "Steps", "", steps_section(facts.steps)),
-        section("networks-section", "Networks", "", networks_section(facts.networks, learned, len(lengths))),
-        section("weights-section", "Weights of the tuned system", "", weights_section(facts.features)),
+        section("system", "The system", system_section(facts)),
+        section("parts", "What each part adds", ablation_section(facts)),
+        section("sizes-section", "Sizes", sizes_section(facts.sizes)),
+        section("steps-section", "Steps", steps_section(facts.steps)),
+        section("networks-section", "Networks", networks_section(facts.networks, learned)),
+        section("weights-section", "Weights of the tuned system", weights_section(facts.features)),
     ]
-    lead = Lead(
-        sections="".join(sections),
-        charts=[*lengths, *learned],
-        heading="Development set",
-        note=DEV_NOTE,
-    )
-    data = report.collect_report(analysis_systems(facts.dev), {}, None, {}, config)
+    lead = Lead("".join(sections), learned, heading="Development set", note=DEV_NOTE)
+    config = ReportConfig(title=facts.title, samples=samples)
+    data = report.collect_report(facts.dev, {}, None, {}, config)
     return report.report_html(replace(data, about=list(about_list(facts))), lead)
 
 
@@ -184,30 +134,15 @@ def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
     parts = list(dict.fromkeys(row.what for row in facts.features if row.what))
     name = next((row.name for row in facts.candidates if row.chosen), "")
     yield "system", f"{name}: {', '.join(parts)}" if name and parts else name
-    yield (
-        "networks",
-        "; ".join(f"{row.what}, {row.parameters:,} parameters" for row in facts.networks),
-    )
+    yield "networks", "; ".join(f"{row.what}, {row.parameters:,} parameters" for row in facts.networks)
     yield "training text", ", ".join(f"{count:,} {what}" for what, count in facts.sizes.items())
-    yield "development set", f"{len(facts.dev.sources):,} sentences"
-    if facts.test:
-        yield "test set", f"{len(facts.test.sources):,} sentences"
+    yield "development set", f"{len(facts.dev[0].hypotheses):,} sentences"
     yield from facts.about.items()
 
 
-def analysis_systems(texts: ReportTexts) -> list[SystemOutput]:
-    """Convert the outputs to systems of nmt.analysis."""
-    references = [list(lines) for lines in texts.references]
-    test = TestSet(list(texts.sources), references, texts.tokenize, texts.lowercase)
-    return [SystemOutput(name, list(lines), test) for name, lines in texts.outputs.items()]
-
-
-def section(name: str, title: str, note: str, content: str) -> str:
+def section(name: str, title: str, content: str) -> str:
     """A section of the page; empty if it has no content."""
-    if not content:
-        return ""
-    note_html = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f'<section id="{name}"><h2>{escape(title)}</h2>{note_html}{content}</section>'
+    return f'<section id="{name}"><h2>{escape(title)}</h2>{content}</section>' if content else ""
 
 
 def nonempty_table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
@@ -223,53 +158,35 @@ def bullet_list(lines: Sequence[str]) -> str:
 def system_section(facts: Facts) -> str:
     """The chosen system, the reason, and the other systems that were tuned."""
     columns = [
-        Column("system", "name"),
-        Column("dev BLEU", "bleu", 2, best=True),
-        Column("chosen", "chosen"),
+        Column("system", "name"), Column("dev BLEU", "bleu", 2, best=True), Column("chosen", "chosen"),
         Column("remark", "note"),
-    ]
+    ]  # fmt: skip
     rows = [vars(row) | {"chosen": "yes" if row.chosen else ""} for row in facts.candidates]
-    notes = [*facts.notes, *([] if facts.test else [NO_TEST_NOTE])]
     command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
     return "".join([
         f"<p>{escape(facts.reason)}</p>" if facts.reason else "",
         nonempty_table("candidates", "Systems that were tuned", columns, rows) if rows else "",
-        signature_list([f"dev BLEU: {facts.signature}"]),
-        bullet_list(notes),
+        signature_list([f"dev BLEU: {SIGNATURE}"]),
+        bullet_list([*facts.notes, NO_TEST_NOTE]),
         command if facts.command else "",
     ])  # fmt: skip
 
 
 def ablation_section(facts: Facts) -> str:
     """BLEU without each part, and the difference that the part makes."""
-    if not facts.ablations:
+    if not facts.without:
         return ""
     columns = [
-        Column("part", "part"),
-        Column("dev BLEU without it", "bleu", 2),
-        Column("the part adds", "adds", 2),
+        Column("part", "part"), Column("dev BLEU without it", "bleu", 2), Column("the part adds", "adds", 2),
         Column("weights without it", "weights"),
-    ]
+    ]  # fmt: skip
     rows = [
-        {
-            "part": ablation.part,
-            "bleu": ablation.bleu,
-            "adds": facts.bleu - ablation.bleu,
-            "weights": "found again" if ablation.tuned else "unchanged",
-        }
-        for ablation in facts.ablations
+        {"part": part, "bleu": bleu, "adds": facts.bleu - bleu, "weights": "found again"}
+        for part, bleu in facts.without.items()
     ]
-    shown = nonempty_table("ablation", "BLEU without each part", columns, rows)
-    signature = signature_list([f"dev BLEU: {facts.signature}"])
     whole = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'
-    return f"{whole}{shown}{signature}"
-
-
-def scores_section(data: ReportData, charts: Sequence[Chart]) -> str:
-    """Scores of the test set and its charts, which are the first of the page."""
-    shown = systems_table(data.systems, "test", "Scores of the systems on the test set")
-    figures = f'<div class="charts">{figures_html(charts)}</div>'
-    return f"{shown}{signature_list(data.signatures)}{figures}"
+    table = nonempty_table("ablation", "BLEU without each part", columns, rows)
+    return f"{whole}{table}{signature_list([f'dev BLEU: {SIGNATURE}'])}"
 
 
 def sizes_section(sizes: Mapping[str, int]) -> str:
@@ -284,38 +201,28 @@ def steps_section(steps: Sequence[StepFacts]) -> str:
     if not steps:
         return ""
     columns = [
-        Column("step", "name"),
-        Column("minutes planned", "planned", 2),
-        Column("minutes taken", "took", 2),
-        Column("remark", "note"),
-    ]
+        Column("step", "name"), Column("minutes planned", "planned", 2), Column("minutes taken", "took", 2),
+    ]  # fmt: skip
     rows = [
-        {"name": step.name, "planned": minutes(step.planned), "took": minutes(step.took), "note": step.note}
+        {"name": step.name, "planned": step.planned / 60, "took": step.took and step.took / 60}
         for step in steps
     ]
-    planned = sum(step.planned or 0 for step in steps) / 60
+    planned = sum(step.planned for step in steps) / 60
     took = sum(step.took or 0 for step in steps) / 60
     note = f'<p class="note">All steps took {took:,.1f} minutes; {planned:,.1f} were planned.</p>'
     return note + nonempty_table("steps", "Steps of the build", columns, rows)
 
 
-def minutes(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds / 60
-
-
-def networks_section(networks: Sequence[NetworkFacts], learned: Sequence[Chart], first: int) -> str:
-    """Networks and their learning curves; `first`: number of their first chart on the page."""
+def networks_section(networks: Sequence[NetworkFacts], learned: Sequence[Chart]) -> str:
+    """Networks and their learning curves."""
     if not networks:
         return ""
     columns = [
-        Column("network", "name"),
-        Column("parameters", "parameters"),
-        Column("updates", "updates"),
-        Column("epochs", "epochs", 1),
-        Column("what it is", "what"),
-    ]
+        Column("network", "name"), Column("parameters", "parameters"), Column("updates", "updates"),
+        Column("epochs", "epochs", 1), Column("what it is", "what"),
+    ]  # fmt: skip
     shown = nonempty_table("networks", "Networks", columns, [vars(network) for network in networks])
-    return f'{shown}<div class="charts">{figures_html(learned, first)}</div>'
+    return f'{shown}<div class="charts">{figures_html(learned)}</div>'
 
 
 def learning_charts(networks: Sequence[NetworkFacts]) -> Iterator[Chart]:
@@ -324,9 +231,7 @@ def learning_charts(networks: Sequence[NetworkFacts]) -> Iterator[Chart]:
         for kind in CURVES:
             points = [ChartPoint(x, y) for x, y in network.curves.get(kind, ()) if isfinite(y)]
             if points:
-                yield Chart(
-                    title=f"{network.name}: {kind}", x="updates", y=kind, series={network.name: points}
-                )
+                yield Chart(f"{network.name}: {kind}", x="updates", y=kind, series={network.name: points})
 
 
 def weights_section(features: Sequence[FeatureFacts]) -> str:
@@ -349,9 +254,6 @@ def weights_section(features: Sequence[FeatureFacts]) -> str:
 # ---- from the files of a build -----------------------------------------------------------------------------
 
 
-SIGNATURE = (
-    "cased BLEU of the words of the tables, without smoothing, 1 reference, as Moses' tuners compute it"
-)
 FEATURE_KINDS = {
     "PhraseDictionaryMemory": "phrase table", "LexicalReordering": "lexical reordering",
     "KENLM": "count language model", "NeuralTranslation": WORDS["attention"], "NNJM": WORDS["joint"],
@@ -371,17 +273,15 @@ def gather_facts(build: Build) -> Facts:
         ]
         for name in result.whole
     }
-    sources, references = (tuning.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
+    sources, references = (evaluation.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
+    test = TestSet(sources, [references], tokenizer_for(language))
     return Facts(
         title=f"{build.folder.resolve().name}: a hybrid system",
-        dev=ReportTexts(sources, [references], outputs, tokenizer_for(language)),
-        signature=SIGNATURE,
+        dev=[SystemOutput(name, lines, test) for name, lines in outputs.items()],
         bleu=100 * result.lists,
         reason=chosen_reason(build, result),
         candidates=candidate_facts(build, result),
-        ablations=[
-            Ablation(evaluation.parts(build)[part], 100 * score) for part, score in result.without.items()
-        ],
+        without={evaluation.parts(build)[part]: 100 * score for part, score in result.without.items()},
         sizes=size_facts(build),
         steps=step_facts(build),
         networks=[network_facts(build, network) for network in build.plan.networks],
@@ -409,7 +309,7 @@ def plan_notes(build: Build) -> Iterator[str]:
 def about_build(build: Build) -> dict[str, str]:
     """Further rows under the title: languages, search, date."""
     source, target = sides(build.config)
-    search = tuning.search_settings(build.plan.tuning)
+    search = evaluation.search_settings(build.plan.tuning)
     beam = (
         f"; the attention model alone: beam {evaluation.BEAM.beam_size}"
         if build.plan.has("attention")
@@ -424,8 +324,8 @@ def about_build(build: Build) -> dict[str, str]:
 
 def tuning_warnings(build: Build) -> list[str]:
     """Warnings of the tunings, one sentence each."""
-    names = [tuning.PHRASE_BASED, *([tuning.HYBRID] if build.plan.networks else [])]
-    warnings = [(name, tuning.read_result(build, name).warning) for name in names]
+    names = [evaluation.PHRASE_BASED, *([evaluation.HYBRID] if build.plan.networks else [])]
+    warnings = [(name, evaluation.read_result(build, name).warning) for name in names]
     return [f"The {name} system: {warning}." for name, warning in warnings if warning]
 
 
@@ -450,12 +350,16 @@ def size_facts(build: Build) -> dict[str, int]:
     counts: dict[str, int] = json.loads(BuildTexts(build.work).path(COUNTS).read_text(encoding="utf-8"))
     plan = build.plan
     more = {"monolingual lines": plan.sizes.monolingual_lines} if plan.sizes.monolingual_lines else {}
-    return counts | more | {"lines used for tuning": tuning.read_result(build, tuning.PHRASE_BASED).lines}
+    return (
+        counts
+        | more
+        | {"lines used for tuning": evaluation.read_result(build, evaluation.PHRASE_BASED).lines}
+    )
 
 
 def step_facts(build: Build) -> list[StepFacts]:
     """Planned and actual time of each step; the last step is still running."""
-    took = clock.read_times(build.work)
+    took = schedule.read_times(build.work)
     return [StepFacts(name, seconds, took.get(name)) for name, seconds in build.plan.seconds.items()]
 
 
@@ -470,7 +374,7 @@ def network_facts(build: Build, plan: NetworkPlan) -> NetworkFacts:
 
 def feature_facts(build: Build, chosen: str) -> list[FeatureFacts]:
     """Weights of the system's features."""
-    ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
+    ini = moses_ini.read(str(evaluation.ini_path(build, chosen)))
     return [
         FeatureFacts(feature.name, ini.weights[feature.name], FEATURE_KINDS.get(feature.kind, ""))
         for feature in ini.features

@@ -1,7 +1,5 @@
-"""Train the networks, each in a single-threaded process of its own.
-
-Any number of them may run at the same time and give the same bytes.
-"""
+"""What a build trains: word alignment, tables and count model, as smt-align, smt-train and smt-filter-table
+do, then the networks, each in a single-threaded process of its own."""
 
 import logging
 import os
@@ -10,7 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from nmt.compute import device
 from nmt.errors import ConfigError, DataError
+from nmt.formats.pharaoh import Links
 from nmt.io import files
 from nmt.runs import directory as run_directory
 from nmt.runs import weights
@@ -18,13 +18,82 @@ from nmt.runs.directory import TRAIN_LOG
 from nmt.text.pipeline import SideConfig
 from nmt.training import config_file
 from nmt.training.train import run_training
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import Processes
+from nmt.work.executors import ExecutorConfig, Processes
+from smt_bridge import train_system
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import FOLDER, LONGEST, BuildTexts, sides
 from smt_bridge.build.networks import AVERAGED, Name
 from smt_bridge.build.plan import NetworkPlan
-from smt_bridge.build.tables import ALIGNMENT, DEV_ALIGNMENT
+from smt_bridge.config import TrainConfig
+from smt_bridge.extraction import alignment
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
+
+# ---- tables ------------------------------------------------------------------------------------------------
+
+
+ALIGNMENT, DEV_ALIGNMENT = "alignment.gz", "dev.alignment.gz"
+MODEL, DEV = "model", "dev"  # folders: the full model; tables and translations of the development set
+BASE = "moses.ini"
+
+
+def align(build: Build) -> None:
+    """Align training text and development set together.
+
+    A joint model then validates on links like those that it trains on; the development set alone is too small
+    to align.
+    """
+    texts, config = BuildTexts(build.work), train_config(build)
+    sources, targets = alignment.read_texts(texts.path("train.source"), texts.path("train.target"))
+    dev_sources, dev_targets = alignment.read_texts(texts.path("dev.source"), texts.path("dev.target"))
+    directions = alignment.align_both_directions(sources + dev_sources, targets + dev_targets, config.method)
+    links: list[Links] = alignment.symmetrize(*directions, config.symmetrization)
+    files.write_text(build.work / DEV_ALIGNMENT, map(alignment.format_links, links[len(sources) :]))
+    files.write_text(build.work / ALIGNMENT, map(alignment.format_links, links[: len(sources)]))
+
+
+def train_config(build: Build) -> TrainConfig:
+    texts = BuildTexts(build.work)
+    return TrainConfig(
+        source=str(texts.path("train.source")),
+        target=str(texts.path("train.target")),
+        alignment=str(build.work / ALIGNMENT),
+        lm_text=str(build.work / texts.lm()),
+    )
+
+
+def train(build: Build) -> None:
+    """Train tables and count model.
+
+    Checksums are recorded after each step of the training, since a resumed training reuses finished files.
+    """
+
+    train_system.train(
+        build.work / MODEL, train_config(build), on_step=lambda: build.store.record([f"{MODEL}/*"])
+    )
+
+
+def filter_to_dev(build: Build) -> None:
+    """Keep the rows that the development set can use, and write an ini for them."""
+    model, dev = build.work / MODEL, build.work / DEV
+    wanted = Occurring(read_texts([str(build.work / FOLDER / "dev.source")]))
+    names = train_system.TABLE, train_system.REORDERING
+    table, filtered, reordering, reordering_filtered = (
+        folder / name for name in names for folder in (model, dev)
+    )
+    if not filter_tables(Filtering(table, filtered, reordering, reordering_filtered), wanted):
+        raise DataError(
+            f"{build.config.dev_source}: no phrase of it is in {build.config.source}, so that nothing can be "
+            "tuned; give a development set of the same language and kind"
+        )
+    ini = moses_ini.read(str(model / train_system.INI))
+    ini = moses_ini.set_path(ini, "LM0", f"../{MODEL}/{train_system.LM}")
+    moses_ini.write(dev / BASE, ini)
+
+
+# ---- networks ----------------------------------------------------------------------------------------------
+# Any number of them may be trained at the same time; they get the same bytes.
+
 
 NETWORKS, RUNS, LOGS = "networks", "runs", "logs"  # weights for decoding; run directories; training logs
 DONE = f"{NETWORKS}/done"
@@ -163,11 +232,14 @@ def train_network(task: TrainingTask) -> None:
     logging.getLogger("nmt").addHandler(handler)
     try:
         run, output = Path(task.run), Path(task.output)
-        if run_directory.exists(output):
-            return
-        run_training(config_file.from_mapping(task.content, task.preset or None))
-        best = None if task.name == "attention" else [run_directory.find_step(run, "best")]
-        weights.write_average(run, output, best, AVERAGED)
+        if not run_directory.exists(output):
+            run_training(config_file.from_mapping(task.content, task.preset or None))
+            best = None if task.name == "attention" else [run_directory.find_step(run, "best")]
+            weights.write_average(run, output, best, AVERAGED)
+        # Its last file; a training killed just before has none, and a later step would measure another one.
+        back_ends = output / run_directory.BACK_ENDS
+        if not device.recall_choice(back_ends):
+            device.remember_choice(back_ends, device.BackEndChoice(str(task.content["matmul"])))
     finally:
         logging.getLogger("nmt").removeHandler(handler)
         handler.close()

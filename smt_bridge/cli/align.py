@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.io import files
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment

@@ -11,7 +11,6 @@ from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files
-from smt_bridge.build import plan
 from smt_bridge.build.config import BuildConfig
 from smt_bridge.extraction.alignment import ALIGNERS
 
@@ -75,7 +74,7 @@ def parse_seconds(text: str) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-build", args, times=True)
-    from smt_bridge.build import corpus, evaluation, pipeline
+    from smt_bridge.build import corpus, evaluation, pipeline, plan
 
     config = parse_settings(BuildConfig, args)
     check_texts(config)

@@ -17,7 +17,7 @@ from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import rate_of
 from nmt.text.sentences import SplitLine
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from nmt.work.texts import FinishedChunk, TextChunk
 from smt_bridge.cli import decoding
 from smt_bridge.cli.decoding import LineBlock, PhraseTranslator, load_hybrid, make_decoder, split_lines

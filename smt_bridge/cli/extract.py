@@ -10,7 +10,7 @@ from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.compute.resources import peak_memory
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli.shared_options import add_memory
 from smt_bridge.extraction.config import ExtractConfig
 

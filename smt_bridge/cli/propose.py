@@ -14,8 +14,8 @@ from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.io import files
-from nmt.work import executors, folder
-from nmt.work.config import ExecutorConfig
+from nmt.work import executors, store
+from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli.shared_options import add_outputs, add_table, check_reordering
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
@@ -145,7 +145,7 @@ def start_networks(args: argparse.Namespace) -> "NetworkExecutor":
 
     networks_here = load_networks(args)
     config = parse_settings(ExecutorConfig, args)
-    models = {} if config.name == "local" else folder.file_digests(networks_here.files)
+    models = {} if config.name == "local" else store.file_digests(networks_here.files)
     load_remote = partial(
         load_in_worker,
         jobs.absolute_paths(args, []),
@@ -161,7 +161,7 @@ def load_in_worker(
 ) -> "Callable[[NetworkRequest], NetworkAnswers]":
     """In a worker: load the same networks, to be computed with the same arithmetic. DataError for files that
     differ."""
-    folder.check_digests(models)
+    store.check_digests(models)
     arithmetic.use()
     networks = load_networks(args)
     if networks.identity() != inverse:

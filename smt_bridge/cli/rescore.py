@@ -13,8 +13,8 @@ from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.search.config import MBRConfig
 from nmt.text.sentences import MAX_LINE_WORDS
-from nmt.work import folder
-from nmt.work.config import ExecutorConfig
+from nmt.work import store
+from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli import shared_options
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse_features
 from smt_bridge.nbest.union import NbestLists
@@ -44,7 +44,7 @@ def command(argv: Sequence[str] | None) -> None:
     outputs = [(name, getattr(args, dest)) for dest, name in OUTPUTS.items()]
     shared_options.check_models_separate(args, specs, [], outputs)
     target = args.output or args.best
-    with folder.lock_job(target, "smt-rescore") if specs and target != "-" else nullcontext():
+    with store.lock_job(target, "smt-rescore") if specs and target != "-" else nullcontext():
         run(args, lists, specs)
 
 

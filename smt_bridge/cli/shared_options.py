@@ -9,7 +9,7 @@ from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.config.settings import Range
 from nmt.errors import ConfigError
 from nmt.io import numbers
-from nmt.work import folder
+from nmt.work import store
 from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
@@ -129,7 +129,7 @@ def set_up_features(
     """Import torch and choose its back end, that of the job that is resumed if there is one. Returns the
     settings of features and a line for the log."""
     run = next((spec.path for spec in specs if (Path(spec.path) / "version").exists()), None)
-    recorded = folder.recorded_settings(output) if args.resume else {}
+    recorded = store.recorded_settings(output) if args.resume else {}
     back_end = str(recorded.get("back_end") or args.matmul)
     threads = args.threads or 1
     line = options.set_up_torch(args.device, threads, back_end, run)

@@ -17,9 +17,8 @@ from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.config import settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, locks, manifest
-from nmt.work import executors
-from nmt.work import folder as job_folder
-from nmt.work.config import ExecutorConfig
+from nmt.work import executors, store
+from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli import decoding
 from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
@@ -30,8 +29,7 @@ from smt_bridge.moses.weights import Weights
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
     from smt_bridge.decoder.translation import PhraseTranslation
-    from smt_bridge.tuning.decoding import DecodingBlock
-    from smt_bridge.tuning.loop import Tuning
+    from smt_bridge.tuning.loop import DecodingBlock, Tuning
     from smt_bridge.tuning.pool import Floats
 
 log = logging.getLogger(__name__)
@@ -72,38 +70,24 @@ def parser() -> options.Parser:
         "model", type=InputPath, metavar="MODEL_DIR|INI", help="folder of a model, or moses.ini"
     )
     parser.add_argument(
-        "--source",
-        "-s",
-        type=InputPath,
-        required=True,
-        metavar="FILE",
+        "--source", "-s", type=InputPath, required=True, metavar="FILE",
         help="development text, tokenized (and escaped) like the training text",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--reference", "-r", type=InputPath, required=True, nargs="+", metavar="FILE", help="its translations"
     )
     parser.add_argument(
-        "--output",
-        "-o",
-        type=OutputPath,
-        default=None,
-        metavar="INI",
+        "--output", "-o", type=OutputPath, metavar="INI",
         help="tuned moses.ini; default: NAME.tuned.ini beside the NAME.ini of the model",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--work",
-        type=OutputPath,
-        default=None,
-        metavar="DIR",
+        "--work", type=OutputPath, metavar="DIR",
         help="folder for the n-best lists and weights of every iteration; default: OUTPUT.tuning",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--n-best",
-        type=options.positive,
-        default=100,
-        metavar="K",
+        "--n-best", type=options.positive, default=100, metavar="K",
         help="number of different translations of each sentence in a list",
-    )
+    )  # fmt: skip
     add_setting(parser, TuneConfig, "iterations")
     add_setting(parser, TuneConfig, "patience")
     final = "finally tune N times on all lists, with seeds 1 to N, and write WORK/seed-1.weights ..."
@@ -142,7 +126,7 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
 def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
     """Run the tuning loop; write the best weights, and those of --final-seeds."""
     from smt_bridge.tuning import loop
-    from smt_bridge.tuning.decoding import starting_weights, whole_weights
+    from smt_bridge.tuning.loop import starting_weights, whole_weights
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
@@ -210,12 +194,7 @@ def open_tuning(
     }
     loop.open_folder(paths.work, recorded, config, tuner)
     return loop.Tuning(
-        folder=paths.work,
-        names=names,
-        sentences=sentences,
-        config=config,
-        tuner=tuner,
-        threads=args.workers,
+        folder=paths.work, names=names, sentences=sentences, config=config, tuner=tuner, threads=args.workers
     )
 
 
@@ -227,16 +206,14 @@ def start_decoding(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Red
     """Yield a function that decodes lines with other weights, by threads of this process or by an executor
     whose workers load the model once."""
     from smt_bridge.decoder.system import files_of
-    from smt_bridge.tuning.decoding import Redecoder, decode, decode_by_executor
+    from smt_bridge.tuning.loop import Redecoder, decode, decode_by_executor
 
     if decoding.uses_threads(args):
         yield lambda weights, sources: decode(decoder, weights, sources, args.workers, args.source)
         return
     args.cache = args.cache and os.path.abspath(args.cache)
     ini = decoder.system.ini
-    load_remote = partial(
-        load_in_worker, args, decoding.absolute_ini(ini), job_folder.file_digests(files_of(ini))
-    )
+    load_remote = partial(load_in_worker, args, decoding.absolute_ini(ini), store.file_digests(files_of(ini)))
     config = arguments.parse_settings(ExecutorConfig, args)
     with executors.make(Redecoder(decoder).compute, load_remote, config) as executor:
         yield lambda weights, sources: decode_by_executor(executor, decoder, weights, sources, args.source)
@@ -246,9 +223,9 @@ def load_in_worker(
     args: argparse.Namespace, ini: Ini, models: Mapping[str, str]
 ) -> "Callable[[DecodingBlock], list[PhraseTranslation]]":
     """In a worker: load the same model. DataError for files that differ."""
-    from smt_bridge.tuning.decoding import Redecoder
+    from smt_bridge.tuning.loop import Redecoder
 
-    job_folder.check_digests(models)
+    store.check_digests(models)
     return Redecoder(decoding.load_decoder(args, ini, args.n_best, True)).compute
 
 

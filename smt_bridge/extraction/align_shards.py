@@ -20,7 +20,7 @@ from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.io import files, manifest
 from nmt.work import executors, stages
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import Part, SharedFolder, task_file
 from smt_bridge.extraction import train_aligner
 from smt_bridge.extraction.alignment import (

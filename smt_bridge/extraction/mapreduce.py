@@ -20,10 +20,8 @@ import numpy as np
 
 from nmt.config import settings
 from nmt.io import files, manifest
-from nmt.work import arrays, executors, stages
-from nmt.work import folder as job_folder
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import Executor, line_chunks
+from nmt.work import arrays, executors, stages, store
+from nmt.work.executors import Executor, ExecutorConfig, line_chunks
 from nmt.work.stages import Part, SharedFolder, Task, task_file
 from smt_bridge.extraction import corpus, scores
 from smt_bridge.extraction.config import ExtractConfig
@@ -76,7 +74,7 @@ class ExtractionWorker(stages.StageWorker):
     @cached_property
     def buckets(self) -> int:
         """Number of buckets, as recorded in the plan."""
-        return int(str((job_folder.read_settings(self.folder / PLAN) or {})["buckets"]))
+        return int(str((store.read_settings(self.folder / PLAN) or {})["buckets"]))
 
     @cached_property
     def words(self) -> corpus.CorpusSurvey:
@@ -308,10 +306,10 @@ class SharedExtraction:
                 json.dumps({"pairs": words.pairs, "tokens": words.tokens}).encode(),
             ],
         )
-        plan = job_folder.read_settings(self.folder / PLAN) or {
+        plan = store.read_settings(self.folder / PLAN) or {
             "buckets": self.choose_buckets(instances),
         }
-        job_folder.write_settings(self.folder / PLAN, plan)
+        store.write_settings(self.folder / PLAN, plan)
         self.buckets = int(str(plan["buckets"]))
 
     def choose_buckets(self, instances: float) -> int:

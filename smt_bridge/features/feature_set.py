@@ -11,8 +11,7 @@ import torch
 from nmt.compute import device
 from nmt.errors import DataError
 from nmt.work import executors
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import Executor
+from nmt.work.executors import Executor, ExecutorConfig
 from smt_bridge.features.base import ReducedPrecision, Values, WordPairs
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 

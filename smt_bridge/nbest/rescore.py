@@ -21,8 +21,7 @@ from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.io import files
 from nmt.search.config import MBRConfig
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import KILLED, Lost, LostLines
+from nmt.work.executors import KILLED, ExecutorConfig, Lost, LostLines
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, lost_scores, open_job
 from smt_bridge.moses.weights import Weights

@@ -19,9 +19,8 @@ from nmt.errors import ConfigError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import KILLED, LostLines
-from nmt.work.folder import lock_job
+from nmt.work.executors import KILLED, ExecutorConfig, LostLines
+from nmt.work.store import lock_job
 from smt_bridge.features.base import WordAligned, of_phrases
 from smt_bridge.features.feature_set import FeatureSet, process_settings
 from smt_bridge.features.registry import FeatureSettings, parse_features

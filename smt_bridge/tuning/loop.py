@@ -11,40 +11,41 @@ follows depends on these files alone, so a killed tuning can be resumed, and end
 """
 
 import logging
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.errors import ConfigError, DataError, UserError
+from nmt.errors import DataError, UserError
 from nmt.io import files, manifest
-from nmt.work import folder as job_folder
-from smt_bridge.decoder.translation import PhraseTranslation
+from nmt.work import store
+from nmt.work.executors import Executor, Lost, LostLines
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.features.protocol import is_stateful
+from smt_bridge.decoder.system import PhraseBasedSystem
+from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.decoder.xml_input import MarkedLine
 from smt_bridge.moses.weights import Weights
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
-from smt_bridge.tuning.pool import Floats, Ints, Pool
+from smt_bridge.tuning.pool import Floats, Ints, Pool, feature_names, from_weights, to_weights
 from smt_bridge.tuning.registry import TuneConfig
 from smt_bridge.tuning.tuner import Tuner, TuningPoint
 
 log = logging.getLogger(__name__)
 
-SLUMP = (
-    0.01  # BLEU below the best: a loss like this says that the step was too long, not that nothing is left
-)
+# BLEU below the best: a loss like this says that the step was too long, not that nothing is left
+SLUMP = 0.01
 SETTINGS = "tune.json"
-LEFT_OVER = (  # by a killed tuning
-    "[0-9][0-9].part*",
-    "tune.json.part*",
-    "manifest.json.part*",
-    "weights.part*",
-    "seed-*.weights.part*",
-)
+# by a killed tuning
+LEFT_OVER = (
+    "[0-9][0-9].*part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*",
+)  # fmt: skip
 
 
 @dataclass
@@ -122,11 +123,12 @@ class Tuning:
 
     def save(self, iteration: Iteration) -> None:
         """Write the next iteration, whole or not at all."""
-        path = self.path(len(self.iterations))
-        beside = path.with_suffix(".part.npz")
-        try:
+        with (
+            store.unfinished(self.path(len(self.iterations)), recorded=True) as part,
+            open(part, "wb") as out,
+        ):
             np.savez_compressed(
-                beside,
+                out,
                 weights=iteration.weights,
                 bleu=np.float64(iteration.bleu),
                 promised=np.float64(iteration.promised),
@@ -134,12 +136,6 @@ class Tuning:
                 features=iteration.features,
                 stats=iteration.stats.astype(np.int16),
             )
-            with open(beside, "rb") as written:
-                os.fsync(written.fileno())
-        except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise files.cannot_write(path, error) from error
-        manifest.publish(self.folder, {path.name: beside})
         iteration.stats = iteration.stats.astype(np.int16)  # as it will be read back
         self.iterations.append(iteration)
 
@@ -301,10 +297,12 @@ def collect(
     )
 
 
+OTHER = "another --work folder"
+
+
 def check_folder(folder: Path) -> None:
     """ConfigError for a folder with files in it that was not made by smt-tune."""
-    if not job_folder.is_ours(folder, SETTINGS):
-        raise ConfigError(f"{folder}: is not empty, and not a folder of smt-tune; name another --work folder")
+    store.check_ours(folder, SETTINGS, "a folder of smt-tune", OTHER)
 
 
 def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig, tuner: Tuner) -> None:
@@ -313,16 +311,102 @@ def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig
     same = {**settings, **asdict(config), **asdict(tuner)}
     for name in ("iterations", "patience"):
         same.pop(name)  # a resumed tuning may ask for more
-    saved = job_folder.read_settings(folder / SETTINGS)
-    if saved is None:
-        job_folder.write_settings(folder / SETTINGS, same)
-    elif changed := job_folder.changed_settings(saved, same):
-        raise ConfigError(
-            f"{folder}: was started with another {', '.join(changed)}; name another --work folder, or remove "
-            "this one to start anew"
-        )
-    try:
-        for left in [left for name in LEFT_OVER for left in folder.glob(name)]:
-            left.unlink()
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
+    if not store.is_started(folder / SETTINGS, same, folder, OTHER):
+        store.write_settings(folder / SETTINGS, same)
+    store.remove_unfinished(folder, LEFT_OVER)
+
+
+# ---- decoding ----------------------------------------------------------------------------------------------
+# What a tuning asks of the decoder: the development set decoded with other weights, here or by an executor,
+# and all weights of a system from those that are tuned.
+
+
+BLOCK = 20  # lines that an executor decodes together
+NO_OPTIONS = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True)
+class DecodingBlock:
+    """Lines of the development set, and the weights to decode them with."""
+
+    lines: list[MarkedLine]
+    weights: Weights
+
+
+DecodingExecutor = Executor[DecodingBlock, list[PhraseTranslation]]
+
+
+def with_weights(decoder: Decoder, weights: Weights) -> Decoder:
+    """Return a decoder with new weights that shares the loaded networks."""
+    return Decoder(decoder.system, decoder.config, weights, decoder.features)
+
+
+def decode(
+    decoder: Decoder, weights: Weights, sources: Sequence[str], workers: int, name: str
+) -> Generator[PhraseTranslation]:
+    """The translations of lines with other weights, by threads. `name`: of the text, for errors in its
+    markup."""
+    return with_weights(decoder, weights).translate_all(iter(sources), workers, name)
+
+
+def decode_by_executor(
+    executor: DecodingExecutor, decoder: Decoder, weights: Weights, sources: Sequence[str], name: str
+) -> Generator[PhraseTranslation]:
+    """Decode lines with new weights by an executor that computes as `Redecoder` does; keeps only texts and
+    features. UserError, once all others are decoded, that names lines whose workers died."""
+    marked, lost, first = decoder.all_marked(sources, name), LostLines(), 0
+
+    def blocks() -> Iterator[DecodingBlock]:
+        while lines := list(islice(marked, BLOCK)):
+            yield DecodingBlock(lines, weights)
+
+    for result in executor.map(blocks()):
+        end = min(first + BLOCK, len(sources))
+        if isinstance(result, Lost):
+            lost.add(first + 1, end, result)
+        else:
+            yield from result
+        first = end
+    lost.check(name, "start the tuning again, and it goes on after the last iteration")
+
+
+class Redecoder:
+    """Decodes blocks with the weights that each brings along."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        self.weights: Weights = {}
+
+    def compute(self, block: DecodingBlock) -> list[PhraseTranslation]:
+        """The translations of a block, without what only explanations need."""
+        if block.weights != self.weights:
+            self.decoder, self.weights = with_weights(self.decoder, block.weights), block.weights
+        return [strip_details(self.decoder.translate_line(line)) for line in block.lines]
+
+
+def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
+    """Texts, features and totals alone."""
+    return PhraseTranslation(
+        None,
+        [
+            Derivation(NO_OPTIONS, derivation.text, derivation.features, derivation.total)
+            for derivation in translation.derivations
+        ],
+    )
+
+
+def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
+    """The weights that a tuning decodes with before it tunes: those of the system, and first the same without
+    its stateful features. The lists of a search with networks are short and much alike, so that from these
+    alone any weight may seem right for the features that the networks make up for, and yet lead the search
+    astray: it prunes by them. Lists of the search without networks show what such weights do."""
+    own = from_weights(names, decoder.system.tuneable_weights())
+    stateful = {feature.name for feature in decoder.features if is_stateful(feature)}
+    without = np.where([head in stateful for head in feature_names(names)], 0.0, own)
+    return [own] if (without == own).all() or not without.any() else [without, own]
+
+
+def whole_weights(system: PhraseBasedSystem, names: Sequence[str], values: Floats) -> Weights:
+    """The weights of the tuned features by name, with those of their scores that are not tuneable."""
+    weights = system.with_weights(to_weights(names, values))
+    return {name: weights[name] for name in system.sizes}

@@ -89,12 +89,7 @@ def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
 
 
 def run_seeds(
-    pool: Pool,
-    tuner: Tuner,
-    start: Floats | None,
-    seeds: Sequence[int],
-    threads: int,
-    progress: Progress,
+    pool: Pool, tuner: Tuner, start: Floats | None, seeds: Sequence[int], threads: int, progress: Progress
 ) -> list[TuningPoint]:
     """The point that each seed finds. UserError when no direction changes BLEU."""
     equal = np.ones(len(pool.names)) / len(pool.names)

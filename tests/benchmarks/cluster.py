@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from nmt.work.executors import Dask
 from nmt.work.executors import make
 from nmt.work.executors import require_results

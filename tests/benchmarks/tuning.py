@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from smt_bridge.build import tuning as builds
+from smt_bridge.build import evaluation
 from smt_bridge.build.config import Build
 from smt_bridge.build.config import BuildConfig
 from smt_bridge.build.corpus import BuildTexts
-from smt_bridge.build.plan_file import read
-from smt_bridge.build.tables import DEV
+from smt_bridge.build.plan import read_plan
+from smt_bridge.build.training import DEV
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.weights import Weights
@@ -27,7 +27,8 @@ from smt_bridge.tuning import loop
 from smt_bridge.tuning import pool
 from smt_bridge.tuning.bleu import BleuReferences, bleu
 from smt_bridge.tuning.registry import TuneConfig
-from smt_bridge.tuning.decoding import decode, starting_weights
+from smt_bridge.tuning.loop import decode
+from smt_bridge.tuning.loop import starting_weights
 from smt_bridge.tuning.loop import Tuning
 from smt_bridge.tuning.pool import Floats
 from smt_bridge.tuning.registry import TUNERS
@@ -39,9 +40,9 @@ class Study:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         work = Path(args.system) / "build"
-        self.build = Build(BuildConfig("", "", "", "", args.system), read(work / "plan.json"))
+        self.build = Build(BuildConfig("", "", "", "", args.system), read_plan(work / "plan.json"))
         source, target = (BuildTexts(work).lines(f"dev.{side}") for side in ("source", "target"))
-        tuned = set(builds.sample_lines([str(number) for number in range(len(source))], args.lines))
+        tuned = set(evaluation.sample_lines([str(number) for number in range(len(source))], args.lines))
         parts = [
             [at for at in range(len(source)) if (str(at) in tuned) == wanted] for wanted in (True, False)
         ]
@@ -54,7 +55,7 @@ class Study:
         self.first: dict[str, list[PhraseTranslation]] = {}  # of the weights that all start with
 
     def load(self, n_best: int = 0) -> Decoder:
-        return builds.load_decoder(self.build, self.build.work / DEV / "hybrid.start.ini", n_best)
+        return evaluation.load_decoder(self.build, self.build.work / DEV / "hybrid.start.ini", n_best)
 
     def decode(self, weights: Weights) -> Generator[PhraseTranslation]:
         yield from decode(self.decoder, weights, self.sources, self.args.workers, "dev")

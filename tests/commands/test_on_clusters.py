@@ -9,7 +9,7 @@ import pytest
 
 from nmt.cli import score, translate
 from nmt.ngram import selection
-from nmt.work import folder
+from nmt.work import store
 from smt_bridge.cli import decode, select, tune
 from smt_bridge.cli import propose as propose_command
 from smt_bridge.tables import propose
@@ -41,7 +41,7 @@ def test_translations(two: str, text: Path) -> None:
     assert translate.main([*line, "-o", "here"]) == 0
     assert translate.main([*line, "-o", "there", "--cluster", two]) == 0
     assert Path("there").read_bytes() == Path("here").read_bytes()
-    assert not folder.job_folder_path("there").exists()
+    assert not store.job_folder_path("there").exists()
 
 
 def test_scores_of_pairs_and_of_text(
@@ -110,7 +110,7 @@ def test_a_file_that_differs_on_a_worker(
 ) -> None:
     """As if the run had been trained on since."""
     monkeypatch.setattr(
-        "nmt.work.folder.file_digests", lambda paths: dict.fromkeys(map(str, paths), "another")
+        "nmt.work.store.file_digests", lambda paths: dict.fromkeys(map(str, paths), "another")
     )
     line = [str(MODELS / "translator"), "-i", "text", "-o", "out", "-q", "--cluster", two]
     assert translate.main(line) == 2

@@ -17,7 +17,8 @@ import pytest
 
 from nmt.formats import nbest, phrase_table
 from nmt.metrics import corpus_bleu
-from smt_bridge.build import evaluation, plan, plan_file
+from smt_bridge.build import evaluation, plan
+from smt_bridge.build import plan as plan_file
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.hybrid import folder as hybrid
 from tests.conftest import BIN, HANG, Command, load_recipe
@@ -394,7 +395,7 @@ def test_a_budget_of_five_minutes_is_kept(tmp_path: Path, command: Command) -> N
     assert done.returncode == 0, done.stderr
     found = hybrid.read(tmp_path / "system")
     assert "networks/joint/config.yaml" in found.parts
-    planned = plan_file.read(tmp_path / "system" / "build" / plan.FILE)
+    planned = plan_file.read_plan(tmp_path / "system" / "build" / plan.FILE)
     assert planned.has("joint") and planned.total() <= 300
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert took < 1.2 * 300, f"{took:.0f} s of processor time"

@@ -15,8 +15,7 @@ from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import weights
 from smt_bridge.tables import chunks, propose
-from smt_bridge.tuning import loop as tuning
-from smt_bridge.tuning import pool, tuner
+from smt_bridge.tuning import loop, pool, tuner
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.registry import TuneConfig
 from tests.fuzz.files import TABLE, Reader, drained, text
@@ -104,14 +103,14 @@ def read_job(path: Path) -> None:
 
 def tuned(folder: Path) -> None:
     (folder / "work").mkdir()
-    tuning.open_folder(folder / "work", {"model": "m"}, TuneConfig(), Mert())
-    made = tuning.Iteration(np.ones(2), 0.5, np.array([0, 0, 1]), np.ones((3, 2)), np.ones((3, 9)))
-    tuning.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, TuneConfig(), Mert()).save(made)
+    loop.open_folder(folder / "work", {"model": "m"}, TuneConfig(), Mert())
+    made = loop.Iteration(np.ones(2), 0.5, np.array([0, 0, 1]), np.ones((3, 2)), np.ones((3, 9)))
+    loop.Tuning(folder / "work", ["LM0_0", "TM0_0"], 2, TuneConfig(), Mert()).save(made)
 
 
 def read_tuned(path: Path) -> None:
-    tuning.open_folder(path.parent, {"model": "m"}, TuneConfig(), Mert())
-    begun = tuning.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, TuneConfig(), Mert())
+    loop.open_folder(path.parent, {"model": "m"}, TuneConfig(), Mert())
+    begun = loop.Tuning(path.parent, ["LM0_0", "TM0_0"], 2, TuneConfig(), Mert())
     begun.load()
     begun.pool()
 

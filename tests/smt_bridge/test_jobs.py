@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
-from nmt.work.folder import lock_job, recorded_settings
+from nmt.work.store import lock_job, recorded_settings
 from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, lost_scores, open_job
 from smt_bridge.tables.chunks import score_chunks
 

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import locks
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.train_system import EXTRACTION, TABLE, record_settings, train

@@ -15,11 +15,11 @@ from nmt.cli.jobs import TextJob
 from nmt.cli.translator import TranslationBlock
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.work import folder
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import EXECUTORS, Local, Lost
+from nmt.work import store
+from nmt.work.executors import EXECUTORS, ExecutorConfig, Local, Lost
 from nmt.work.stages import SharedFolder
-from nmt.work.texts import ChunkRecords, Lines
+from nmt.work.store import ChunkRecords
+from nmt.work.texts import Lines
 from tests.commands.runs import LINES
 from tests.conftest import BIN, ROOT, kill_once_written
 
@@ -101,7 +101,7 @@ def test_a_resumed_job_has_its_own_settings(text: Path, capsys: pytest.CaptureFi
     assert translate.main([*line, "--executor", "processes"]) == 2
     assert "an unfinished job; --resume continues it" in capsys.readouterr().err
     assert translated(text, "out", "--resume") == b"kept: " + expected  # and is not computed again
-    assert not folder.job_folder_path(line[4]).exists()
+    assert not store.job_folder_path(line[4]).exists()
 
 
 def killed_after_a_chunk(text: Path) -> None:
@@ -153,7 +153,7 @@ def test_lost_lines_are_named_and_computed_by_the_next_start(
         f"translate: {text}: lines 3-4: three workers died; the others are kept, --resume computes only "
         "these\n"
     )
-    assert not out.exists() and len(ChunkRecords(folder.job_folder_path(str(out)) / jobs.RESULTS)) == 3
+    assert not out.exists() and len(ChunkRecords(store.job_folder_path(str(out)) / jobs.RESULTS)) == 3
     assert translated(text, "out", "--resume") == expected
     assert translate.main(line) == 2
     found = capsys.readouterr()
@@ -190,8 +190,8 @@ def test_a_killed_command_is_resumed_with_the_same_bytes(text: Path) -> None:
         str(text.with_name("out")), *OPTIONS, "--workers", "2",
     ]  # fmt: skip
     with subprocess.Popen(line) as process:
-        kill_once_written(process, folder.job_folder_path(line[6]) / jobs.RESULTS)
-    assert len(ChunkRecords(folder.job_folder_path(line[6]) / jobs.RESULTS)) and not os.path.exists(line[6])
+        kill_once_written(process, store.job_folder_path(line[6]) / jobs.RESULTS)
+    assert len(ChunkRecords(store.job_folder_path(line[6]) / jobs.RESULTS)) and not os.path.exists(line[6])
     assert translated(text, "out", "--workers", "2", "--resume") == expected
     assert files.count_lines(text) == expected.count(b"\n")
 

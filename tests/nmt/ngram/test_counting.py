@@ -21,7 +21,7 @@ from nmt.ngram.counting import (
     numbered,
     statistics,
 )
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from tests.nmt.ngram.test_estimators import some_text
 from tests.nmt.work import clusters

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import KILLED, Executor, Local, Lost
+from nmt.work.executors import KILLED, Executor, ExecutorConfig, Local, Lost
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -16,10 +16,9 @@ import pytest
 from distributed import Client, Scheduler
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.work import cluster as connection
-from nmt.work.config import ExecutorConfig
+from nmt.work import cluster
 from nmt.work.dask_scheduler import MESSAGES
-from nmt.work.executors import KILLED, Dask, require_results
+from nmt.work.executors import KILLED, Dask, ExecutorConfig, require_results
 from tests.nmt.work import clusters
 
 pytestmark = pytest.mark.ci
@@ -102,7 +101,7 @@ def test_each_worker_begins_once(two: str, tmp_path: Path) -> None:
         (again,) = require_results(running.map([3]))
         assert again[0] == 9  # not the first result of the first call
     assert len(list(tmp_path.iterdir())) == 2
-    client = connection.connect(two)
+    client = cluster.connect(two)
     until(lambda: not any(client.run(plugins).values()))  # the models are gone
     assert not client.run_on_scheduler(plugins)
     client.close()
@@ -251,7 +250,7 @@ def test_a_scheduler_that_is_lost_as_the_job_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noticed: bool
 ) -> None:
     """Whether the client has noticed by then or not."""
-    process, connect = clusters.scheduler(tmp_path), connection.connect
+    process, connect = clusters.scheduler(tmp_path), cluster.connect
 
     def connect_and_lose(where: str) -> Client:
         client = connect(where)
@@ -263,10 +262,7 @@ def test_a_scheduler_that_is_lost_as_the_job_starts(
         return client
 
     monkeypatch.setattr("nmt.work.cluster.connect", connect_and_lose)
-    with (
-        pytest.raises(UserError, match="lost the scheduler"),
-        executor(str(tmp_path / "scheduler.json")),
-    ):
+    with pytest.raises(UserError, match="lost the scheduler"), executor(str(tmp_path / "scheduler.json")):
         pass
 
 

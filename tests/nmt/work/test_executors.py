@@ -11,12 +11,12 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.work import executors
-from nmt.work.config import ExecutorConfig
 from nmt.work.executors import (
     EXECUTORS,
     SHOWN_RANGES,
     Dask,
     Executor,
+    ExecutorConfig,
     Local,
     Lost,
     LostLines,
@@ -24,8 +24,6 @@ from nmt.work.executors import (
     require_results,
 )
 from smt_bridge.features.registry import FEATURES
-
-# ---- test executors ----------------------------------------------------------------------------------------
 
 
 def begin() -> Callable[[int], int]:
@@ -102,12 +100,9 @@ def test_an_error_is_that_of_the_task() -> None:
 LOST = Lost("three workers died while computing them")
 
 
-def test_nothing_is_lost() -> None:
-    LostLines().check("text", "start again")
-
-
 def test_neighboring_chunks_are_one_range() -> None:
     lines = LostLines()
+    lines.check("text", "start again")  # nothing is lost
     for first, last in ((1, 10), (11, 20), (1001, 2000), (3000, 3000)):
         lines.add(first, last, LOST)
     with pytest.raises(UserError) as raised:
@@ -252,3 +247,9 @@ def test_lines_are_read_as_they_are_needed() -> None:
 def test_what_cannot_begin_says_so() -> None:
     with pytest.raises(ConfigError, match="no such language"):
         list(executors.convert_lines(fail_to_begin_lines, [1], 2))
+
+
+def test_jobs_remember_what_may_change_numbers() -> None:
+    """A job of one machine may go on with other workers, and one of alike workers on a cluster."""
+    assert ExecutorConfig("processes", 4).recorded() == ExecutorConfig(cluster="a:1").recorded() == {}
+    assert ExecutorConfig(cluster="a:1", mixed_workers=True).recorded() == {"mixed_workers": True}

@@ -7,12 +7,9 @@ import pytest
 
 from nmt.errors import DataError, UserError
 from nmt.work import texts
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import Local, Lost
-from nmt.work.texts import ChunkRecords, Lines, TextChunk
-
-# ---- test texts --------------------------------------------------------------------------------------------
-
+from nmt.work.executors import ExecutorConfig, Local, Lost
+from nmt.work.store import ChunkRecords
+from nmt.work.texts import Lines, TextChunk
 
 SIZES = [3, 1, 2, 4, 1, 5]
 CHUNKS = [TextChunk(sum(SIZES[:number]), size, number) for number, size in enumerate(SIZES)]
@@ -95,69 +92,3 @@ def test_a_result_that_changed_on_the_disk(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(bytes(1000))
     with pytest.raises(DataError, match="lines: damaged; --resume again"):
         list(texts.compute_chunks(CHUNKS, Losing(), "text", kept))
-
-
-# ---- test records ------------------------------------------------------------------------------------------
-# Results of chunks on disk.
-
-
-RESULTS = {0: b"first", 2: b"", 1: "é\n".encode(), 7: bytes(1000)}
-
-
-def filled_records(path: Path) -> ChunkRecords:
-    records = ChunkRecords(path)
-    for number, result in RESULTS.items():
-        records.add(number, result)
-    return records
-
-
-def record_contents(records: ChunkRecords) -> dict[int, bytes]:
-    return {number: records.read(number) for number in range(10) if number in records}
-
-
-def test_what_is_added_is_read(tmp_path: Path) -> None:
-    assert (
-        record_contents(filled_records(tmp_path / "lines"))
-        == record_contents(ChunkRecords(tmp_path / "lines"))
-        == RESULTS
-    )
-    assert len(ChunkRecords(tmp_path / "lines")) == 4 and len(ChunkRecords(tmp_path / "none")) == 0
-
-
-def test_a_file_that_ends_anywhere_holds_its_whole_records(tmp_path: Path) -> None:
-    """And goes on after them, as if it had never been longer."""
-    path = tmp_path / "lines"
-    filled_records(path)
-    whole = path.read_bytes()
-    for end in range(80):
-        path.write_bytes(whole[:end])
-        records = ChunkRecords(path)
-        assert record_contents(records) == dict(list(RESULTS.items())[: len(records)])
-        assert records.end <= end
-        for number, result in list(RESULTS.items())[len(records) :]:
-            records.add(number, result)
-        assert path.read_bytes() == whole
-
-
-def test_each_byte_is_checked(tmp_path: Path) -> None:
-    """Whatever byte is damaged, the records from there on are no results."""
-    path = tmp_path / "lines"
-    filled_records(path)
-    whole = path.read_bytes()
-    for place in range(70):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        found = ChunkRecords(path)
-        assert len(found) < 4 and record_contents(found) == dict(list(RESULTS.items())[: len(found)])
-
-
-def test_bytes_that_were_never_written_are_no_records(tmp_path: Path) -> None:
-    """A machine without power may leave a file of its new size that ends in zeros."""
-    filled_records(tmp_path / "lines")
-    with open(tmp_path / "lines", "ab") as stream:
-        stream.write(bytes(1000))
-    assert record_contents(ChunkRecords(tmp_path / "lines")) == RESULTS
-
-
-def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot write"):
-        ChunkRecords(tmp_path / "no folder" / "lines").add(0, b"")

@@ -9,8 +9,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.work import cluster
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import Dask
+from nmt.work.executors import Dask, ExecutorConfig
 from tests.nmt.work import certificates, clusters
 
 dask_config = pytest.importorskip("dask").config

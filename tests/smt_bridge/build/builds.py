@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from nmt.io import files
-from smt_bridge.build import plan, plan_file
+from smt_bridge.build import plan
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.corpus import COUNTS, BuildTexts
 from smt_bridge.build.networks import ORDER
@@ -61,7 +61,7 @@ def small_plan(*names: str) -> Plan:
 
 def write_plan(path: Path, *names: str) -> str:
     """A file for --plan."""
-    path.write_text(json.dumps({"format": plan_file.FORMAT, **asdict(small_plan(*names))}))
+    path.write_text(json.dumps({"format": plan.FORMAT, **asdict(small_plan(*names))}))
     return str(path)
 
 

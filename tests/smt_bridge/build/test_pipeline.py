@@ -1,22 +1,165 @@
 """The order of a build's steps, what is begun and what is refused; the steps are fakes."""
 
+import json
 import logging
 import os
+import resource
+import shlex
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from nmt.cli.arguments import parse_settings
 from nmt.compute import device
 from nmt.errors import ConfigError, UserError
 from nmt.io import files, locks, manifest
-from smt_bridge.build import corpus, pipeline, plan, plan_file
-from smt_bridge.build.clock import BuildClock
+from nmt.work.store import Step
+from smt_bridge import train_system
+from smt_bridge.build import corpus, pipeline, plan
 from smt_bridge.build.config import Build, BuildConfig
-from smt_bridge.build.pipeline import BuildStep, LogFollower
+from smt_bridge.build.pipeline import LogFollower
 from smt_bridge.build.plan import CorpusSizes, Plan
-from tests.smt_bridge.build.builds import config, write_plan
+from smt_bridge.build.schedule import SHORTENED_STEPS, BuildClock
+from smt_bridge.cli.build import parser
+from smt_bridge.config import TrainConfig
+from smt_bridge.hybrid import folder as hybrid
+from smt_bridge.moses import ini as moses_ini
+from tests.smt_bridge.build.builds import config, small_plan, write_plan
+
+# ---- test config -------------------------------------------------------------------------------------------
+# What a build reads and where it works.
+
+
+def test_the_texts_are_those_that_were_given() -> None:
+    config = BuildConfig("a.en", "a.fr", "b.en", "b.fr", "system")
+    assert config.texts() == ["a.en", "a.fr", "b.en", "b.fr"]
+    config.glossary = "terms"
+    assert config.texts() == ["a.en", "a.fr", "b.en", "b.fr", "terms"]
+
+
+def test_the_command_that_asks_for_it_has_what_was_given() -> None:
+    config = BuildConfig("a.en", "a b.fr", "b.en", "b.fr", "system", seed=3, budget=300)
+    given = shlex.split(config.command())
+    assert (
+        given[0] == "smt-build"
+        and "--workers" not in given
+        and given[given.index("--target") + 1] == "a b.fr"
+    )
+    args = parser().parse_args(given[1:])
+    assert parse_settings(BuildConfig, args) == config
+
+
+def test_all_that_decoding_does_not_need_is_in_one_folder() -> None:
+    made = Build(BuildConfig("a", "b", "c", "d", "system"), small_plan())
+    assert made.work.parent == made.folder == Path("system")
+
+
+# ---- test package ------------------------------------------------------------------------------------------
+# The folder that a build ends with.
+
+
+@pytest.fixture
+def tuned_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    """Up to its last step, with files of no meaning."""
+    (tmp_path / "terms").write_text("a\tb\n")
+    config = BuildConfig(
+        "a.en", "a.fr", "b.en", "b.fr", str(tmp_path / "system"), glossary=str(tmp_path / "terms")
+    )
+    made = Build(config, small_plan("joint"))
+    for name in pipeline.TABLES:
+        files.write_text(made.work / "model" / name, [f"all of {name}"])
+    for name in ("source", "target"):
+        files.write_text(made.work / "corpus" / f"truecase.{name}", ["the (1/1)"])
+    train_system.write_ini(made.work / "dev" / "hybrid.ini", TrainConfig("a", "b"))
+    ini = moses_ini.read(str(made.work / "dev" / "hybrid.ini"))
+    ini = moses_ini.set_path(ini, "LM0", "../model/lm.arpa.gz")
+    ini = moses_ini.add_feature(ini, "NNJM name=NNJM0 factor=0 path=../networks/joint", [0.1])
+    files.write_text(made.work / "dev" / "hybrid.ini", ini.lines)
+    run = made.work / "networks" / "joint"
+    files.write_text(run / "config.yaml", ["run: runs/joint"])
+    manifest.write(run, ["config.yaml"])
+    found = {"chosen": "hybrid", "whole": {}, "lists": 0.5, "without": {}}
+    (made.work / "evaluation.json").write_text(json.dumps(found))
+    monkeypatch.setattr("smt_bridge.build.report.gather_facts", lambda build: None)
+    monkeypatch.setattr("smt_bridge.build.report.write", lambda path, facts: path.write_text("report"))
+    return made
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "build" not in path.relative_to(folder).parts
+    }
+
+
+def test_the_folder_works_wherever_it_is_moved(tuned_build: Build, tmp_path: Path) -> None:
+    pipeline.package(tuned_build)
+    moved = tmp_path / "else where" / "copy"
+    shutil.copytree(tuned_build.folder, moved)
+    shutil.rmtree(tuned_build.folder)
+    shutil.rmtree(moved / "build")
+    found = hybrid.read(moved)
+    ini = moses_ini.read(found.ini)
+    paths = [feature.options["path"] for feature in ini.features if "path" in feature.options]
+    assert paths == [*pipeline.TABLES, "networks/joint"] and all((moved / path).exists() for path in paths)
+    assert found.decoder_config().stack == 100 and found.decoder_config().neural_beam == 200
+    assert (moved / "glossary.tsv").read_text() == "a\tb\n"
+    assert found.glossary == str(moved / "glossary.tsv")
+    assert "networks/joint/config.yaml" in found.parts
+
+
+def test_the_tables_are_the_full_ones_byte_for_byte(tuned_build: Build) -> None:
+    pipeline.package(tuned_build)
+    for name in pipeline.TABLES:
+        assert (tuned_build.folder / name).read_bytes() == (tuned_build.work / "model" / name).read_bytes()
+
+
+def test_packing_again_after_a_kill_gives_the_same_folder(
+    tuned_build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.package(tuned_build)
+    whole = contents(tuned_build.folder)
+    for name in ("moses.ini", "networks/joint/config.yaml", hybrid.FILE):
+        (tuned_build.folder / name).unlink()
+    (tuned_build.folder / "networks" / "joint.part").mkdir()
+    pipeline.package(tuned_build)
+    assert contents(tuned_build.folder) == whole
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Files of at most 5,000 bytes, as `ulimit -f` sets it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("name", ["networks/joint/step-1.pt", "model/lm.arpa.gz"])
+def test_a_file_that_grows_too_large_is_named_and_nothing_of_it_is_left(
+    name: str, tuned_build: Build, request: pytest.FixtureRequest
+) -> None:
+    (tuned_build.work / name).write_bytes(bytes(9000))
+    request.getfixturevalue("small_files")
+    with pytest.raises(UserError, match=f"{Path(name).name}.*: cannot write: File too large"):
+        pipeline.package(tuned_build)
+    assert not list(tuned_build.folder.rglob("*.part*")) and not (tuned_build.folder / hybrid.FILE).exists()
+    assert not (tuned_build.folder / "networks" / "joint").exists()
+
+
+def test_a_phrase_based_system_has_no_networks(tuned_build: Build) -> None:
+    found = {"chosen": "phrase-based", "whole": {}, "lists": 0.5, "without": {}}
+    (tuned_build.work / "evaluation.json").write_text(json.dumps(found))
+    train_system.write_ini(tuned_build.work / "dev" / "phrase-based.ini", TrainConfig("a", "b"))
+    pipeline.package(tuned_build)
+    assert not (tuned_build.folder / "networks").exists()
+    assert "NNJM" not in (tuned_build.folder / "moses.ini").read_text()
+
 
 # ---- test pipeline -----------------------------------------------------------------------------------------
 
@@ -39,13 +182,13 @@ def taken(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> list[str]:
     """The steps that were taken; each writes its name."""
     found: list[str] = []
 
-    def step(name: str) -> BuildStep:
+    def step(name: str) -> Step[Build]:
         def work(build: Build) -> None:
             found.append(name)
             files.write_text(build.work / f"{name}.more", [name])
             files.write_text(build.work / name, [name])
 
-        return BuildStep(name, name, work, (f"{name}*",))
+        return Step(name, name, work, (f"{name}*",))
 
     monkeypatch.setattr("smt_bridge.build.pipeline.STEPS", tuple(map(step, names)))
     return found
@@ -87,7 +230,7 @@ def test_other_settings_are_refused(given: BuildConfig, name: str, taken: list[s
         other = given
     other = replace(given, target_language="de") if name == "languages" else other
     other = replace(given, monolingual=given.target) if name == "monolingual" else other
-    with pytest.raises(ConfigError, match=f"system: was begun with another {name}; name another folder"):
+    with pytest.raises(ConfigError, match=f"system: was started with another {name}; name another folder"):
         build(other)
     assert taken == list(NAMES)
 
@@ -152,7 +295,7 @@ def test_a_file_that_was_changed_stops_a_resumed_build(
     for other in (b"", content.replace(b"1", b"2").replace(b"n", b"m") + b"\n"):
         path.write_bytes(other)
         with pytest.raises(
-            UserError, match=rf"{name}: was changed since the build|build\.json: damaged|another"
+            UserError, match=rf"{name}: was changed since it was|build\.json: damaged|another"
         ):
             build(given)
     path.write_bytes(content)
@@ -200,7 +343,7 @@ def test_a_late_build_is_shortened_once_with_a_warning(
         build(late)
     before = plan_of_output(late)
     assert "behind its plan before networks" in caplog.text and "--keep-plan" in caplog.text
-    assert set(before.decisions) <= set(plan.SHORTENED_STEPS) and before.decisions["networks"]
+    assert set(before.decisions) <= set(SHORTENED_STEPS) and before.decisions["networks"]
     (Path(late.output) / "build" / "corpus").unlink()
     monkeypatch.setattr(BuildClock, "pace", lambda clock: pytest.fail("decided again"))
     build(late)
@@ -221,7 +364,7 @@ def test_a_plan_that_was_given_and_keep_plan_are_kept(
 
 
 def plan_of_output(given: BuildConfig) -> Plan:
-    return plan_file.read(Path(given.output) / "build" / "plan.json")
+    return plan.read_plan(Path(given.output) / "build" / "plan.json")
 
 
 # ---- test followed -----------------------------------------------------------------------------------------

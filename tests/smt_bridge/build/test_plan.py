@@ -1,28 +1,30 @@
 """What a build decides to do, and how long it says that takes."""
 
 import dataclasses
+import json
 import time
+from collections.abc import Callable
+from dataclasses import asdict
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from smt_bridge.build import plan
-from smt_bridge.build import plan as plans
+from nmt.errors import DataError
+from smt_bridge.build import plan, training
+from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.networks import ORDER, recipe
 from smt_bridge.build.plan import (
-    SHORTENED_STEPS,
     CorpusSizes,
     Plan,
     decide,
     plan_candidates,
-    remaining_seconds,
-    shorten_late,
-    shorter_plans,
+    read_plan,
     side_by_side,
+    write_plan,
 )
-
-# ---- test plan ---------------------------------------------------------------------------------------------
-
+from tests.smt_bridge.build.builds import small_plan
 
 MULTI30K = CorpusSizes(29_000, 377_000, 400_000, 1014, 13_300)
 GRAMMAR = CorpusSizes(3000, 33_000, 36_000, 500, 5500)
@@ -201,83 +203,148 @@ def test_a_measurement_counts_operations(monkeypatch: pytest.MonkeyPatch) -> Non
     assert plan.measure_speed() == pytest.approx(2 * rows * inner * columns * 9, rel=0.2)
 
 
-# ---- test shortening ---------------------------------------------------------------------------------------
-# What a build that is late does without.
+# ---- test plan file ----------------------------------------------------------------------------------------
+# plan.json, and what is refused as one.
 
 
-PLAN = decide(MULTI30K, 5400, 1.0, "mkl")
-SPENT = PLAN.total() - remaining_seconds(PLAN, "networks", 2)
+PLAN = decide(CorpusSizes(29_000, 377_000, 400_000, 1014, 13_300), 5400, 1.0, "mkl")
+Content = dict[str, Any]
+OTHERS: tuple[object, ...] = (None, True, "x", -1, 1.5, [], {}, [1], {"a": 1}, 10**400)
 
 
-def decided(
-    plan: Plan, step: str, pace: float, budget: float = 5400, spent: float = SPENT
-) -> tuple[Plan, str]:
-    return shorten_late(plan, step, spent, budget, pace, 2)
-
-
-@pytest.mark.parametrize("step", SHORTENED_STEPS)
-def test_on_time_nothing_changes_but_the_record(step: str) -> None:
-    plan, why = decided(PLAN, step, 1.0)
-    assert not why and plan.decisions == {step: ""}
-    assert plan.networks == PLAN.networks and plan.tuning == PLAN.tuning and plan.seconds == PLAN.seconds
-
-
-@pytest.mark.parametrize("pace", [2, 3, 4])
-def test_a_late_build_does_what_still_fits(pace: float) -> None:
-    plan, why = decided(PLAN, "networks", pace)
-    left = 5400 - SPENT
-    assert (
-        pace * remaining_seconds(plan, "networks", 2) <= left < pace * remaining_seconds(PLAN, "networks", 2)
+def paths(content: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The keys to every value of nested lists and objects, those of sections left out."""
+    if path and path[-1] == "sections":
+        return []
+    items = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content)
+        if isinstance(content, list)
+        else []
     )
-    assert why.startswith("behind its plan before networks: ") and "tuning with networks" in why
-    assert ("updates instead of 4,540" in why) == (plan.networks[0].updates < 4540)
-    assert plan.decisions == {"networks": why}
-    assert {name: plan.seconds[name] for name in ("corpus", "tune")} == {
-        name: PLAN.seconds[name] for name in ("corpus", "tune")
-    }
+    return [deeper for key, value in items for deeper in [(*path, key), *paths(value, (*path, key))]]
 
 
-def test_the_later_the_less() -> None:
-    updates = [
-        {one.name: one.updates for one in decided(PLAN, "networks", pace)[0].networks}
-        for pace in (1, 2, 3, 5, 10, 50)
-    ]
-    assert all(len(a) >= len(b) for a, b in pairwise(updates))
-    assert all(b[name] <= a[name] for a, b in pairwise(updates) for name in b)
-    assert not updates[-1]
+def changed(plan: Content, path: tuple[str | int, ...], value: object) -> Content:
+    copy: Content = json.loads(json.dumps(plan))
+    part: Any = copy
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    return copy
 
 
-def test_without_networks_their_steps_go() -> None:
-    plan, why = decided(PLAN, "networks", 50)
-    assert list(plan.seconds) == ["corpus", "alignment", "model", "filter", "tune", "evaluate", "package"]
-    assert not plan.networks and "no attention" in why
-    assert "attention: left out, the build was behind its plan" in list(
-        plans.plan_lines(plan, plan.seconds, 5400)
-    )
+def write(folder: Path, content: Content) -> Path:
+    (folder / "plan.json").write_text(json.dumps(content))
+    return folder / "plan.json"
 
 
-def test_trained_networks_stay_and_their_tuning_is_shortened() -> None:
-    plan, why = decided(PLAN, "tune-hybrid", 3, spent=4500)
-    assert plan.networks == PLAN.networks and plan.tuning.lines == PLAN.tuning.lines
-    assert (
-        plan.tuning.lines_of_hybrid < PLAN.tuning.lines and plan.evaluated <= 2 * plan.tuning.lines_of_hybrid
-    )
-    assert plan.seconds["networks"] == PLAN.seconds["networks"] and "lines instead of 1,014" in why
+@pytest.fixture
+def content(tmp_path: Path) -> Content:
+    write_plan(tmp_path / "plan.json", PLAN)
+    found: Content = json.loads((tmp_path / "plan.json").read_text())
+    return found
 
 
-def test_the_last_comparison_is_shortened_too() -> None:
-    plan, why = decided(PLAN, "evaluate", 3, spent=5300)
-    assert plan.compared == 200 and plan.tuning == PLAN.tuning and "compared on 200 lines" in why
+def test_a_kept_plan_is_the_same(tmp_path: Path) -> None:
+    for kept in (PLAN, small_plan("attention", "joint", "cslm"), small_plan()):
+        write_plan(tmp_path / "plan.json", kept)
+        assert read_plan(tmp_path / "plan.json") == kept
 
 
-@pytest.mark.parametrize("step", SHORTENED_STEPS)
-def test_no_way_to_shorten_takes_longer(step: str) -> None:
-    times = [remaining_seconds(plan, step, 2) for plan in shorter_plans(PLAN, step) if step in plan.seconds]
-    assert times and max(times) <= remaining_seconds(PLAN, step, 2)
-    assert all(plan.tuning.lines == PLAN.tuning.lines for plan in shorter_plans(PLAN, step))
+def test_a_plan_of_before_has_the_defaults(tmp_path: Path, content: Content) -> None:
+    for key in ("compared", "decisions"):
+        del content[key]
+    del content["tuning"]["hybrid_lines"]
+    assert read_plan(write(tmp_path, content)) == PLAN
 
 
-def test_what_cannot_be_shortened_is_not_reported() -> None:
-    small = decide(CorpusSizes(600, 5000, 5000, 40, 300), 100, 1.0, "mkl")
-    plan, why = decided(small, "evaluate", 100, budget=100, spent=99)
-    assert not why and plan.decisions == {"evaluate": ""}
+def test_values_of_every_other_type_are_refused_or_mean_the_same(tmp_path: Path, content: Content) -> None:
+    """Each value of the plan as null, a flag, a text, a negative number, a fraction, a list and an object."""
+    plain = paths(content)
+    assert len(plain) > 60
+    refused = 0
+    for path in plain:
+        for value in OTHERS:
+            mutant = changed(content, path, value)
+            try:
+                plan = read_plan(write(tmp_path, mutant))
+            except DataError as error:
+                assert str(error).startswith(f"{tmp_path}/plan.json: is no plan of smt-build"), (path, value)
+                refused += 1
+            else:  # a number or a text of the same type: nothing else is lost
+                assert json.loads(json.dumps(asdict(plan))) == {
+                    key: part for key, part in mutant.items() if key != "format"
+                }, (path, value)
+    assert refused > 0.8 * len(plain) * len(OTHERS)
+
+
+def without(content: Content, *keys: str | int) -> None:
+    *above, last = keys
+    part: Any = content
+    for key in above:
+        part = part[key]
+    del part[last]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda plan: plan["networks"][0].update(name="../../x"), r"networks\[0\].name: expected one of"),
+        (lambda plan: plan["networks"][1].update(name="attention"), "networks: one is there twice"),
+        (lambda plan: plan["networks"][0].update(updates=0), r"networks\[0\].updates: 0 is out of range"),
+        (lambda plan: plan["networks"][0].update(preset="nosuch"), "--preset nosuch: unknown"),
+        (lambda plan: plan["networks"][0]["sections"].update(data={}), "sections: data is none of"),
+        (lambda plan: plan["networks"].pop(), None),
+        (lambda plan: plan["networks"].clear(), "seconds: expected those of"),
+        (lambda plan: plan["seconds"].pop("tune"), "seconds: expected those of"),
+        (lambda plan: plan["seconds"].update(tune=-1), "seconds.tune: -1 is out of range"),
+        (lambda plan: plan["tuning"].update(method="guess"), "tuning.method: 'guess' is unknown"),
+        (lambda plan: plan["tuning"].update(iterations=101), "tuning.iterations: expected 1 to 100"),
+        (lambda plan: plan["tuning"].update(neural_beam=-1), "tuning.neural_beam: -1 is out of range"),
+        (lambda plan: plan.update(matmul="cublas"), "matmul: expected one of mkl, onednn"),
+        (lambda plan: plan.update(speed=0), "speed: 0 is out of range"),
+        (lambda plan: plan["sizes"].update(dev_pairs=0), "sizes.dev_pairs: 0 is out of range"),
+        (lambda plan: plan.update(format="smt-build plan 9"), "format: expected 'smt-build plan 1'"),
+        (lambda plan: plan.pop("format"), "format: expected"),
+        (lambda plan: without(plan, "networks", 0, "batch"), r"networks\[0\].batch: missing"),
+    ],
+)
+def test_the_key_of_a_mistake_is_named(
+    change: Callable[[Content], object], message: str | None, tmp_path: Path, content: Content
+) -> None:
+    change(content)
+    if message is None:
+        assert read_plan(write(tmp_path, content)).networks == PLAN.networks[:-1]
+        return
+    with pytest.raises(DataError, match=rf"plan\.json: .*{message}"):
+        read_plan(write(tmp_path, content))
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"model": {"type": "rnn", "hidden": "x"}},
+        {"model": {"typ": "rnn"}},
+        {"model": {"type": 1}},
+        {"training": {"optimizer": None}},
+    ],
+)
+def test_settings_that_a_network_cannot_have_are_refused(
+    sections: Content, tmp_path: Path, content: Content
+) -> None:
+    content["networks"][0]["sections"] = sections
+    plan = read_plan(write(tmp_path, content))
+    build = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", "system"), plan)
+    with pytest.raises(DataError, match=r"plan\.json: networks\[0\]: "):
+        training.check_networks(build, "plan.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"format": "smt-build plan 1"}', '{"format": "other"}', "[" * 9999]
+)
+def test_another_file_is_no_plan(text: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(DataError, match=r"plan\.json: is no plan of smt-build, or damaged"):
+        read_plan(tmp_path / "plan.json")

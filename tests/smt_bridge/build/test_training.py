@@ -1,18 +1,100 @@
 """The trainings of a build."""
 
+import gzip
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from nmt.errors import DataError
+from nmt.io import files
 from nmt.training import config_file
-from smt_bridge.build import plan, training
+from smt_bridge import train_system
+from smt_bridge.build import corpus, plan, training
 from smt_bridge.build.config import Build, BuildConfig
+from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import RECIPES, Recipe
 from smt_bridge.build.plan import CorpusSizes
-from tests.smt_bridge.build.builds import small_plan
+from smt_bridge.config import TrainConfig
+from smt_bridge.moses import ini as moses_ini
+from tests.smt_bridge.build.builds import config, small_plan
+from tests.smt_bridge.decoder.models import write_model
+
+# ---- test tables -------------------------------------------------------------------------------------------
+# Alignment and tables of a build.
+
+
+@pytest.fixture
+def build(tmp_path: Path, grammar: ModuleType) -> Build:
+    made = Build(config(tmp_path, grammar), small_plan())
+    corpus.prepare(made)
+    training.align(made)
+    return made
+
+
+def lines(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode().split("\n")[:-1]
+
+
+def test_both_texts_are_aligned_together(build: Build) -> None:
+    """dev.en are the first lines of train.en, and get their links."""
+    texts = BuildTexts(build.work)
+    train, dev = lines(build.work / training.ALIGNMENT), lines(build.work / training.DEV_ALIGNMENT)
+    assert len(train) == len(texts.lines("train.source")) and len(dev) == 20
+    place = texts.lines("train.source").index(texts.lines("dev.source")[0])
+    assert dev[0] == train[place] and "0-0" in dev[0]
+
+
+@pytest.mark.ci  # compiles the extraction
+def test_the_tables_of_the_development_set(build: Build) -> None:
+    """All rows whose source occurs in it, with the count model of the whole."""
+    training.train(build)
+    assert {f"model/{name}" for name in train_system.RESULTS} <= build.store.recorded(("model/*",))
+    training.filter_to_dev(build)
+    dev = build.work / training.DEV
+    text = "".join(f" {line} \n" for line in BuildTexts(build.work).lines("dev.source"))
+    whole, kept = lines(build.work / "model" / "phrase-table.gz"), lines(dev / "phrase-table.gz")
+    assert kept == [row for row in whole if f" {row.split(' ||| ')[0]} " in text]
+    assert 0 < len(kept) < len(whole)
+    ini = moses_ini.read(str(dev / training.BASE))
+    for feature in ini.features:
+        assert "path" not in feature.options or (dev / feature.options["path"]).exists()
+
+
+def test_a_development_set_without_any_phrase_of_the_training_text_is_named(
+    build: Build, tmp_path: Path
+) -> None:
+    files.write_text(BuildTexts(build.work).path("dev.source"), ["kein Wort davon"])
+    model = build.work / training.MODEL
+    write_model(model, 1)
+    (model / "table").rename(model / train_system.TABLE)
+    (model / "reordering").rename(model / train_system.REORDERING)
+    with pytest.raises(DataError, match=rf"^{tmp_path}/dev\.en: no phrase of it is in {tmp_path}/train\.en"):
+        training.filter_to_dev(build)
+
+
+def test_a_half_trained_model_is_checked_too(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed training goes on with the tables that it has."""
+
+    def killed(folder: Path, config: TrainConfig, on_step: Callable[[], None]) -> None:
+        files.write_text(folder / train_system.TABLE, ["a ||| b"])
+        on_step()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train_system, "train", killed)
+    with pytest.raises(KeyboardInterrupt):
+        training.train(build)
+    assert build.store.check((), build.folder) == []
+    files.write_text(build.work / "model" / train_system.TABLE, ["a ||| c"])
+    with pytest.raises(DataError, match=rf"model/{train_system.TABLE}: was changed"):
+        build.store.check((), build.folder)
+
+
+# ---- test training -----------------------------------------------------------------------------------------
+
 
 CONFIG = BuildConfig("a.en", "a.fr", "b.en", "b.fr", "system", seed=7)
 
@@ -73,7 +155,7 @@ def test_a_finished_network_is_not_trained_again(
     build = Build(CONFIG, small_plan("attention", "joint"))
     trained: list[str] = []
     taken: list[tuple[str, object]] = []
-    monkeypatch.setattr(training, "run_training", lambda config: trained.append(config.run))
+    monkeypatch.setattr("smt_bridge.build.training.run_training", lambda config: trained.append(config.run))
     monkeypatch.setattr("nmt.runs.directory.find_step", lambda run, which: 12)
     monkeypatch.setattr(
         "nmt.runs.weights.write_average", lambda run, output, steps, last: taken.append((run.name, steps))
@@ -84,7 +166,10 @@ def test_a_finished_network_is_not_trained_again(
     train(joint)
     assert trained == ["runs/attention", "runs/joint"]
     assert taken == [("attention", None), ("joint", [12])]  # the mean of the last; the best
-    (tmp_path / attention.output).mkdir(parents=True)
+    memory = tmp_path / attention.output / "matmul.tsv"
+    noted = memory.read_bytes()
+    assert b"\tmkl\t" in noted
+    memory.unlink()  # as after a kill just before it is written
     (tmp_path / attention.output / "version").touch()
     train(attention)
-    assert len(trained) == 2
+    assert len(trained) == 2 and memory.read_bytes() == noted

@@ -10,8 +10,7 @@ import pytest
 from nmt.formats import phrase_table
 from nmt.io import files
 from nmt.runs.run import Run
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import Local
+from nmt.work.executors import ExecutorConfig, Local
 from smt_bridge.cli.propose import main
 from smt_bridge.config import ProposeConfig
 from smt_bridge.tables import propose

@@ -16,7 +16,7 @@ import pytest
 
 from nmt.runs import checkpoint
 from nmt.scoring import word_scores
-from nmt.work.folder import lock_job
+from nmt.work.store import lock_job
 from smt_bridge.cli.score_table import main
 from tests.conftest import Command, kill_once_written
 from tests.smt_bridge.cli.scored_tables import ARPA, arpa_score, columns_of, in_small_chunks, write_table

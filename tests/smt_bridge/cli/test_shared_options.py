@@ -8,7 +8,7 @@ import torch
 
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError
-from nmt.work import folder
+from nmt.work import store
 from smt_bridge.cli import shared_options
 from smt_bridge.cli.shared_options import add_memory, parse_gigabytes
 from smt_bridge.features.registry import FEATURES, FeatureSettings, parse_features
@@ -103,8 +103,8 @@ def test_settings_from_options() -> None:
 def test_a_resumed_job_keeps_its_back_end(tmp_path: Path) -> None:
     """Whatever the options say; another back end gives other digits."""
     output = str(tmp_path / "out")
-    folder.job_folder_path(output).mkdir()
-    folder.write_settings(folder.job_folder_path(output) / folder.SETTINGS, {"back_end": "onednn"})
+    store.job_folder_path(output).mkdir()
+    store.write_settings(store.job_folder_path(output) / store.SETTINGS, {"back_end": "onednn"})
     assert (
         shared_options.set_up_features(parsed_features("--matmul", "mkl", "--resume"), [], output)[0].back_end
         == "onednn"

@@ -1,15 +1,25 @@
 """smt-tune-nbest: weights and their spread, pools that are exported, mistakes."""
 
+import argparse
 import random
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from nmt.config.settings import check, number
+from nmt.errors import ConfigError
 from smt_bridge.cli import rescore, tune_nbest
+from smt_bridge.cli.tuners import add_tuner, parse_tuner
 from smt_bridge.moses import weights
+from smt_bridge.tuning.mert import Mert
+from smt_bridge.tuning.registry import TUNERS, TuneConfig
+
+# ---- test tune nbest ---------------------------------------------------------------------------------------
+
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -161,3 +171,36 @@ def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> N
         assert done.returncode == 2 and message in done.stderr.rstrip("\n").split("\n")[-1]
     (dev / "r").write_text("q\n" * 30)
     assert "BLEU is 0 whatever the weights" in refused(command(*line))
+
+
+# ---- test tuners -------------------------------------------------------------------------------------------
+# The dict of tuners decides what --method accepts, and which settings are options.
+
+
+@dataclass
+class Careful(Mert):
+    """Shares the option of a setting that it has in common with mert."""
+
+    care: float = number(0.5, least=0, help="more is slower")
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_tuner(parser)
+    return parser.parse_args(words)
+
+
+def test_a_tuner_added_later_is_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit):
+        parsed("--method", "careful")
+    with pytest.raises(ConfigError, match=r"method: 'careful' is unknown, expected one of 'mert'"):
+        check(TuneConfig(method="careful"))
+    monkeypatch.setitem(TUNERS, "careful", Careful)
+    check(TuneConfig(method="careful"))
+    assert parse_tuner(parsed("--method", "careful", "--care", "2")) == Careful(restarts=20, care=2.0)
+    assert parse_tuner(parsed("--restarts", "3")) == Mert(restarts=3)
+
+
+@pytest.mark.parametrize("name", TUNERS)
+def test_defaults_are_those_of_the_class(name: str) -> None:
+    assert parse_tuner(parsed("--method", name)) == TUNERS[name]()

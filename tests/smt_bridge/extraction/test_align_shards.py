@@ -12,7 +12,7 @@ import pytest
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.work import stages
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.cli import align as command
 from smt_bridge.extraction import align_shards, alignment, train_aligner

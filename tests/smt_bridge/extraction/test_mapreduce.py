@@ -14,7 +14,7 @@ import pytest
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.work import stages
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.extraction import mapreduce, tables
 from smt_bridge.extraction.config import ExtractConfig

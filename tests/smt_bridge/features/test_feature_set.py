@@ -7,8 +7,7 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.formats import phrase_table
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import require_results
+from nmt.work.executors import ExecutorConfig, require_results
 from smt_bridge.features.base import WordPairs, digest, of_phrases
 from smt_bridge.features.feature_set import FeatureSet
 from smt_bridge.features.registry import FeatureSettings, parse_features

@@ -12,8 +12,7 @@ from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.work import executors
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import Executor
+from nmt.work.executors import Executor, ExecutorConfig
 from smt_bridge.features.base import Values
 from smt_bridge.features.feature_set import FeatureSet, Task
 from smt_bridge.features.registry import FeatureSettings, parse_features

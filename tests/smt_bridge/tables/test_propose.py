@@ -10,8 +10,7 @@ import pytest
 from nmt.formats.phrase_table import parse
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
-from nmt.work.config import ExecutorConfig
-from nmt.work.executors import Local
+from nmt.work.executors import ExecutorConfig, Local
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.tables import propose

@@ -1,7 +1,8 @@
 """The loop: how far a step goes, when it ends; and the folder of a tuning: damage of any kind is one error,
 never other weights; it belongs to one tuning, of one process."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,15 +13,36 @@ import pytest
 from nmt.config.settings import check
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import locks, manifest
+from nmt.work.executors import ExecutorConfig, Local, Lost
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.moses import ini
 from smt_bridge.moses.weights import Weights
-from smt_bridge.tuning.decoding import NO_OPTIONS
+from smt_bridge.tuning import loop, pool
 from smt_bridge.tuning.kbmira import Kbmira
-from smt_bridge.tuning.loop import Iteration, Tuning, check_folder, make_references, open_folder, run
+from smt_bridge.tuning.loop import (
+    NO_OPTIONS,
+    DecodingBlock,
+    Iteration,
+    Redecoder,
+    Tuning,
+    check_folder,
+    decode,
+    decode_by_executor,
+    make_references,
+    open_folder,
+    run,
+    whole_weights,
+)
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.pool import Floats, Pool
 from smt_bridge.tuning.registry import TuneConfig
-from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
+from smt_bridge.tuning.tuner import TuningPoint
+from tests.conftest import ROOT
+
+# ---- test loop ---------------------------------------------------------------------------------------------
+
 
 NAMES = ["A_0", "B_0"]
 
@@ -56,12 +78,8 @@ def test_what_is_saved_is_read(folder: Path) -> None:
     found = load(folder).iterations
     assert [iteration.bleu for iteration in found] == [0.25, 0.5]
     assert (found[1].features == made(0.5).features).all() and (found[1].weights == made(0.5).weights).all()
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "00.npz",
-        "01.npz",
-        "manifest.json",
-        "tune.json",
-    ]
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["00.npz", "01.npz", "manifest.json", "tune.json"]
 
 
 def test_a_flipped_bit_anywhere_is_seen(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -125,9 +143,10 @@ def test_a_folder_belongs_to_one_tuning(folder: Path, tmp_path_factory: pytest.T
     with pytest.raises(ConfigError, match="is not empty, and not a folder of smt-tune"):
         check_folder(other)
     (folder / "notes.part1").write_text("mine")
-    (folder / "02.part.npz").write_text("half")
+    for name in ("02.npz.part77", "02.part.npz"):  # the latter: of earlier versions
+        (folder / name).write_text("half")
     open_folder(folder, {"lines": 2}, TuneConfig(), Mert())
-    assert (folder / "notes.part1").exists() and not (folder / "02.part.npz").exists()
+    assert {path.name for path in folder.glob("*part*")} == {"notes.part1"}
 
 
 def test_one_process_at_a_time(folder: Path) -> None:
@@ -167,16 +186,7 @@ class Constant:
 
     weights: Floats
 
-    def tune(
-        self,
-        pool: Pool,
-        start: Floats | None,
-        seed: int,
-        *,
-        others: Sequence[Floats] = (),
-        threads: int = 1,
-        progress: Progress = silent,
-    ) -> TuningPoint:
+    def tune(self, pool: Pool, start: Floats | None, seed: int, **unused: object) -> TuningPoint:
         return TuningPoint(self.weights, 1.0)
 
 
@@ -274,3 +284,104 @@ def test_a_tuning_says_where_it_gained_nothing(tmp_path: Path) -> None:
     assert tuning.nothing_gained() == ""
     tuning, reason = finished(tmp_path / "still", lambda b: 2, [START[::-1]], ALL)
     assert reason == "the weights have converged" and "promised" not in tuning.nothing_gained()
+
+
+# ---- test decoding -----------------------------------------------------------------------------------------
+# What a tuning asks of the decoder.
+
+
+MODELS = ROOT / "tests" / "models"
+
+
+@pytest.fixture
+def grammar_decoder(tmp_path: Path) -> Decoder:
+    shutil.copytree(MODELS / "phrase-based", tmp_path / "model")
+    return Decoder.load(str(tmp_path / "model"), cache=False)
+
+
+def scaled_weights(decoder: Decoder, factor: float) -> Weights:
+    return {name: [factor * value for value in decoder.weights[name]] for name in decoder.system.sizes}
+
+
+def test_other_weights_decode_as_an_ini_that_has_them(grammar_decoder: Decoder) -> None:
+    lines = ["the nurses hear her .", "a black girl sleeps ."]
+    weights = scaled_weights(grammar_decoder, -1)
+    found = [one.text for one in decode(grammar_decoder, weights, lines, 1, "dev")]
+    other = Decoder(grammar_decoder.system, weights=weights)
+    assert found == [one.text for one in other.translate_all(lines)]
+    assert found != [one.text for one in grammar_decoder.translate_all(lines)]
+
+
+def shown(found: Iterable[PhraseTranslation]) -> list[object]:
+    return [
+        [(one.text, one.features.tolist(), one.total) for one in translation.derivations]
+        for translation in found
+    ]
+
+
+def test_an_executor_decodes_as_threads_do(grammar_decoder: Decoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts, features and totals of all derivations, with one weights after the other."""
+    monkeypatch.setattr("smt_bridge.tuning.loop.BLOCK", 2)
+    lines = ["the nurses hear her .", "", "a black girl sleeps .", "the nurses", "a b"]
+    listing = Decoder(grammar_decoder.system, DecoderConfig(nbest=5, distinct=True))
+    there = Redecoder(Decoder(grammar_decoder.system, DecoderConfig(nbest=5, distinct=True)))
+    executor = Local(there.compute, lambda: there.compute, ExecutorConfig())
+    found = []
+    for sign in (1, -1, 1):
+        weights = scaled_weights(grammar_decoder, sign)
+        found.append(shown(decode_by_executor(executor, listing, weights, lines, "dev")))
+        assert found[-1] == shown(decode(listing, weights, lines, 1, "dev"))
+    assert found[0] == found[2] != found[1]
+
+
+class Losing(Local[DecodingBlock, list[PhraseTranslation]]):
+    def map(self, tasks: Iterable[DecodingBlock]) -> Iterator[list[PhraseTranslation] | Lost]:  # type: ignore[override]
+        for number, task in enumerate(tasks):
+            yield Lost("three workers died") if number % 2 else self.compute(task)
+
+
+def test_lines_whose_workers_died_are_named(
+    grammar_decoder: Decoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smt_bridge.tuning.loop.BLOCK", 2)
+    work = Redecoder(grammar_decoder).compute
+    weights = scaled_weights(grammar_decoder, 1)
+    found = decode_by_executor(
+        Losing(work, lambda: work, ExecutorConfig()), grammar_decoder, weights, ["zzz"] * 7, "dev"
+    )
+    assert [next(found).text for _ in range(4)] == [["zzz"]] * 4
+    with pytest.raises(UserError, match=r"^dev: lines 3-4, 7: three workers died; start the tuning again"):
+        next(found)
+
+
+def test_the_weights_of_all_features_in_the_order_of_lists(grammar_decoder: Decoder) -> None:
+    names = pool.column_names(grammar_decoder.system.sizes)
+    whole = whole_weights(grammar_decoder.system, names, np.arange(len(names)).astype(float))
+    assert list(whole) == list(grammar_decoder.system.sizes)
+    assert [value for values in whole.values() for value in values] == list(range(len(names)))
+    ini.set_weights(grammar_decoder.system.ini, whole)  # takes them
+
+
+class Stateful:
+    """All that a stateful feature is known by."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def start(self) -> None: ...
+
+
+def test_a_tuning_starts_without_its_stateful_features_too(grammar_decoder: Decoder) -> None:
+    names = pool.column_names(grammar_decoder.system.sizes)
+    own = pool.from_weights(names, grammar_decoder.system.tuneable_weights())
+    (only,) = loop.starting_weights(grammar_decoder, names)
+    assert (only == own).all()
+    grammar_decoder.features = [Stateful("LM0"), Stateful("TranslationModel0")]  # type: ignore[list-item]
+    without, whole = loop.starting_weights(grammar_decoder, names)
+    off = np.array([name.startswith(("LM0_", "TranslationModel0_")) for name in names])
+    assert (whole == own).all() and off.sum() == 5
+    assert not without[off].any() and (without[~off] == own[~off]).all()
+    grammar_decoder.features = [Stateful(name) for name in grammar_decoder.system.sizes]  # type: ignore[misc]
+    assert (
+        len(loop.starting_weights(grammar_decoder, names)) == 1
+    )  # without all of them there is nothing to search by

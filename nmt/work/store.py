@@ -1,0 +1,370 @@
+"""Finished work on disk: the folder of a long job with its lock and its settings, the files and the chunks
+that are finished, and steps that are taken until all are."""
+
+import json
+import os
+import platform
+import shutil
+import struct
+import uuid
+import zlib
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from nmt.errors import ConfigError, DataError
+from nmt.io import files, locks, manifest
+from nmt.io.manifest import Entries
+
+# ---- settings ----------------------------------------------------------------------------------------------
+# JSON in the folder of a long job with the settings that it was started with; resuming needs the same ones.
+
+
+def read_settings(path: Path) -> dict[str, object] | None:
+    """Read recorded settings; None without a file. DataError for a file that is damaged or something else."""
+    try:
+        settings = json.loads(files.read_small(path).decode("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged_settings(path) from error
+    if not isinstance(settings, dict):
+        raise damaged_settings(path)
+    return settings
+
+
+def damaged_settings(path: Path) -> DataError:
+    return DataError(f"{path}: damaged; remove {path.parent} to start over")
+
+
+def write_settings(path: Path, settings: Mapping[str, object]) -> None:
+    """Record the settings of a job that starts."""
+    files.write_text(path, [json.dumps(settings)])
+
+
+def changed_settings(recorded: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
+    """Names of the settings that differ from the recorded ones (in which tuples have become lists)."""
+    now = json.loads(json.dumps(settings))
+    return [key for key in now if now[key] != recorded.get(key)]
+
+
+def is_started(
+    path: Path, settings: Mapping[str, object], folder: Path, other: str = "another folder"
+) -> bool:
+    """Whether settings are recorded in the file `path` of the job in `folder`. ConfigError where they are not
+    the same; it asks for `other`."""
+    recorded = read_settings(path)
+    if recorded is not None and (changed := changed_settings(recorded, settings)):
+        raise ConfigError(
+            f"{folder}: was started with another {', '.join(changed)}; name {other}, or remove this one "
+            "to start over"
+        )
+    return recorded is not None
+
+
+def is_ours(folder: Path, name: str) -> bool:
+    """Whether a folder has recorded settings in the file `name`, or is free for a new job: missing, or empty
+    except for a lock and remains of settings whose writing was killed."""
+    if not folder.is_dir():
+        return not folder.exists()
+    names = [path.name for path in folder.iterdir()]
+    return name in names or all(entry == locks.FILE or entry.startswith(f"{name}.part") for entry in names)
+
+
+def check_ours(folder: Path, name: str, what: str, other: str = "another folder") -> None:
+    """ConfigError for a folder with files in it that is not `what`, by its settings in the file `name`; it
+    asks for `other`."""
+    if not is_ours(folder, name):
+        raise ConfigError(f"{folder}: is not empty, and not {what}; name {other}")
+
+
+# ---- folder beside an output -------------------------------------------------------------------------------
+
+
+SETTINGS = "job.json"
+
+
+def job_folder_path(output: str) -> Path:
+    """Path of the job folder of an output."""
+    return Path(f"{output}.job")
+
+
+@contextmanager
+def lock_job(output: str, command: str) -> Iterator[None]:
+    """Lock the job folder of an output; to be entered before any work. UserError when another process works
+    on this output.
+
+    A job that ends before its first result leaves no folder."""
+    folder = job_folder_path(output)
+    with locks.locked(folder, command):
+        try:
+            yield
+        finally:
+            if (folder / SETTINGS).exists() and not has_results(folder):
+                locks.clear(folder)
+
+
+def has_results(folder: Path) -> bool:
+    """Whether a job folder holds anything that takes time to compute again."""
+    own = (SETTINGS, locks.FILE, files.UNFINISHED)
+    return any(path.name not in own and path.stat().st_size for path in folder.iterdir())
+
+
+def recorded_settings(output: str) -> dict[str, object]:
+    """The settings of the unfinished job of an output; {} without one."""
+    return read_settings(job_folder_path(output) / SETTINGS) or {}
+
+
+def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
+    """Whether the folder has a job to be resumed. ConfigError if it has one without `resume`, or with other
+    settings."""
+    recorded = read_settings(folder / SETTINGS)
+    if recorded is None:
+        return False
+    if not resume:
+        raise ConfigError(
+            f"{folder}: has an unfinished job; --resume continues it, or remove the folder to start over"
+        )
+    if changed := changed_settings(recorded, settings):
+        raise ConfigError(
+            f"{folder}: was started with other settings ({', '.join(changed)}); give the same ones, or "
+            "remove the folder to start over"
+        )
+    return True
+
+
+def start_job(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
+    """Start or resume the job of an output; returns the path of its file of results, which does not exist yet
+    in a new job. A job that was killed before its first result counts as new. ConfigError as raised by
+    `is_unfinished`."""
+    folder = job_folder_path(output)
+    if not (folder.is_dir() and has_results(folder)) or not is_unfinished(folder, settings, resume):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / results).unlink(missing_ok=True)
+        except OSError as error:
+            raise files.cannot_write(folder, error) from error
+        write_settings(folder / SETTINGS, settings)
+    return folder / results
+
+
+# ---- files that workers read -------------------------------------------------------------------------------
+# Models are not sent to workers: they read the same files, which checksums verify.
+
+
+def file_digests(paths: Iterable[str | Path]) -> dict[str, str]:
+    """The checksum of each file, by its absolute path. DataError for one that cannot be read."""
+    return {os.path.abspath(path): manifest.digest(path) for path in paths}
+
+
+def check_digests(contents: Mapping[str, str]) -> None:
+    """DataError for a file that is missing here or has another checksum. `contents`: checksums by path."""
+    for path, expected in contents.items():
+        try:
+            digest = manifest.digest(path)
+        except DataError as error:
+            raise DataError(
+                f"{error} on {platform.node()}; workers read models from the same path"
+            ) from error
+        if digest != expected:
+            raise DataError(f"{path}: differs on {platform.node()} from the file where the job was started")
+
+
+# ---- finished files ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def unfinished(path: Path, recorded: bool = False) -> Iterator[Path]:
+    """Yield a path beside `path`, to which the block writes a file. Then that file is flushed to the disk and
+    renamed, so that `path` is whole or missing whenever the process is killed; after an error it is removed.
+    The folder is made if need be. Several hosts may write the same file. UserError where it cannot be
+    written.
+
+    `recorded`: the manifest of the folder has its checksum from the moment that it exists."""
+    part = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        yield part
+        if recorded:
+            manifest.publish(path.parent, {path.name: part})
+        else:
+            manifest.sync(part)
+            os.replace(part, path)
+    except OSError as error:
+        raise files.cannot_write(path, error) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path, patterns: Iterable[str]) -> None:
+    """Remove what killed steps have left behind. UserError where that fails."""
+    try:
+        for path in [path for pattern in patterns for path in folder.glob(pattern)]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of finished files whose sizes and checksums its manifest has, so that a resumed job uses
+    nothing that was changed or damaged since."""
+
+    folder: Path
+
+    def entries(self) -> Entries:
+        """The manifest; empty before anything is finished."""
+        return manifest.read(self.folder) or {}
+
+    def has(self, name: str) -> bool:
+        """Whether a file is recorded and still there."""
+        return name in self.entries() and (self.folder / name).exists()
+
+    def record(self, patterns: Iterable[str]) -> None:
+        """Record the files that match glob patterns, without locks and unfinished ones."""
+        paths = {path for pattern in patterns for path in self.folder.glob(pattern) if path.is_file()}
+        finished = {
+            path.relative_to(self.folder).as_posix(): [manifest.entry(path)]
+            for path in paths
+            if ".part" not in path.name and path.name != locks.FILE
+        }
+        manifest.save(self.folder, self.entries() | finished)
+
+    def recorded(self, patterns: Iterable[str]) -> set[str]:
+        """Names of the recorded files that match the patterns."""
+        flat = [pattern.replace("**/", "") for pattern in patterns]
+        return {name for name in self.entries() if any(fnmatchcase(name, pattern) for pattern in flat)}
+
+    def check(self, fixed: Container[str], top: Path) -> list[str]:
+        """Compare all files with the manifest; returns the names of missing ones.
+
+        DataError for a file with other content, and for a missing file of `fixed`, which no step can write
+        again: only removing the folder `top` helps then."""
+        missing = []
+        for name, contents in self.entries().items():
+            path = self.folder / name
+            remedy = f"remove {top} to start anew" if name in fixed else "remove it, and it is made again"
+            if path.exists() and manifest.entry(path) not in contents:
+                raise DataError(f"{path}: was changed since it was finished; restore it, or {remedy}")
+            if not path.exists():
+                if name in fixed:
+                    raise DataError(f"{path}: not there any more; restore it, or {remedy}")
+                missing.append(name)
+        return missing
+
+    def forget(self, names: Container[str]) -> None:
+        """Delete files and their entries in the manifest."""
+        entries = self.entries()
+        for name in entries:
+            if name in names:
+                (self.folder / name).unlink(missing_ok=True)
+        manifest.save(self.folder, {name: row for name, row in entries.items() if name not in names})
+
+
+# ---- finished chunks ---------------------------------------------------------------------------------------
+# A file of records, one for each finished chunk, in any order:
+#
+#     number of the chunk, length in bytes (8 bytes each, little-endian), checksum (4), and the result
+#
+# Records are appended. A torn last record is cut off, so a job may be killed at any moment.
+
+
+RECORD_KEY = struct.Struct("<QQ")
+RECORD_CHECKSUM = struct.Struct("<I")
+
+
+class ChunkRecords:
+    """File of the results of finished chunks. The process that opens it holds the lock of the job folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.positions: dict[int, tuple[int, int]] = {}  # chunk -> offset and length of its result
+        self.end = 0  # bytes of complete records
+        if path.exists():
+            self.scan()
+
+    def __contains__(self, number: int) -> bool:
+        return number in self.positions
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def scan(self) -> None:
+        """Find the position of each complete record."""
+        size, head = self.path.stat().st_size, RECORD_KEY.size + RECORD_CHECKSUM.size
+        with open(self.path, "rb") as stream:
+            while len(read := stream.read(head)) == head:
+                number, length = RECORD_KEY.unpack(read[: RECORD_KEY.size])
+                start = stream.tell()
+                if length > size - start or read[RECORD_KEY.size :] != record_checksum(
+                    read[: RECORD_KEY.size], stream.read(length)
+                ):
+                    break
+                self.positions[number] = start, length
+                self.end = stream.tell()
+
+    def read(self, number: int) -> bytes:
+        """Read the result of a finished chunk. DataError if it can no longer be read."""
+        start, length = self.positions[number]
+        try:
+            with open(self.path, "rb") as stream:
+                stream.seek(start)
+                return stream.read(length)
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot read: {error.strerror or error}") from error
+
+    def add(self, number: int, result: bytes) -> None:
+        """Append the result of a chunk. UserError if it cannot be written."""
+        key = RECORD_KEY.pack(number, len(result))
+        try:
+            with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
+                stream.truncate(self.end)
+                stream.seek(self.end)
+                stream.write(key + record_checksum(key, result) + result)
+                stream.flush()
+                end = stream.tell()
+        except OSError as error:
+            raise files.cannot_write(self.path, error) from error
+        self.positions[number] = end - len(result), len(result)
+        self.end = end
+
+
+def record_checksum(key: bytes, result: bytes) -> bytes:
+    return RECORD_CHECKSUM.pack(zlib.crc32(result, zlib.crc32(key)))
+
+
+# ---- steps -------------------------------------------------------------------------------------------------
+
+
+Job = TypeVar("Job")
+
+
+@dataclass(frozen=True)
+class Step(Generic[Job]):
+    """A step of a long job."""
+
+    name: str
+    result: str  # the file that it writes last, relative to the folder of the job
+    work: Callable[[Job], None]
+    files: tuple[str, ...] = ()  # patterns of all files that it writes, where checksums are recorded
+
+
+def run_steps(
+    steps: Iterable[Step[Job]],
+    job: Job,
+    finished: Callable[[Step[Job]], bool],
+    record: Callable[[Step[Job]], None],
+    around: Callable[[Step[Job]], AbstractContextManager[None]],
+) -> None:
+    """Take the steps that are not finished, in order: a job that is killed at any moment and started again
+    ends with the same files. `record`: notes that the work of a step is done; `around`: a context for both,
+    such as a clock. Steps are drawn as their turn comes."""
+    for step in steps:
+        if not finished(step):
+            with around(step):
+                step.work(job)
+                record(step)
