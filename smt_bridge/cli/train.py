@@ -11,7 +11,7 @@ from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.work.config import ExecutorConfig
+from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli.shared_options import add_memory
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.alignment import ALIGNERS
@@ -65,20 +65,13 @@ def parser() -> options.Parser:
         "--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation"
     )
     parser.add_argument(
-        "--alignment",
-        "-a",
-        type=InputPath,
-        default="",
-        metavar="FILE",
+        "--alignment", "-a", type=InputPath, default="", metavar="FILE",
         help="alignment points 0-0 1-2 from any tool, instead of aligning",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--lm-text",
-        type=InputPath,
-        default="",
-        metavar="FILE",
+        "--lm-text", type=InputPath, default="", metavar="FILE",
         help="training text of the language model; default: the target text",
-    )
+    )  # fmt: skip
     add_setting(parser, TrainConfig, "order")
     add_setting(parser, TrainConfig, "method")
     add_setting(parser, TrainConfig, "symmetrization")

@@ -67,39 +67,24 @@ def parser() -> options.Parser:
     add_pools(parser)
     add_tuner(parser)
     parser.add_argument(
-        "--init",
-        type=InputPath,
-        metavar="W",
-        default=None,
+        "--init", type=InputPath, metavar="W",
         help="initial weights: lines 'Name= v v', a moses.ini, or one line of numbers",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--drop",
-        nargs="+",
-        default=[],
-        metavar="NAME",
+        "--drop", nargs="+", default=[], metavar="NAME",
         help="features whose weights stay 0, for comparison without them",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--runs",
-        type=options.positive,
-        default=1,
+        "--runs", type=options.positive, default=1,
         help="number of runs, each with the next seed; prints the spread and keeps the best weights",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threads", type=options.positive, help="number of threads of mert; the result does not depend on it"
     )
     parser.add_argument(
-        "--threads",
-        type=options.positive,
-        default=None,
-        help="number of threads of mert; the result does not depend on it",
-    )
-    parser.add_argument(
-        "--output",
-        "-o",
-        type=OutputPath,
-        metavar="W",
-        default=None,
+        "--output", "-o", type=OutputPath, metavar="W",
         help="write weights as lines 'Name= v v', for smt-rescore, smt-ini set-weights and moses.ini",
-    )
+    )  # fmt: skip
     options.add_quiet(parser)
     return parser
 
@@ -112,29 +97,17 @@ def add_pools(parser: argparse.ArgumentParser) -> None:
 
     add("--n-best", "NBEST", "n-best lists of a system; several are pooled")
     parser.add_argument(
-        "--reference",
-        "-r",
-        type=InputPath,
-        nargs="+",
-        default=[],
-        metavar="FILE",
+        "--reference", "-r", type=InputPath, nargs="+", default=[], metavar="FILE",
         help="references, tokenized and escaped like the lists; BLEU is cased",
-    )
+    )  # fmt: skip
     add("--features", "FILE", "instead of lists: feature files of Moses' extractor; several are pooled")
     add("--scores", "FILE", "score files that belong to --features, in the same order")
     parser.add_argument(
-        "--export-features",
-        type=OutputPath,
-        metavar="F",
-        default=None,
+        "--export-features", type=OutputPath, metavar="F",
         help="do not tune, but write the features of the pool to this file, for Moses' tuners (mert, kbmira)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--export-scores",
-        type=OutputPath,
-        metavar="S",
-        default=None,
-        help="and write its BLEU statistics to this file",
+        "--export-scores", type=OutputPath, metavar="S", help="and write its BLEU statistics to this file"
     )
 
 

@@ -6,7 +6,6 @@ with the best difference; the weights move so that hope beats fear by their diff
 sentence is computed on top of decayed statistics of the sentences before it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,14 +26,7 @@ class Kbmira:
     decay: float = number(0.999, least=0, most=1, help="decay of the background statistics of kbmira")
 
     def tune(
-        self,
-        pool: Pool,
-        start: Floats | None,
-        seed: int,
-        *,
-        others: Sequence[Floats] = (),
-        threads: int = 1,
-        progress: Progress = silent,
+        self, pool: Pool, start: Floats | None, seed: int, progress: Progress = silent, **unused: object
     ) -> TuningPoint:
         """From `start`, or from 0; see Tuner."""
         rng = np.random.default_rng(seed)

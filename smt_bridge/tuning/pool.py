@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,8 +249,7 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
     """
     texts = [list(files.read_lines(path)) for path in references]
     if len({len(text) for text in texts}) > 1:
-        counts = [len(text) for text in texts]
-        raise files.unequal(references, counts)
+        raise files.unequal(references, [len(text) for text in texts])
     judges: dict[int, BleuReferences] = {}
     names: list[str] = []
     rows: Rows = {}
@@ -276,17 +276,10 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
             if number not in judges:
                 judges[number] = BleuReferences([files.split_words(text[number]) for text in texts])
             features, stats = rows.setdefault(number, ([], []))
-            features.append(
-                np.array(
-                    [
-                        [value for values in hypothesis.features.values() for value in values]
-                        for hypothesis in group
-                    ]
-                )
-            )
-            stats.append(
-                np.array([judges[number].statistics(hypothesis.text) for hypothesis in group], np.float64)
-            )
+            values = [list(chain.from_iterable(hypothesis.features.values())) for hypothesis in group]
+            features.append(np.array(values))
+            counts = [judges[number].statistics(hypothesis.text) for hypothesis in group]
+            stats.append(np.array(counts, np.float64))
     return Lists(names, rows, len(texts[0]))
 
 

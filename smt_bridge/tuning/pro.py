@@ -1,7 +1,7 @@
 """Tuners that rank: pairwise ranked optimization (Hopkins and May 2011), for which a classifier learns which
 of two hypotheses is the better one; and rankers of whole lists by a margin loss or a logistic one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,16 +78,7 @@ class Pro:
     )
     ridge: float = number(1e-3, above=0, help="L2 regularization of pro and logistic, for each pair")
 
-    def tune(
-        self,
-        pool: Pool,
-        start: Floats | None,
-        seed: int,
-        *,
-        others: Sequence[Floats] = (),
-        threads: int = 1,
-        progress: Progress = silent,
-    ) -> TuningPoint:
+    def tune(self, pool: Pool, start: Floats | None, seed: int, **unused: object) -> TuningPoint:
         """Fit the regression on sampled pairs; parameters as in `Tuner.tune`, without a starting point."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
@@ -206,14 +197,7 @@ class Ranker:
     )
 
     def tune(
-        self,
-        pool: Pool,
-        start: Floats | None,
-        seed: int,
-        *,
-        others: Sequence[Floats] = (),
-        threads: int = 1,
-        progress: Progress = silent,
+        self, pool: Pool, start: Floats | None, seed: int, progress: Progress = silent, **unused: object
     ) -> TuningPoint:
         """Return the round with the best BLEU on the pool; parameters as in `Tuner.tune`."""
         rng = np.random.default_rng(seed)

@@ -11,8 +11,37 @@ from nmt.formats import nbest
 from nmt.io import files
 from nmt.metrics import BleuStatistics
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning.bleu import BleuReferences, bleu
+from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu, grams
 from smt_bridge.tuning.pool import write_moses
+
+# ---- test bleu ---------------------------------------------------------------------------------------------
+# Statistics of a hypothesis against several references, and BLEU of their sums.
+
+
+def test_counts_are_clipped_by_the_reference_that_has_most() -> None:
+    references = BleuReferences([["a", "a", "b"], ["a", "b", "b", "c"]])
+    row = references.statistics(["a", "a", "a", "b"])
+    assert row == [3, 4, 2, 3, 1, 2, 0, 1, 4]  # a twice, b once; aa, ab; aab
+
+
+def test_the_closest_length_and_of_equals_the_shorter() -> None:
+    references = BleuReferences([["x"] * 2, ["x"] * 6])
+    assert [references.statistics(["x"] * size)[-1] for size in (1, 3, 4, 5, 9)] == [2, 2, 2, 6, 6]
+
+
+def test_a_short_hypothesis_has_no_long_grams() -> None:
+    assert grams(["a", "b"]) == {("a",): 1, ("b",): 1, ("a", "b"): 1}
+    assert BleuReferences([["a", "b"]]).statistics(["a", "b"]) == [2, 2, 1, 1, 0, 0, 0, 0, 2]
+
+
+def test_bleu_of_sums() -> None:
+    whole = np.array([4, 4, 3, 3, 2, 2, 1, 1, 4.0])
+    assert bleu(whole) == pytest.approx(1.0)
+    longer = whole.copy()
+    longer[-1] = 8
+    assert bleu(longer) == pytest.approx(np.exp(1 - 8 / 4))  # brevity penalty
+    assert bleu(np.stack([whole, longer, np.zeros(COLUMNS)])).tolist()[2] == 0
+
 
 # ---- test pool ---------------------------------------------------------------------------------------------
 
@@ -59,11 +88,8 @@ GOOD = [(0, "a b c d", "A= 1 B= 2 3"), (0, "a b", "A= 1 B= 5 6"), (1, "x y z w",
 def test_union_and_names(tmp_path: Path) -> None:
     lists, references = write(tmp_path, [*GOOD, GOOD[-1]], ["a b c d", "x y z w"])
     pool = pools.read_nbest(lists, references).pool()
-    assert pool.names == ["A_0", "B_0", "B_1"] and pool.starts.tolist() == [
-        0,
-        2,
-        3,
-    ]  # the repeated entry counts once
+    assert pool.names == ["A_0", "B_0", "B_1"]
+    assert pool.starts.tolist() == [0, 2, 3]  # the repeated entry counts once
     assert pools.to_weights(pool.names, np.array([1.0, 2.0, 3.0])) == {"A": [1.0], "B": [2.0, 3.0]}
     assert pools.from_weights(pool.names, {"B": [2.0, 3.0]}).tolist() == [0, 2, 3]
     assert pool.bleu(np.array([0, -1.0, 0])) == pytest.approx(1.0)
@@ -128,9 +154,8 @@ def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
             entries[hypothesis.sentence].setdefault(f"{hypothesis.features} {row}", row)
         ours += [list(found.values()) for found in entries]
     assert len(blocks) == 50 and sum(map(len, blocks)) > 14000
-    assert [sorted(rows) for rows in ours] == [
-        sorted(rows) for rows in blocks
-    ]  # it keeps another of two equal rows
+    # it keeps another of two equal rows
+    assert [sorted(rows) for rows in ours] == [sorted(rows) for rows in blocks]
 
 
 # ---- test moses pool ---------------------------------------------------------------------------------------
@@ -228,13 +253,8 @@ def test_export_is_what_moses_writes(nmt_data: Path, tmp_path: Path) -> None:
     paths, ours = [], []
     for number in range(1, 6):
         paths.append(str(tmp_path / str(number)))
-        files.write_text(
-            paths[-1],
-            (
-                line.replace("|||", " |||")
-                for line in files.read_lines(folder / "data" / f"nbest.{number}.gz")
-            ),
-        )
+        lines = files.read_lines(folder / "data" / f"nbest.{number}.gz")
+        files.write_text(paths[-1], (line.replace("|||", " |||") for line in lines))
         for path in exported(tmp_path, pools.read_nbest(paths, [str(folder / "data" / "reference")])):
             ours += list(files.read_lines(path))
     assert ours == truth and len(ours) > 29000
