@@ -132,22 +132,9 @@ def edge_scores(
     if output.word_by_word:
         node_ids, word_ids = on_device(nodes, features.device), on_device(words, features.device)
         return np.asarray(output.log_probs_of_words(features, node_ids, word_ids).double().cpu().numpy())
-    order = np.argsort(nodes, kind="stable")
-    nodes, words = nodes[order], words[order]
-    result = np.empty(len(nodes))
-    room = output.room(min(SOFTMAX_ROWS, len(features)))
-    for cut in prefix_tree.blocks(len(features), SOFTMAX_ROWS):
-        edges = slice(*np.searchsorted(nodes, [cut.start, cut.stop]))
-        log_probs = output.log_probs(features[cut], out=room[: cut.stop - cut.start])
-        result[order[edges]] = (
-            log_probs[
-                on_device(nodes[edges] - cut.start, features.device), on_device(words[edges], features.device)
-            ]
-            .double()
-            .cpu()
-            .numpy()
-        )
-    return result
+    return scores_in_blocks(
+        output, lambda start, stop: features[start:stop], len(features), nodes, words, SOFTMAX_ROWS
+    )
 
 
 def on_device(values: NDArray[np.int64], device: torch.device) -> Tensor:
@@ -177,23 +164,38 @@ def distinct_windows(rows: Ints) -> tuple[Ints, Ints]:
     return rows[first], index
 
 
-@torch.no_grad()
+Features = Callable[[int, int], Tensor]  # start, stop -> features of these rows, (stop - start, K)
+
+
 def window_scores(
-    output: OutputLayer, features: Callable[[int, int], Tensor], index: Ints, words: Ints, normalized: bool
+    output: OutputLayer, features: Features, index: Ints, words: Ints, normalized: bool
 ) -> Floats:
-    """log p of words after windows: (G,). `features(start, stop)`: of some of the U windows, (stop - start,
-    K); `index` (G,): the window of each word, (G,); `normalized`: log Z is taken as 0."""
+    """log p of words after windows: (G,). `features`: of the U windows; `index` (G,): the window of each
+    word; `normalized`: log Z is taken as 0."""
     count = int(index.max(initial=-1)) + 1
+    return scores_in_blocks(output, features, count, index, words, WINDOW_ROWS, normalized)
+
+
+@torch.no_grad()
+def scores_in_blocks(
+    output: OutputLayer,
+    features: Features,
+    count: int,
+    index: Ints,
+    words: Ints,
+    block_rows: int,
+    normalized: bool = False,
+) -> Floats:
+    """log p of words after `count` rows of features, `block_rows` of them at a time: (G,). `index` (G,): the
+    row of each word; `normalized`: log Z is taken as 0."""
     order = np.argsort(index, kind="stable")
     index, words = index[order], words[order]
     result = np.empty(len(words))
-    room = None if normalized else output.room(min(WINDOW_ROWS, count))
-    for start in range(0, count, WINDOW_ROWS):
-        block = features(start, min(start + WINDOW_ROWS, count))
+    room = None if normalized else output.room(min(block_rows, count))
+    for start in range(0, count, block_rows):
+        block = features(start, min(start + block_rows, count))
         edges = slice(*np.searchsorted(index, [start, start + len(block)]))
-        rows, answers = (
-            torch.from_numpy(part).to(block.device) for part in (index[edges] - start, words[edges])
-        )
+        rows, answers = (on_device(part, block.device) for part in (index[edges] - start, words[edges]))
         if output.word_by_word:
             scores = output.log_probs_of_words(block, rows, answers)
         elif room is None:

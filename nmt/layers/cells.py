@@ -423,7 +423,7 @@ class Elman(Cell):
 
     def __init__(self, inputs: int, hidden: int, bias: bool = True) -> None:
         super().__init__()
-        self.hidden = hidden
+        self.hidden, self.context = hidden, None
         self.inputs = nn.Parameter(torch.empty(hidden, inputs))  # V
         self.recurrent = nn.Parameter(torch.empty(hidden, hidden))  # U
         self.bias = nn.Parameter(torch.zeros(hidden)) if bias else None
@@ -450,7 +450,7 @@ class NormalizedLSTM(Cell):
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
-        self.hidden = hidden
+        self.hidden, self.context = hidden, None
         self.inputs = nn.Parameter(torch.empty(4 * hidden, inputs))
         self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
         self.bias = nn.Parameter(torch.zeros(4 * hidden))

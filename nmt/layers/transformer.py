@@ -19,7 +19,7 @@ from nmt.errors import ConfigError
 from nmt.layers.attention import AttentionMemory, Grid, HypothesisGrid, WordGrid
 from nmt.layers.recompute import recomputed
 
-# ---- past --------------------------------------------------------------------------------------------------
+# ---- key-value cache ---------------------------------------------------------------------------------------
 # Keys and values of the words that hypotheses have read: what incremental decoding keeps.
 #
 # Hypotheses that begin alike share them. Each step of the decoder adds one column, with a row for each
@@ -36,32 +36,32 @@ from nmt.layers.recompute import recomputed
 
 
 @dataclass
-class Past:
+class KeyValueCache:
     """Keys and values of the words that R hypotheses have read so far."""
 
     columns: list[Tensor]  # of each step: (rows, W)
     row_index: Tensor  # (T, R) the row of a hypothesis in each column; -1: it is shorter
 
     @staticmethod
-    def start(rows: int, device: torch.device) -> "Past":
-        """Empty past of `rows` hypotheses that have read no word."""
-        return Past(columns=[], row_index=torch.zeros(0, rows, dtype=torch.long, device=device))
+    def start(rows: int, device: torch.device) -> "KeyValueCache":
+        """The empty cache of `rows` hypotheses that have read no word."""
+        return KeyValueCache(columns=[], row_index=torch.zeros(0, rows, dtype=torch.long, device=device))
 
     @property
     def lengths(self) -> Tensor:
         """Words read by each hypothesis: (R,)"""
         return (self.row_index >= 0).sum(0)
 
-    def rows(self, rows: Tensor) -> "Past":
+    def rows(self, rows: Tensor) -> "KeyValueCache":
         """Hypothesis i of the result is hypothesis rows[i]. Columns that nobody needs are dropped."""
         row_index = self.row_index.index_select(1, rows)
         if not len(row_index) or bool((row_index[0] >= 0).any()):
-            return Past(columns=self.columns, row_index=row_index)
+            return KeyValueCache(columns=self.columns, row_index=row_index)
         first = int((row_index >= 0).any(1).logical_not().sum())
-        return Past(columns=self.columns[first:], row_index=row_index[first:])
+        return KeyValueCache(columns=self.columns[first:], row_index=row_index[first:])
 
     @staticmethod
-    def join(parts: "Sequence[Past]") -> "Past":
+    def join(parts: "Sequence[KeyValueCache]") -> "KeyValueCache":
         """The hypotheses of all parts, one below the other."""
         T, columns, row_indices = max(len(part.columns) for part in parts), [], []
         for back in range(T, 0, -1):
@@ -76,10 +76,10 @@ class Past:
             columns.append(column)
             row_indices.append(row_index)
         if not row_indices:
-            return Past(columns=[], row_index=torch.cat([part.row_index for part in parts], 1))
-        return Past(columns=columns, row_index=torch.stack(row_indices))
+            return KeyValueCache(columns=[], row_index=torch.cat([part.row_index for part in parts], 1))
+        return KeyValueCache(columns=columns, row_index=torch.stack(row_indices))
 
-    def reading(self, layers: int, heads: int, width: int, like: Tensor) -> "ReadingStep":
+    def step(self, layers: int, heads: int, width: int, like: Tensor) -> "CacheStep":
         """Room for one more word of each hypothesis, with all words before it."""
         T, R = self.row_index.shape
         values = like.new_empty(T + 1, R, width)
@@ -91,7 +91,7 @@ class Past:
         if T and bool(missing[0].any()):
             mask = values.new_zeros(T + 1, R)
             mask[:T].masked_fill_(missing, -torch.inf)
-        return ReadingStep(self, values.view(T + 1, R, layers, 2, heads, -1), mask)
+        return CacheStep(self, values.view(T + 1, R, layers, 2, heads, -1), mask)
 
 
 def join_column(parts: Sequence[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, Tensor]:
@@ -118,10 +118,10 @@ def join_column(parts: Sequence[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, 
 
 
 @dataclass
-class ReadingStep:
+class CacheStep:
     """A step of the decoder: the words before, and one more that its layers read one after the other."""
 
-    past: Past
+    cache: KeyValueCache
     values: Tensor  # (T + 1, R, layers, 2, heads, D / heads); the last word is filled in layer by layer
     mask: Tensor | None  # (T + 1, R) 0 at words, -inf where a hypothesis is shorter
 
@@ -133,13 +133,13 @@ class ReadingStep:
         keys, values = now.permute(2, 1, 3, 0, 4)
         return keys, values
 
-    def after(self) -> Past:
-        """The past that includes the new word, once all layers have added it."""
-        R = self.past.row_index.shape[1]
-        row = torch.arange(R, device=self.past.row_index.device)
-        return Past(
-            columns=[*self.past.columns, self.values[-1].reshape(R, -1).clone()],
-            row_index=torch.cat([self.past.row_index, row[None]]),
+    def after(self) -> KeyValueCache:
+        """The cache that includes the new word, once all layers have added it."""
+        R = self.cache.row_index.shape[1]
+        row = torch.arange(R, device=self.cache.row_index.device)
+        return KeyValueCache(
+            columns=[*self.cache.columns, self.values[-1].reshape(R, -1).clone()],
+            row_index=torch.cat([self.cache.row_index, row[None]]),
         )
 
 
@@ -298,12 +298,12 @@ class SelfAttention(nn.Module):
         mixed: Tensor = self.outputs(grid.unpad(merge_heads(seen)))
         return mixed
 
-    def step(self, x: Tensor, reading: ReadingStep, layer: int) -> Tensor:
+    def step(self, x: Tensor, step: CacheStep, layer: int) -> Tensor:
         """One word for each of R hypotheses: (R, D) -> (R, D)"""
         R, D = x.shape
         query, pairs = self.inputs(x).split([D, 2 * D], 1)
-        keys, values = reading.add(layer, pairs)
-        mask = None if reading.mask is None else reading.mask.t()[:, None, None]
+        keys, values = step.add(layer, pairs)
+        mask = None if step.mask is None else step.mask.t()[:, None, None]
         seen = F.scaled_dot_product_attention(query.view(R, self.heads, 1, -1), keys, values, mask)
         mixed: Tensor = self.outputs(seen.reshape(R, D))
         return mixed
@@ -560,22 +560,22 @@ class Stack(nn.Module):
 
     def advance(
         self,
-        past: Past,
+        cache: KeyValueCache,
         token_ids: Tensor,
         rows: HypothesisGrid | None = None,
         memory: Sequence[AttentionMemory] = (),
         shown: Shown = NOTHING,
-    ) -> tuple[Tensor, Past, Tensor | None]:
+    ) -> tuple[Tensor, KeyValueCache, Tensor | None]:
         """One word for each hypothesis, without gradient: (R,) -> (R, D), what has been read then, and the
         attention to the source that is shown, (R, L)."""
-        x = self.embed(token_ids, past.lengths)
-        reading = past.reading(len(self.blocks), self.heads, 2 * len(self.blocks) * x.shape[1], x)
+        x = self.embed(token_ids, cache.lengths)
+        step = cache.step(len(self.blocks), self.heads, 2 * len(self.blocks) * x.shape[1], x)
         look = Look(rows, memory, shown)
         for index, layer in enumerate(self.blocks):
             x = layer(
                 x,
-                lambda y, layer=layer, index=index: layer.attention.step(y, reading, index),
+                lambda y, layer=layer, index=index: layer.attention.step(y, step, index),
                 (lambda y, layer=layer, index=index: look(y, layer, index)) if memory else None,
             )
         features = x if self.norm is None else self.norm(x)
-        return features, reading.after(), look.weights
+        return features, step.after(), look.weights

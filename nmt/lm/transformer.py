@@ -16,7 +16,7 @@ from nmt.layers.attention import WordGrid
 from nmt.layers.batch_scores import on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output
-from nmt.layers.transformer import Past, Stack, TransformerSizes
+from nmt.layers.transformer import KeyValueCache, Stack, TransformerSizes
 from nmt.lm.base import Floats, Ints, LMConfig, SoftmaxLM, output_layer, trie_scores
 from nmt.text.vocab import BOS
 
@@ -74,17 +74,17 @@ class TransformerLM(SoftmaxLM):
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
         return trie_scores(texts, ends, lambda words: TransformerLMWalk(self, words))
 
-    def start(self, sources: Sequence[Ids]) -> Past:
+    def start(self, sources: Sequence[Ids]) -> KeyValueCache:
         """The state before a sentence, a row for each source. Sources are ignored."""
-        return Past.start(len(sources), self.device)
+        return KeyValueCache.start(len(sources), self.device)
 
     @torch.no_grad()
-    def advance(self, state: Past, token_ids: Tensor) -> tuple[Tensor, Past]:
+    def advance(self, state: KeyValueCache, token_ids: Tensor) -> tuple[Tensor, KeyValueCache]:
         """One word for each row, (R,) -> features (R, D), and the state after it"""
-        features, past, _ = self.stack.advance(state, token_ids)
-        return features, past
+        features, cache, _ = self.stack.advance(state, token_ids)
+        return features, cache
 
-    def step(self, state: Past, token_ids: Tensor | None) -> tuple[Tensor, Past]:
+    def step(self, state: KeyValueCache, token_ids: Tensor | None) -> tuple[Tensor, KeyValueCache]:
         """log p of every next word after `token_ids` (R,), None before the first: (R, V), natural logarithm;
         and the new state."""
         if token_ids is None:
@@ -92,11 +92,11 @@ class TransformerLM(SoftmaxLM):
         features, state = self.advance(state, token_ids)
         return self.output.log_probs(features), state
 
-    def reorder(self, state: Past, rows: Tensor) -> Past:
+    def reorder(self, state: KeyValueCache, rows: Tensor) -> KeyValueCache:
         return state.rows(rows)
 
-    def join(self, states: Sequence[Past]) -> Past:
-        return Past.join(states)
+    def join(self, states: Sequence[KeyValueCache]) -> KeyValueCache:
+        return KeyValueCache.join(states)
 
 
 class TransformerLMWalk:
@@ -106,14 +106,16 @@ class TransformerLMWalk:
         self.model, self.output, self.device = model, model.output, model.device
         self.words = on_device(words, model.device)
 
-    def start(self) -> Past:
-        return Past.start(1, self.device)
+    def start(self) -> KeyValueCache:
+        return KeyValueCache.start(1, self.device)
 
-    def advance(self, state: Past, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, Past]:
+    def advance(
+        self, state: KeyValueCache, rows: Tensor, words: Tensor, first: bool
+    ) -> tuple[Tensor, KeyValueCache]:
         return self.model.advance(state.rows(rows), self.words[words])
 
-    def reorder(self, state: Past, rows: Tensor) -> Past:
+    def reorder(self, state: KeyValueCache, rows: Tensor) -> KeyValueCache:
         return state.rows(rows)
 
-    def join(self, states: list[Past]) -> Past:
-        return Past.join(states)
+    def join(self, states: list[KeyValueCache]) -> KeyValueCache:
+        return KeyValueCache.join(states)

@@ -18,7 +18,7 @@ from nmt.layers.attention import AttentionMemory, WordGrid, alignment_cost, hypo
 from nmt.layers.batch_scores import on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
-from nmt.layers.transformer import Past, Shown, Stack, TransformerSizes
+from nmt.layers.transformer import KeyValueCache, Shown, Stack, TransformerSizes
 from nmt.models.config import ModelConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.text.vocab import BOS
@@ -86,7 +86,7 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
 class TransformerState:
     """State of R hypotheses of S sentences between two words."""
 
-    past: Past
+    cache: KeyValueCache
     sentence: Tensor  # (R,) index of the sentence of each row
     memory: list[AttentionMemory]  # the encoded sentences, for each layer of the decoder
     weights: Tensor | None = None  # (R, L) attention weights of the last step
@@ -94,7 +94,7 @@ class TransformerState:
     def rows(self, rows: Tensor) -> "TransformerState":
         """Select rows, which may repeat or be missing."""
         return TransformerState(
-            past=self.past.rows(rows),
+            cache=self.cache.rows(rows),
             sentence=self.sentence.index_select(0, rows),
             memory=self.memory,
             weights=None if self.weights is None else self.weights.index_select(0, rows),
@@ -104,16 +104,16 @@ class TransformerState:
     def join(states: "Sequence[TransformerState]") -> "TransformerState":
         """Concatenate the rows of states. Sentences without rows are dropped, unless all states are of the
         same sentences."""
-        past = Past.join([state.past for state in states])
+        cache = KeyValueCache.join([state.cache for state in states])
         if all(state.memory is states[0].memory for state in states):
-            return TransformerState(past, torch.cat([state.sentence for state in states]), states[0].memory)
+            return TransformerState(cache, torch.cat([state.sentence for state in states]), states[0].memory)
         sentence, used = join_sentences([state.sentence for state in states])
         parts = [
             [layer.rows(rows) for layer in state.memory] for state, rows in zip(states, used, strict=True)
         ]
         lengths = [layers[0].longest for layers in parts]
         memory = [AttentionMemory.join(layer, lengths) for layer in zip(*parts, strict=True)]
-        return TransformerState(past, sentence, memory)
+        return TransformerState(cache, sentence, memory)
 
 
 class Transformer(TranslationModel[TransformerState]):
@@ -189,15 +189,15 @@ class Transformer(TranslationModel[TransformerState]):
     def start(self, sources: Sequence[Ids]) -> TransformerState:
         memory = self.decoder.memory(*self.encode(pack_source(sources).to(self.device)))
         rows = torch.arange(len(sources), device=self.device)
-        return TransformerState(Past.start(len(sources), self.device), rows, memory)
+        return TransformerState(KeyValueCache.start(len(sources), self.device), rows, memory)
 
     @torch.no_grad()
     def features(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
         previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
         rows = hypothesis_grid(state.sentence, len(state.memory[0].keys))
         memory = state.memory if rows.used is None else [part.rows(rows.used) for part in state.memory]
-        features, past, weights = self.decoder.advance(state.past, previous, rows, memory, shown=self.shown)
-        return features, replace(state, past=past, weights=weights)
+        features, cache, weights = self.decoder.advance(state.cache, previous, rows, memory, shown=self.shown)
+        return features, replace(state, cache=cache, weights=weights)
 
     def step(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
         features, state = self.features(state, token_ids)
@@ -241,11 +241,7 @@ class Transformer(TranslationModel[TransformerState]):
     ) -> Mapping[str, Sequence[str]]:
         """Parameter name -> the words of its rows."""
         output = dict.fromkeys((f"output.{name}" for name in self.output.word_parameters()), target_vocab)
-        return {
-            "encoder.embedding.weight": source_vocab,
-            "decoder.embedding.weight": target_vocab,
-            **output,
-        }
+        return {"encoder.embedding.weight": source_vocab, "decoder.embedding.weight": target_vocab, **output}
 
 
 class TransformerWalk:

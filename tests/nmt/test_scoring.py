@@ -15,7 +15,7 @@ from nmt.models.rnn import RNNTranslator
 from nmt.runs import checkpoint
 from nmt.scoring import pair_scores, word_scores
 from nmt.text.vocab import UNK
-from tests.nmt.models.test_rnn import SOURCE, TARGET, VARIANTS, make
+from tests.nmt.models.models import RNN_VARIANTS, SOURCE, TARGET, make_rnn
 
 
 def some_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]], list[int]]:
@@ -25,9 +25,9 @@ def some_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]],
     return sources, targets, [rng.randrange(len(sources)) for _ in targets]
 
 
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
+@pytest.mark.parametrize("options", RNN_VARIANTS, ids=str)
 def test_equal_to_one_pair_at_a_time(options: dict[str, object]) -> None:
-    model = make(**options)
+    model = make_rnn(**options)
     sources, targets, source_of = some_pairs(80, 5)
     expected = [
         sum(word_scores(model, [(sources[row], target)])[0])
@@ -38,7 +38,7 @@ def test_equal_to_one_pair_at_a_time(options: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(("nodes", "rows"), [(1, 1), (7, 3)])
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, nodes: int, rows: int) -> None:
-    model = make(output_rank=3)
+    model = make_rnn(output_rank=3)
     sources, targets, source_of = some_pairs(60, 6)
     whole = pair_scores(model, sources, targets, source_of)
     monkeypatch.setattr(prefix_tree.blocks, "__defaults__", (nodes,))
@@ -47,7 +47,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, nodes: int, rows:
 
 
 def test_shared_reading_of_sources() -> None:
-    model = make()
+    model = make_rnn()
     sources = some_pairs(80, 7)[0]
     plain, shared = model.start(sources), model.start_by_prefix(sources)
     assert plain.sources.cell is not None and shared.sources.cell is not None

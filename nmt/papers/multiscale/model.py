@@ -271,13 +271,7 @@ class _UnrollFunction(torch.autograd.Function):
             dc_all.index_add_(0, source, dc.mul_(f))
             dr_all.index_add_(0, source, d_gates[now])
         d_table = torch.zeros(table_rows, 4 * H, dtype=grad.dtype).index_add_(0, words, d_gates)
-        return (
-            d_table,
-            dr_all.t() @ h_all,
-            dr_all[:prefix_rows] @ matrix,
-            dc_all[:prefix_rows],
-            *[None] * 5,
-        )
+        return (d_table, dr_all.t() @ h_all, dr_all[:prefix_rows] @ matrix, dc_all[:prefix_rows], *[None] * 5)
 
 
 class MultiscaleLM(LMBase):

@@ -12,9 +12,7 @@ from torch import Tensor
 
 from nmt.data.batches import pack
 from nmt.layers.cells import GRU, LSTM, Cell, Elman, NormalizedLSTM, repeat
-from nmt.layers.initialize import initialize, orthogonal
-from nmt.papers.settings import ComputationSettings
-from nmt.papers.variable.cells import VCRNN
+from nmt.layers.initialize import initialize
 
 # ---- cells -------------------------------------------------------------------------------------------------
 
@@ -55,6 +53,24 @@ def lstm_step(cell: LSTM, x: Array, state: Array, c: Array) -> Array:
     return np.concatenate([sigmoid(o) * np.tanh(memory), memory])
 
 
+def elman_step(cell: Elman, x: Array, h: Array, c: Array) -> Array:
+    V, U, b = (part.detach().numpy() for part in (cell.inputs, cell.recurrent, cell.bias))  # type: ignore[union-attr]
+    return sigmoid(V @ x + U @ h + b)
+
+
+def normalized_step(cell: NormalizedLSTM, x: Array, state: Array, c: Array) -> Array:
+    def norm(values: Array, gain: Tensor) -> Array:
+        """Mean 0 and variance 1, times the gain."""
+        return np.asarray((values - values.mean()) / np.sqrt(values.var() + 1e-5) * gain.detach().numpy())
+
+    W, U, b = (part.detach().numpy() for part in (cell.inputs, cell.recurrent, cell.bias))
+    sums = norm(W @ x, cell.gain_inputs) + norm(U @ state[:H], cell.gain_recurrent) + b
+    i, f, o, g = np.split(sums, 4)
+    memory = sigmoid(f) * state[H:] + sigmoid(i) * np.tanh(g)
+    shown = norm(memory, cell.gain_cell) + cell.cell_bias.detach().numpy()
+    return np.concatenate([sigmoid(o) * np.tanh(shown), memory])
+
+
 VARIANTS: dict[str, tuple[Callable[[], Cell], Callable[..., Array]]] = {
     "gru": (lambda: GRU(E, H, C, bias=True), gru_step),
     "gru take_new": (lambda: GRU(E, H, C, bias=True, gate="take_new"), gru_step),
@@ -64,6 +80,8 @@ VARIANTS: dict[str, tuple[Callable[[], Cell], Callable[..., Array]]] = {
         gru_step,
     ),
     "lstm": (lambda: LSTM(E, H, C), lstm_step),
+    "elman": (lambda: Elman(E, H), elman_step),
+    "normalized": (lambda: NormalizedLSTM(E, H), normalized_step),
 }
 
 
@@ -73,47 +91,55 @@ AnyCell = TypeVar("AnyCell", bound=Cell)
 def fill(cell: AnyCell) -> AnyCell:
     torch.manual_seed(1)
     initialize(cell, "glorot", 0)
-    if cell.bias is not None:
-        torch.nn.init.normal_(cell.bias)
-    cell.double()
-    return cell
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            if parameter.dim() == 1:
+                parameter.normal_()
+    return cell.double()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_unroll_and_step_equal_the_loop(variant: str) -> None:
+    """Of sentences that end one after the other, each alone."""
     make, loop_step = VARIANTS[variant]
-    cell = fill(make())
-    packed = pack(SENTENCES)
+    cell, packed = fill(make()), pack(SENTENCES)
     words = torch.randn(10, E, dtype=torch.float64)
     contexts = torch.randn(len(SENTENCES), C, dtype=torch.float64)
     starts = torch.randn(len(SENTENCES), cell.state_size, dtype=torch.float64)
-    projected = cell.project_context(contexts)
-    states = cell.unroll(
-        words[packed.ids], packed.sizes, starts[packed.order], projected[packed.order][packed.rows]
-    )
+    projected = None if cell.context is None else cell.project_context(contexts)
+    inputs, start = words[packed.ids], starts[packed.order]
+    if projected is None:
+        states, last = cell.unroll_state(inputs, packed.sizes, start)
+    else:
+        states = cell.unroll(inputs, packed.sizes, start, projected[packed.order][packed.rows])
+        last = starts[:0]
     for number, (sentence, found) in enumerate(zip(SENTENCES, packed.split(states), strict=True)):
         state, row = starts[number].numpy(), starts[number : number + 1]
         for word, vector in zip(sentence, found, strict=True):
             state = loop_step(cell, words[word].numpy(), state, contexts[number].numpy())
-            row = cell.step(words[word][None], row, projected[number : number + 1])
+            seen = None if projected is None else projected[number : number + 1]
+            row = cell.step(words[word][None], row, seen)
             assert np.allclose(vector.detach(), state[:H], atol=1e-12)
             assert np.allclose(row.detach()[0], state, atol=1e-12)
+            assert np.allclose(cell.output(row).detach()[0], state[:H], atol=1e-12)
+        if len(last) and len(sentence) == len(packed.sizes):
+            assert np.allclose(last.detach()[0], state, atol=1e-12), "of the longest sentence"
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_gradients(variant: str) -> None:
-    cell = fill(VARIANTS[variant][0]())
-    packed = pack(SENTENCES)
-    words = torch.randn(len(packed.ids), E, dtype=torch.float64, requires_grad=True)
-    start = torch.randn(len(SENTENCES), cell.state_size, dtype=torch.float64, requires_grad=True)
-    context = torch.randn(len(packed.ids), cell.context.shape[0], dtype=torch.float64, requires_grad=True)  # type: ignore[union-attr]
-    names = [name for name, _ in cell.named_parameters() if name != "context"]
+    cell, packed = fill(VARIANTS[variant][0]()), pack(SENTENCES)
+    N, B = len(packed.ids), len(SENTENCES)
+    shapes = [(N, E), (B, cell.state_size), *([] if cell.context is None else [(N, len(cell.context))])]
+    given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    parameters = [value for name, value in cell.named_parameters() if name != "context"]
 
-    def run(words: Tensor, start: Tensor, context: Tensor, *parameters: Tensor) -> Tensor:
-        return cell.unroll(words, packed.sizes, start, context)  # gradcheck changes the parameters in place
+    def run(*_: Tensor) -> Tensor:  # gradcheck changes the parameters in place
+        if cell.context is None:
+            return cell.unroll_state(given[0], packed.sizes, given[1])[0]
+        return cell.unroll(given[0], packed.sizes, given[1], given[2])
 
-    parameters = [cell.get_parameter(name) for name in names]
-    assert torch.autograd.gradcheck(run, (words, start, context, *parameters))
+    assert torch.autograd.gradcheck(run, (*given, *parameters))
 
 
 def test_custom_function_equals_plain_autograd() -> None:
@@ -179,170 +205,8 @@ def test_it_is_not_the_gru_of_torch() -> None:
     assert not torch.allclose(ours["before"].step(x, h), theirs(x, h), atol=1e-3)
 
 
-@torch.no_grad()
-def test_recurrent_matrices_are_orthogonal_and_others_small() -> None:
-    torch.manual_seed(0)
-    u = orthogonal(30)
-    assert torch.allclose(u.t() @ u, torch.eye(30), atol=1e-5)
-    cell = GRU(200, 30)
-    initialize(cell, "paper", 0.01)
-    for part in (cell.recurrent_gates[:30], cell.recurrent_gates[30:], cell.recurrent):
-        assert torch.allclose(part.t() @ part, torch.eye(30), atol=1e-5)
-    assert 0.0095 < float(cell.inputs.std()) < 0.0105 and abs(float(cell.inputs.mean())) < 0.001
-
-
-def test_forget_gate_starts_open() -> None:
-    cell = LSTM(E, H)
-    initialize(cell, "paper", 0.01)
-    assert cell.bias.reshape(4, H)[:, 0].tolist() == [0, 1, 0, 0]
-
-
-# ---- hidden state ------------------------------------------------------------------------------------------
-# Layers whose state is a hidden vector.
-
-
-LAYERS: dict[str, Callable[[int], Cell]] = {
-    "gru": lambda context: GRU(3, 4, context),
-    "vcrnn": lambda context: VCRNN(3, 4, ComputationSettings(), context),
-}
-
-
-def made(kind: str, context: int = 0) -> Cell:
-    torch.manual_seed(0)
-    layer = LAYERS[kind](context)
-    initialize(layer, "glorot", 0)
-    return layer.double().eval()
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", LAYERS)
-def test_the_state_is_the_last_hidden_vector(kind: str) -> None:
-    """Of the rows that are still alive at the last step: two of three."""
-    layer, sizes = made(kind), [3, 3, 2]
-    inputs = torch.randn(8, 3, dtype=torch.float64)
-    start = layer.start(torch.randn(3, layer.state_size, dtype=torch.float64))
-    hidden, state = layer.unroll_state(inputs, sizes, start)
-    assert torch.equal(hidden, layer.unroll(inputs, sizes, start))
-    assert torch.equal(layer.output(state), hidden[6:]) and state.shape == (2, 4)
-
-
-@pytest.mark.parametrize("kind", LAYERS)
-def test_a_context_is_projected_by_its_matrix(kind: str) -> None:
-    layer = made(kind, 2)
-    assert layer.context is not None
-    assert torch.equal(layer.project_context(torch.eye(2, dtype=torch.float64)), layer.context.t())
-    with pytest.raises(AssertionError, match="without a context"):
-        made(kind).project_context(torch.eye(2, dtype=torch.float64))
-
-
-# ---- elman -------------------------------------------------------------------------------------------------
-# The Elman layer: a loop over its equation, steps as the whole, gradients.
-
-
-def make_elman() -> Elman:
-    torch.manual_seed(0)
-    layer = Elman(3, 4)
-    initialize(layer, "uniform", 1.0)
-    torch.nn.init.normal_(layer.bias)  # type: ignore[arg-type]
-    return layer.double()
-
-
-@torch.no_grad()
-def test_equation_and_steps() -> None:
-    layer, sizes = make_elman(), [3, 3, 1]
-    x, h = torch.randn(7, 3).double(), torch.randn(3, 4).double()
-    found, last = layer.unroll_state(x, sizes, h)
-    parts = zip(x.split(sizes), found.split(sizes), strict=True)
-    for inputs, states in parts:
-        stepped = layer.step(inputs, h[: len(inputs)])
-        h = torch.sigmoid(inputs @ layer.inputs.t() + h[: len(inputs)] @ layer.recurrent.t() + layer.bias)
-        assert torch.allclose(states, h, atol=1e-14) and torch.allclose(stepped, h, atol=1e-14)
-    assert torch.equal(last, found[-1:])
-
-
-def test_elman_gradients() -> None:
-    layer, sizes = make_elman(), [3, 2, 2, 1]
-    x, h = torch.randn(8, 3).double(), torch.randn(3, 4).double()
-    x.requires_grad_(), h.requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda *_: layer.unroll_state(x, sizes, h)[0], [x, h, *layer.parameters()]
-    )
-
-
-# ---- normalized --------------------------------------------------------------------------------------------
-# The LSTM with layer normalization: its equations written out, steps = the whole, gradients.
-
-
-NORMALIZED_E, NORMALIZED_H = 3, 4
-
-
-def make_normalized() -> NormalizedLSTM:
-    torch.manual_seed(0)
-    cell = NormalizedLSTM(NORMALIZED_E, NORMALIZED_H).double()
-    with torch.no_grad():
-        for parameter in cell.parameters():
-            parameter.normal_()
-    return cell
-
-
-def norm(x: Tensor, gain: Tensor, bias: Tensor | float = 0.0) -> Tensor:
-    """Row by row: mean 0 and variance 1, times the gain, plus the bias."""
-    rows = [(row - row.mean()) / torch.sqrt(row.var(unbiased=False) + 1e-5) * gain + bias for row in x]
-    return torch.stack(rows)
-
-
-@torch.no_grad()
-def test_a_step_by_its_equations() -> None:
-    cell = make_normalized()
-    x, h, c = (
-        torch.randn(5, NORMALIZED_E).double(),
-        torch.randn(5, NORMALIZED_H).double(),
-        torch.randn(5, NORMALIZED_H).double(),
-    )
-    a = norm(x @ cell.inputs.T, cell.gain_inputs, cell.bias) + norm(h @ cell.recurrent.T, cell.gain_recurrent)
-    i, f, o, g = a.split(NORMALIZED_H, 1)
-    after = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    shown = torch.sigmoid(o) * torch.tanh(norm(after, cell.gain_cell, cell.cell_bias))
-    found = cell.step(x, torch.cat([h, c], 1))
-    assert torch.allclose(found, torch.cat([shown, after], 1), atol=1e-12)
-    assert torch.equal(cell.output(found), found[:, :NORMALIZED_H]) and cell.state_size == found.shape[1]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("sizes", [[3, 2, 2, 1], [2], [1, 1, 1]])
-def test_the_whole_is_its_steps(sizes: list[int]) -> None:
-    """Rows end one after the other; the last state is that of the rows that are still alive."""
-    cell = make_normalized()
-    inputs, start = (
-        torch.randn(sum(sizes), NORMALIZED_E).double(),
-        torch.randn(sizes[0], 2 * NORMALIZED_H).double(),
-    )
-    states, last = cell.unroll_state(inputs, sizes, start)
-    alone = []
-    for row in range(sizes[0]):
-        state, end = start[row : row + 1], 0
-        for step, rows in enumerate(sizes):
-            if row < rows:
-                state = cell.step(inputs[end + row : end + row + 1], state)
-                assert torch.allclose(states[end + row], cell.output(state)[0], atol=1e-12), step
-            end += rows
-        alone.append(state)
-    assert torch.allclose(last, torch.cat(alone[: sizes[-1]]), atol=1e-12)
-
-
-def test_normalized_gradients() -> None:
-    cell = make_normalized()
-    inputs, start = torch.randn(6, NORMALIZED_E).double(), torch.randn(3, 2 * NORMALIZED_H).double()
-    parameters = list(cell.parameters())
-    assert torch.autograd.gradcheck(
-        lambda *_: cell.unroll_state(inputs, [3, 2, 1], start)[0], parameters, fast_mode=True
-    )
-
-
 def test_a_fresh_layer_forgets_little() -> None:
-    cell = make_normalized()
-    with torch.no_grad():
-        cell.bias.zero_()
-        cell.after_initialize()
-    assert cell.bias.tolist() == [0.0] * NORMALIZED_H + [1.0] * NORMALIZED_H + [0.0] * (2 * NORMALIZED_H)
+    cell = NormalizedLSTM(E, H)
+    initialize(cell, "uniform", 1.0)
+    assert cell.bias.tolist() == [0.0] * H + [1.0] * H + [0.0] * (2 * H)
     assert all((gain == 1).all() for gain in (cell.gain_inputs, cell.gain_recurrent, cell.gain_cell))

@@ -124,16 +124,6 @@ def test_unknown_words_are_forgotten_when_there_are_too_many(monkeypatch: pytest
 
 
 @torch.no_grad()
-def test_a_closed_transform_gate_carries_y_through() -> None:
-    layer = make()
-    layer.transform_bias.fill_(-1e9)
-    y = layer(torch.tensor([4]))
-    layer.highway.normal_()
-    layer.table = None
-    assert torch.equal(layer(torch.tensor([4])), y)
-
-
-@torch.no_grad()
 def test_the_table_equals_vectors_made_anew_and_follows_training() -> None:
     layer = make().eval()
     ids = torch.tensor([4, 4, 7, 0])

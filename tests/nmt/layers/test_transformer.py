@@ -9,17 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt.data.batches import make_batch, pack
+from nmt.data.batches import pack
 from nmt.errors import ConfigError
 from nmt.layers.attention import WordGrid
 from nmt.layers.initialize import initialize
 from nmt.layers.transformer import (
     SINUSOIDS,
     Affine,
+    KeyValueCache,
     Layer,
     LearnedPositions,
     NoPositions,
-    Past,
     SelfAttention,
     SinusoidalPositions,
     SourceAttention,
@@ -65,21 +65,6 @@ def test_a_layer_is_what_its_equations_say(norm: str) -> None:
     for part in parts:
         x = normed(x + part(x)) if norm == "post" else x + part(normed(x))
     assert torch.allclose(found, x, atol=1e-12)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_one_word_at_a_time_is_the_sentence_at_once(norm: str) -> None:
-    torch.manual_seed(0)
-    stack = Stack(sizes(norm), 2, V, causal=True)
-    initialize(stack, "glorot", 0)
-    stack.double().eval()
-    batch = make_batch([[]], [[3, 4, 5]])
-    whole = stack(batch.previous, WordGrid.of(batch.target, stack.embedding.weight))
-    past = Past.start(1, torch.device("cpu"))
-    for row, word in zip(whole, batch.previous, strict=True):
-        features, past, weights = stack.advance(past, word[None])
-        assert torch.allclose(features[0], row, atol=1e-12) and weights is None
 
 
 @torch.no_grad()
@@ -180,7 +165,7 @@ def test_dropped_weights_are_zero_on_average_nothing_changes() -> None:
         assert torch.allclose(drawn.mean(0), exact, atol=0.25) and float(drawn.std(0).mean()) > 0.1
 
 
-# ---- past --------------------------------------------------------------------------------------------------
+# ---- key-value cache ---------------------------------------------------------------------------------------
 # Any order of steps, reorderings and joins gives each hypothesis the words it has read, and no others.
 
 
@@ -188,50 +173,53 @@ LAYERS, PAST_HEADS, PAST_WIDTH = 2, 1, 2
 Texts = list[list[float]]
 
 
-def read(past: Past, words: list[float]) -> tuple[Past, Texts]:
+def read(cache: KeyValueCache, words: list[float]) -> tuple[KeyValueCache, Texts]:
     """One step in which word w has keys w and values -w; what each hypothesis then sees."""
     like = torch.zeros(0, dtype=torch.float64)
-    reading = past.reading(LAYERS, PAST_HEADS, LAYERS * 2 * PAST_WIDTH, like)
+    step = cache.step(LAYERS, PAST_HEADS, LAYERS * 2 * PAST_WIDTH, like)
     added = torch.tensor(words, dtype=torch.float64)[:, None]
     found, visible = torch.zeros(0), torch.zeros(0)
     for layer in range(LAYERS):
         pairs = torch.cat([added.expand(-1, PAST_WIDTH), -added.expand(-1, PAST_WIDTH)], 1) * (layer + 1)
-        keys, values = reading.add(layer, pairs)
-        assert keys.shape == values.shape == (len(words), PAST_HEADS, len(past.columns) + 1, PAST_WIDTH)
-        visible = torch.zeros(keys.shape[2], len(words)) if reading.mask is None else reading.mask
+        keys, values = step.add(layer, pairs)
+        assert keys.shape == values.shape == (len(words), PAST_HEADS, len(cache.columns) + 1, PAST_WIDTH)
+        visible = torch.zeros(keys.shape[2], len(words)) if step.mask is None else step.mask
         found = keys[:, 0, :, 0] / (layer + 1)
         assert torch.equal(keys, -values)
     seen = [
         [float(word) for word, hidden in zip(row, mask, strict=True) if hidden == 0]
         for row, mask in zip(found, visible.t(), strict=True)
     ]
-    return reading.after(), seen
+    return step.after(), seen
 
 
 def test_hypotheses_see_their_own_words() -> None:
     """Random programs of reading, reordering, dropping and joining."""
     rng, number = random.Random(0), 0.0
     for _ in range(30):
-        past, texts = Past.start(2, torch.device("cpu")), [[], []]  # type: tuple[Past, Texts]
+        cache, texts = KeyValueCache.start(2, torch.device("cpu")), [[], []]  # type: tuple[KeyValueCache, Texts]
         for _ in range(12):
             act = rng.choice(["read", "read", "reorder", "join", "split"])
             if act == "read" and texts:
                 words = [number + place for place in range(len(texts))]
                 number += len(texts)
-                past, seen = read(past, words)
+                cache, seen = read(cache, words)
                 texts = [[*text, word] for text, word in zip(texts, words, strict=True)]
                 assert seen == texts
-                assert past.lengths.tolist() == [len(text) for text in texts]
+                assert cache.lengths.tolist() == [len(text) for text in texts]
             elif act == "reorder" and texts:
                 rows = [rng.randrange(len(texts)) for _ in range(rng.randrange(1, 5))]
-                past, texts = past.rows(torch.tensor(rows)), [texts[row] for row in rows]
-                assert len(past.columns) == max(map(len, texts)), "columns of longer ones are dropped"
+                cache, texts = cache.rows(torch.tensor(rows)), [texts[row] for row in rows]
+                assert len(cache.columns) == max(map(len, texts)), "columns of longer ones are dropped"
             elif act == "join":
-                past, texts = Past.join([past, Past.start(1, torch.device("cpu"))]), [*texts, []]
+                cache, texts = (
+                    KeyValueCache.join([cache, KeyValueCache.start(1, torch.device("cpu"))]),
+                    [*texts, []],
+                )
             elif act == "split" and len(texts) > 1:
-                half = [past.rows(torch.tensor([row])) for row in range(len(texts))]
-                past = Past.join(half)
-        assert all(len(column) <= past.row_index.shape[1] or len(column) <= 8 for column in past.columns)
+                half = [cache.rows(torch.tensor([row])) for row in range(len(texts))]
+                cache = KeyValueCache.join(half)
+        assert all(len(column) <= cache.row_index.shape[1] or len(column) <= 8 for column in cache.columns)
 
 
 def test_a_column_keeps_only_what_is_needed() -> None:
@@ -255,12 +243,6 @@ def test_sinusoids_are_what_the_paper_says() -> None:
             angle = place / 10000 ** (2 * i / 6)
             assert table[place, 2 * i] == pytest.approx(math.sin(angle), abs=1e-12)
             assert table[place, 2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-12)
-
-
-def test_a_shift_is_a_rotation() -> None:
-    """The product of two places' vectors depends on their distance alone."""
-    table = sinusoids(30, 8)
-    assert torch.allclose((table[3] * table[7]).sum(), (table[20] * table[24]).sum())
 
 
 def test_places_behind_the_table() -> None:
@@ -324,8 +306,3 @@ def test_without_training_nothing_is_drawn() -> None:
 def test_sizes(sizes: TransformerSizes, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         sizes.check_sizes("lm.")
-
-
-def test_sizes_that_fit() -> None:
-    TransformerSizes().check_sizes("model.")
-    TransformerSizes(embedding=9, heads=3, positions="learned").check_sizes("model.")

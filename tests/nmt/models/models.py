@@ -1,4 +1,4 @@
-"""Configurations from the options of parametrized tests."""
+"""Small random models for tests, and texts for them."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,49 @@ import torch
 from nmt.data.aligned import AlignedPair
 from nmt.models.config import RNNConfig
 from nmt.models.joint import JointConfig, JointModel
+from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.text.vocab import UNK
 
-# ---- options -----------------------------------------------------------------------------------------------
-# Configurations from the options of parametrized tests.
+SOURCE, TARGET = 11, 12
+PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6, 7]), ([7, 8], [8, 9]), ([], [])]
+SPELLING = ["<s>", "</s>", "<unk>", "a", "be", "bee", "cab", "deed", "e", "fa", "abracadabra"]
+RNN_VARIANTS: list[dict[str, object]] = [
+    {},
+    {"cell": "lstm"},
+    {"gate": "take_new", "bias": True},
+    {"reset": "after"},
+    {"reset": "after_with_context"},
+    {"first_word": "initial"},
+    {"first_word": "initial", "cell": "lstm"},
+    {"summary": "tanh", "output_rank": 3},
+    {"encoder": "birnn"},
+    {"encoder": "birnn", "encoder_hidden": 3, "encoder_layers": 2, "decoder_layers": 2, "bias": True},
+    {"encoder": "birnn", "encoder_hidden": 3, "attention": 6, "bias": True},
+    {"encoder": "birnn", "encoder_layers": 2, "decoder_layers": 3, "attention": 6, "cell": "lstm"},
+    {"attention": 6},
+    {"attention": 6, "reset": "after", "encoder": "birnn"},
+    {"attention": 6, "gate": "take_new", "encoder": "birnn"},
+    {"attention": 6, "reverse": True},
+    {"reverse": True},
+    {"encoder_layers": 2, "decoder_layers": 2, "cell": "lstm"},
+    {"cell": "vcrnn", "sharpness": 0.6, "encoder_layers": 2, "decoder_layers": 2},
+    {"cell": "vcgru", "sharpness": 0.6, "encoder": "birnn", "first_word": "initial"},
+    {"cell": "vcgru", "sharpness": 0.6, "encoder": "birnn", "attention": 6, "decoder_layers": 2},
+    {"encoder": "grconv", "bias": True},
+    {"encoder": "grconv", "encoder_hidden": 6, "summary": "tanh", "reverse": True},
+    {"tied": "target", "output_rank": 4},
+    {"tied": "target", "maxout": 4, "encoder": "birnn", "attention": 6},
+    {"source_words": "characters"},
+]
+TRANSFORMER_VARIANTS: list[dict[str, object]] = [
+    {},
+    {"norm": "pre"},
+    {"positions": "learned", "longest": 3},
+    {"positions": "none"},
+    {"tied": "none", "heads": 4},
+    {"encoder_layers": 1, "decoder_layers": 3, "feed_forward": 5},
+]
 
 
 def with_options(config: RNNConfig, options: Mapping[str, object]) -> RNNConfig:
@@ -22,12 +60,10 @@ def with_options(config: RNNConfig, options: Mapping[str, object]) -> RNNConfig:
     return config
 
 
-# ---- transformer models ------------------------------------------------------------------------------------
-# Small random Transformers for tests.
-
-
-SOURCE, TARGET = 11, 12
-PAIRS = [([3, 4, 5], [3]), ([6], [4, 5, 6, 7]), ([7, 8], [8, 9]), ([], [])]
+def make_rnn(**options: object) -> RNNTranslator:
+    torch.manual_seed(0)
+    config = with_options(RNNConfig(embedding=4, hidden=5, maxout=3, init_scale=0.5), options)
+    return RNNTranslator(config, SOURCE, TARGET, spelling=SPELLING).double().eval()
 
 
 def make_transformer(**options: object) -> Transformer:
@@ -45,8 +81,6 @@ def make_transformer(**options: object) -> Transformer:
 
 
 # ---- joint models ------------------------------------------------------------------------------------------
-# Small joint models for tests, and aligned pairs for them.
-
 
 JOINT_SOURCE, JOINT_TARGET = 7, 8  # words of the vocabularies
 ALIGNED = [

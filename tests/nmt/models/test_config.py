@@ -5,6 +5,8 @@ import pytest
 from nmt.errors import ConfigError
 from nmt.layers.cells import GRU, LSTM
 from nmt.models.config import ModelConfig, RNNConfig
+from nmt.models.joint import JointConfig
+from nmt.models.transformer import TransformerConfig
 
 
 @pytest.mark.parametrize(
@@ -38,9 +40,24 @@ def test_cells() -> None:
         (RNNConfig(tied="all", embedding=4, maxout=4, source_words="characters"), "source_words: table"),
         (RNNConfig(output="sofmax"), "model.output: 'sofmax' is unknown, expected one of 'softmax'"),
         (RNNConfig(dropout=1.0), "model.dropout: 1 is out of range"),
+        (TransformerConfig(heads=3), r"model\.heads: 3 heads do not divide model\.embedding, 512"),
+        (TransformerConfig(norm="both"), r"model\.norm: 'both' is unknown, expected one of 'post', 'pre'"),
+        (TransformerConfig(positions="rotary"), r"expected one of 'sinusoidal', 'learned', 'none'"),
+        (TransformerConfig(attention_layer=7), r"attention_layer: 7 is above model\.decoder_layers, 6"),
+        (TransformerConfig(output="sofmax"), r"model\.output: 'sofmax' is unknown"),
+        (TransformerConfig(attention_dropout=1.0), "range"),
+        (JointConfig(window=4), r"^model\.window: 4 is even"),
+        (JointConfig(layers=[]), r"^model\.layers: expected"),
+        (JointConfig(layers=[0]), r"^model\.layers"),
+        (JointConfig(output="none"), r"^model\.output: 'none' is unknown"),
+        (JointConfig(affiliation="word"), r"^model\.affiliation"),
+        (JointConfig(direction="backwards"), r"^model\.direction"),
+        (RNNConfig(cell="gur"), "expected one of 'gru', 'lstm'"),
+        (RNNConfig(hidden=0), "out of range, expected 1 to 1000000"),
+        (RNNConfig(cell="vcgru", gate="take_new"), "belong to cell gru"),
     ],
 )
-def test_choices_that_exclude_each_other(config: RNNConfig, message: str) -> None:
+def test_what_makes_no_model_is_refused(config: ModelConfig, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         config.check()
     RNNConfig().check()

@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from nmt.data.aligned import AlignedBatch, AlignedPair, make_aligned_batch, source_windows
-from nmt.errors import ConfigError
-from nmt.models.joint import JointConfig, JointModel
+from nmt.models.joint import JointModel
 from nmt.text.vocab import BOS, EOS
 from tests.nmt.gradients import check_gradients
 from tests.nmt.models.models import ALIGNED, JOINT_TARGET, make_joint
@@ -130,16 +129,3 @@ def test_dropout_is_of_training_alone() -> None:
     batch = make_aligned_batch(ALIGNED, model.shape)
     assert torch.equal(model.loss(batch), model.loss(batch))
     assert not torch.equal(model.train().loss(batch), model.loss(batch))
-
-
-def test_configurations_that_make_no_model() -> None:
-    for options, message in (
-        ({"window": 4}, r"^model\.window: 4 is even"),
-        ({"layers": []}, r"^model\.layers: expected"),
-        ({"layers": [0]}, r"^model\.layers"),
-        ({"output": "none"}, r"^model\.output: 'none' is unknown"),
-        ({"affiliation": "word"}, r"^model\.affiliation"),
-        ({"direction": "backwards"}, r"^model\.direction"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            JointConfig(**options).check()

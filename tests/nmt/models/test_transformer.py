@@ -1,6 +1,6 @@
-"""The Transformer: word by word = the whole sentence, alone = in a batch, and what attention guarantees."""
+"""The Transformer: what attention guarantees, hypotheses of different lengths in search, and its
+capabilities."""
 
-import itertools
 import math
 import random
 
@@ -22,64 +22,11 @@ from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.search.steps import Ensemble, Reading
 from nmt.text.vocab import EOS
-from nmt.training.optimizers import make_optimizer
 from tests.nmt.models.models import PAIRS, SOURCE, TARGET, make_transformer
 
-# ---- translator --------------------------------------------------------------------------------------------
-# The Transformer: word by word = the whole sentence, alone = in a batch, and what attention guarantees.
-
-
-VARIANTS: list[dict[str, object]] = [
-    {},
-    {"norm": "pre"},
-    {"positions": "learned", "longest": 3},
-    {"positions": "none"},
-    {"tied": "none", "heads": 4},
-    {"encoder_layers": 1, "decoder_layers": 3, "feed_forward": 5},
-]
 RNG = random.Random(0)
 SOURCES = [[RNG.randrange(3, SOURCE) for _ in range(RNG.randrange(8))] for _ in range(20)]
 TARGETS = [[RNG.randrange(3, TARGET) for _ in range(RNG.randrange(8))] for _ in range(60)]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_steps_equal_the_whole(options: dict[str, object]) -> None:
-    """Σ log p by start / step / reorder, word by word, is what the batch gives at once."""
-    model = make_transformer(**options)
-    for (source, target), scores in zip(PAIRS, word_scores(model, PAIRS), strict=True):
-        state, words = model.reorder(model.start([source]), torch.tensor([0, 0])), None
-        for word, expected in zip([*target, EOS], scores, strict=True):
-            log_probs, state = model.step(state, words)
-            assert torch.allclose(log_probs.exp().sum(1), torch.ones(2, dtype=torch.float64))
-            assert float(log_probs[1, word]) == pytest.approx(expected, abs=1e-10)
-            words = torch.tensor([word, word])
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_loss_is_minus_the_score_and_neighbours_change_nothing(options: dict[str, object]) -> None:
-    model = make_transformer(**options)
-    together = word_scores(model, PAIRS)
-    loss = float(model.loss(make_batch(*zip(*PAIRS, strict=True))))
-    assert loss == pytest.approx(-sum(map(sum, together)), abs=1e-10)
-    for pair, scores in zip(PAIRS, together, strict=True):
-        assert word_scores(model, [pair])[0] == pytest.approx(scores, abs=1e-12)
-
-
-@pytest.mark.parametrize("options", VARIANTS[1:3], ids=str)
-def test_gradients(options: dict[str, object]) -> None:
-    model = make_transformer(**options)
-    batch = make_batch(*zip(*PAIRS, strict=True))
-    assert torch.autograd.gradcheck(lambda *_: model.loss(batch), list(model.parameters()), fast_mode=True)
-
-
-@torch.no_grad()
-def test_options_change_the_function() -> None:
-    """Each key of the configuration that matters to a sentence."""
-    batch = make_batch(*zip(*PAIRS, strict=True))
-    values = [round(float(make_transformer(**options).loss(batch)), 9) for options in VARIANTS]
-    assert len(set(values)) == len(VARIANTS)
 
 
 @torch.no_grad()
@@ -159,7 +106,7 @@ def test_rows_of_different_lengths_side_by_side() -> None:
             expected = word_scores(model, [(source, [*target, word])])[0][len(target)]
             assert float(log_probs[row, word]) == pytest.approx(expected, abs=1e-10)
     state = model.reorder(state, torch.tensor([1, 0]))
-    assert len(state.past.columns) == 2, "what only the longest hypothesis had read is dropped"
+    assert len(state.cache.columns) == 2, "what only the longest hypothesis had read is dropped"
 
 
 @pytest.mark.parametrize("options", [{}, {"norm": "pre", "positions": "learned"}], ids=str)
@@ -261,71 +208,6 @@ def test_ties() -> None:
     assert sum(p.numel() for p in model.parameters() if len(p) == TARGET and p.dim() == 2) == 8 * TARGET
     with pytest.raises(ConfigError, match=r"model\.tied: all needs one vocabulary"):
         Transformer(config, SOURCE, TARGET)
-
-
-@pytest.mark.ci
-def test_a_fresh_model_is_nearly_uniform_and_learns_twenty_pairs() -> None:
-    rng = random.Random(0)
-    pairs = [
-        tuple([rng.randint(3, 20) for _ in range(rng.randint(1, 6))] for _ in range(2)) for _ in range(20)
-    ]
-    torch.manual_seed(0)
-    config = TransformerConfig(
-        embedding=32, feed_forward=64, heads=4, encoder_layers=1, decoder_layers=1, norm="pre",
-        dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0,
-    )  # fmt: skip
-    model, batch = Transformer(config, 21, 21), make_batch(*zip(*pairs, strict=True))
-    optimizer = make_optimizer("adam", model.parameters(), 0.005, 0, 0, (0.9, 0.98))
-    assert math.log(21) - 0.5 < model.loss(batch).item() / batch.target_tokens < math.log(21) + 2
-    for _ in range(80):
-        optimizer.zero_grad()
-        model.loss(batch).backward()
-        optimizer.step()
-    assert model.loss(batch).item() / batch.target_tokens < 0.05
-
-
-def test_texts_of_all_lengths_sum_to_one() -> None:
-    """Σ p(y | x) over all y of up to 3 words, and over all beginnings of 4 words, is 1; ids 0, 2, 3 can
-    follow, 1 ends."""
-    torch.manual_seed(0)
-    config = TransformerConfig(embedding=4, feed_forward=4, heads=2, encoder_layers=1, decoder_layers=1)
-    model = Transformer(config, 5, 4).double().eval()
-    texts = [list(text) for n in range(5) for text in itertools.product((0, 2, 3), repeat=n)]
-    scores = word_scores(model, [([3], text) for text in texts])
-    whole = sum(math.exp(sum(row)) for text, row in zip(texts, scores, strict=True) if len(text) < 4)
-    begun = sum(math.exp(sum(row[:-1])) for text, row in zip(texts, scores, strict=True) if len(text) == 4)
-    assert whole + begun == pytest.approx(1, abs=1e-10)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_cuda_gives_the_same_scores_and_beams() -> None:
-    cpu, gpu = make_transformer(), make_transformer().to("cuda")
-    for ours, theirs in zip(word_scores(cpu, PAIRS), word_scores(gpu, PAIRS), strict=True):
-        assert theirs == pytest.approx(ours, abs=1e-9)
-    found = [search(model, SOURCES[:4], BeamConfig(beam_size=3)) for model in (cpu, gpu)]
-    assert [[one.words for one in line] for line in found[0]] == [
-        [one.words for one in line] for line in found[1]
-    ]
-
-
-# ---- config ------------------------------------------------------------------------------------------------
-# The section `model` of a Transformer.
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (TransformerConfig(heads=3), r"model\.heads: 3 heads do not divide model\.embedding, 512"),
-        (TransformerConfig(norm="both"), r"model\.norm: 'both' is unknown, expected one of 'post', 'pre'"),
-        (TransformerConfig(positions="rotary"), r"expected one of 'sinusoidal', 'learned', 'none'"),
-        (TransformerConfig(attention_layer=7), r"attention_layer: 7 is above model\.decoder_layers, 6"),
-        (TransformerConfig(output="sofmax"), r"model\.output: 'sofmax' is unknown"),
-        (TransformerConfig(attention_dropout=1.0), "range"),
-    ],
-)
-def test_bad_values_are_refused(config: TransformerConfig, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        config.check()
 
 
 @pytest.mark.parametrize(

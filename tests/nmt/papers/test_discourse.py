@@ -69,11 +69,7 @@ A = ["a"]
 
 @pytest.mark.parametrize(
     ("lines", "spans"),
-    [
-        ([A, A, [], A], [[0, 2], [3, 4]]),
-        ([[], A, A, A, [], [], A, []], [[1, 4], [6, 7]]),
-        ([[], []], []),
-    ],
+    [([A, A, [], A], [[0, 2], [3, 4]]), ([[], A, A, A, [], [], A, []], [[1, 4], [6, 7]]), ([[], []], [])],
 )
 def test_paragraphs_are_what_empty_lines_part(lines: list[list[str]], spans: list[list[int]]) -> None:
     assert paragraphs_of(lines).spans.tolist() == spans

@@ -114,14 +114,7 @@ def test_levels_are_neighbors() -> None:
     """Root with rows 0 1 2; below 0 the rows 3 4, below 2 the rows 5 6; below 4 the rows 7 8."""
     tree = Hierarchy(np.array([1, 3, 7, 8, 5, 6]), np.array([-1, 0, 2, 4]), np.array([0, 3, 5, 7, 9]))
     assert tree.levels().tolist() == [0, 3, 7, 9]
-    assert tree.paths().tolist() == [
-        [1, -1, -1],
-        [3, 0, -1],
-        [7, 4, 0],
-        [8, 4, 0],
-        [5, 2, -1],
-        [6, 2, -1],
-    ]
+    assert tree.paths().tolist() == [[1, -1, -1], [3, 0, -1], [7, 4, 0], [8, 4, 0], [5, 2, -1], [6, 2, -1]]
 
 
 def test_it_cannot_be_tied() -> None:

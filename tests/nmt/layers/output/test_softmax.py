@@ -8,11 +8,9 @@ from torch import Tensor, nn
 from nmt.errors import ConfigError
 from nmt.layers.output import OutputSettings, check_output, refuse, softmax
 from nmt.layers.output.softmax import Softmax
+from tests.nmt.layers.output.layers import K, V, check_backward, check_distribution, features
 
 # ---- softmax -----------------------------------------------------------------------------------------------
-
-
-K, V = 5, 13
 
 
 def make(bias: bool = True, vocab_size: int = V) -> Softmax:
@@ -21,10 +19,6 @@ def make(bias: bool = True, vocab_size: int = V) -> Softmax:
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
     return layer.double().eval()
-
-
-def features(rows: int = 10) -> Tensor:
-    return torch.randn(rows, K, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
 def expected(layer: Softmax, rows: Tensor) -> Tensor:
@@ -82,34 +76,10 @@ def test_padding_changes_no_probability(bias: bool) -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_log_probs_at_some_words_of_some_rows(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Value and gradients are those of the entries of `log_probs`; row 3 has none, row 4 has several."""
-    monkeypatch.setattr(softmax, "BLOCK", 3)
-    layer, given = make(bias), features(8).requires_grad_()
-    rows, targets = torch.tensor([0, 1, 2, 4, 4, 4, 7]), torch.tensor([1, 12, 0, 3, 3, 5, 8])
-    parameters = [given, *layer.parameters()]
-    weights = torch.linspace(-1, 2, 7, dtype=torch.float64)
-    ours, theirs = layer.log_probs_at(given, rows, targets), layer.log_probs(given)[rows, targets]
-    assert torch.allclose(ours, theirs, atol=1e-12)
-    one, other = (torch.autograd.grad((found * weights).sum(), parameters) for found in (ours, theirs))
-    assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(one, other, strict=True))
-
-
-def test_scores_and_normalizer_make_the_probability() -> None:
-    layer, rows, targets = make(), features(), torch.arange(10)
-    found = layer.scores_of(rows, targets) - layer.log_z(rows)
-    assert torch.allclose(found, layer.log_probs_of(rows, targets), atol=1e-12)
-    assert torch.allclose(
-        layer.scores(rows).gather(1, targets[:, None])[:, 0], layer.scores_of(rows, targets)
-    )
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_restricted_to_some_words(bias: bool) -> None:
-    """Probabilities over some words are in the same proportions as over all."""
-    layer, rows, some = make(bias), features(), torch.tensor([2, 3, 11])
-    found, whole = layer.restrict(some).log_probs(rows), layer.log_probs(rows)[:, some]
-    assert torch.allclose(found, whole - whole.logsumexp(1, keepdim=True), atol=1e-12)
+def test_every_method_gives_the_same_distribution(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax, "BLOCK", 3)  # several blocks, the last one shorter
+    check_distribution(make(bias), features())
+    check_backward(make(bias))
 
 
 class Halved(Softmax):
@@ -120,17 +90,10 @@ class Halved(Softmax):
 
 
 def test_every_method_follows_the_weights_of_a_subclass() -> None:
-    plain, layer, rows, targets = make(), Halved(K, V).double().eval(), features(), torch.arange(10)
+    plain, layer = make(), Halved(K, V).double().eval()
     layer.load_state_dict(plain.state_dict())
-    wanted = torch.log_softmax(plain.scores(rows) / 2, 1)
-    with torch.no_grad():
-        assert torch.allclose(layer.log_probs(rows), wanted, atol=1e-12)
-        assert torch.allclose(layer.restrict(torch.arange(V)).log_probs(rows), wanted, atol=1e-12)
-    picked = wanted.gather(1, targets[:, None])[:, 0]
-    assert torch.allclose(layer.log_probs_of(rows, targets), picked, atol=1e-12)
-    assert torch.allclose(layer.log_probs_at(rows, targets, targets), picked, atol=1e-12)
-    assert float(layer.cross_entropy(rows, targets).detach()) == pytest.approx(-float(picked.detach().sum()))
-    assert torch.allclose(layer.scores_of(rows, targets) - layer.log_z(rows), picked, atol=1e-12)
+    wanted = torch.log_softmax(plain.scores(features()) / 2, 1)
+    assert torch.allclose(check_distribution(layer, features()), wanted, atol=1e-12)
 
 
 # ---- registry ----------------------------------------------------------------------------------------------
@@ -146,11 +109,7 @@ def test_every_method_follows_the_weights_of_a_subclass() -> None:
             False,
             "lm.output_class_count: output: softmax does not read it; leave it out",
         ),
-        (
-            {"output": "tree", "output_arity": 1},
-            False,
-            "lm.output_arity: 1 makes no tree; expected 2 or",
-        ),
+        ({"output": "tree", "output_arity": 1}, False, "lm.output_arity: 1 makes no tree; expected 2 or"),
         ({"output": "nce", "output_arity": 3}, False, "lm.output_arity: output: nce does not read it"),
         ({"output": "classes"}, True, "lm.tied: does not go with lm.output: classes: its matrix has rows of"),
     ],
