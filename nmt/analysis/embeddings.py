@@ -179,8 +179,8 @@ class PhraseMapAnalysis:
         import torch
 
         phrases = choose_phrases(args)
-        member = run.members[0]
-        ids = [member.source_ids(phrase, tokenized=True) for phrase in phrases]
+        member = run.for_text(tokenized=True).members[0]
+        ids = [member.source_ids(phrase) for phrase in phrases]
         parts = []
         for start in range(0, len(ids), 256):
             vectors = member.model.source_vectors(ids[start : start + 256])

@@ -391,8 +391,8 @@ def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str
     if source.spaceless or not (source.subwords or target.subwords):
         return None
     return (
-        [source.units(line, tokenized) for line in test.sources],
-        [target.units(line, tokenized) for line in test.references[0]],
+        list(map(source.for_text(tokenized).units, test.sources)),
+        list(map(target.for_text(tokenized).units, test.references[0])),
     )
 
 

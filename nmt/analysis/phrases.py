@@ -91,8 +91,10 @@ def phrase_rows(
     run: "Run", kind: str, pairs: Sequence[PhrasePair], number: int, config: PhrasesConfig
 ) -> Iterator[PhraseRow]:
     """Compare the targets of one source phrase. `number`, its position among the sources, seeds its draws."""
+    from nmt.runs.run import TranslationRequest
     from nmt.search.sampling import count_distinct
 
+    run = run.for_text(tokenized=True)
     source = phrase_table.words(pairs[0].source)
     targets = [tuple(phrase_table.words(pair.target)) for pair in pairs]
     by_table = dict(zip(targets, map(phrase_table.direct, pairs), strict=True))
@@ -118,9 +120,11 @@ def phrase_rows(
         for rank, target in enumerate(best, 1):
             yield row(by, rank, target, by_model[target])
     settings = SamplingConfig(config.samples, seed=config.seed)
-    drawn = count_distinct(run.sample([" ".join(source)], settings, tokenized=True, first=number)[0])
+    text = " ".join(source)
+    request = TranslationRequest([text], limit=run.source_lengths.limit(first=number))
+    drawn = count_distinct(run.sample(request, settings)[0])
     for rank, (candidate, count) in enumerate(drawn[: config.shown], 1):
-        target = tuple(run.translation(" ".join(source), candidate, True).words)
+        target = tuple(run.translation(text, candidate).words)
         yield row("samples", rank, target, candidate.log_prob, count)
 
 

@@ -377,11 +377,11 @@ def translate_test(
     args: argparse.Namespace, name: str, path: str, test: TestSet
 ) -> "tuple[SystemOutput, SavedRun]":
     """Translate the source with a run; also returns the run, for its description."""
-    run = load_run(args, path)
+    run = load_run(args, path).for_text(args.tokenized)
     hypotheses: list[str] = []
     with options.progress(args, "sentences", len(test.sources), title=name) as progress:
         for start in range(0, len(test.sources), BLOCK):
             block = test.sources[start : start + BLOCK]
-            hypotheses += run.translate(block, BeamConfig(args.beam_size), args.tokenized)
+            hypotheses += run.translate(block, BeamConfig(args.beam_size))
             progress.add(len(block))
     return SystemOutput(name=name, hypotheses=hypotheses, test=test), run.members[0]

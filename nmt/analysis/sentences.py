@@ -47,7 +47,7 @@ END = SPECIALS[EOS]
 
 
 def attention_weights(
-    run: "Run", line: str, target: str = "", tokenized: bool = False
+    run: "Run", line: str, target: str = ""
 ) -> tuple[list[str], list[str], NDArray[np.float64]]:
     """Compute the attention of a translation, the run's own unless `target` is given.
 
@@ -56,17 +56,18 @@ def attention_weights(
     """
     import torch
 
+    from nmt.runs.run import TranslationRequest
+
     member = run.members[0]
-    source = member.source.units(line, tokenized)
+    source = member.source.units(line)
     if not source:
         raise DataError("an empty sentence has no words to attend to")
     if not member.model.attends:
         raise ConfigError(f"{member.directory}: has no attention; train with model.attention")
-    ids = (
-        run.target_ids(target, tokenized)
-        if target
-        else run.search([line], BeamConfig(), tokenized)[0][0].words
-    )
+    if target:
+        ids = run.target_ids(target)
+    else:
+        ids = run.search(TranslationRequest([line]), BeamConfig())[0][0].words
     with torch.no_grad():
         state, words, rows = member.model.start([member.source_words.encode(source)]), None, []
         for word in [*ids, EOS]:
@@ -75,7 +76,7 @@ def attention_weights(
             assert weights is not None
             rows.append(weights[0].double().cpu().numpy())
             words = torch.tensor([word], device=member.model.device)
-    units = member.target.units(target, tokenized) if target else member.target_words.decode(ids)
+    units = member.target.units(target) if target else member.target_words.decode(ids)
     return [*source, END], [*units, END], np.stack(rows)
 
 
@@ -126,8 +127,8 @@ class AttentionAnalysis:
 
     def run(self, args: argparse.Namespace) -> Findings:
         line = read_line(args)
-        run = load_run(args, args.run)
-        source, target, weights = attention_weights(run, line, args.target, args.tokenized)
+        run = load_run(args, args.run).for_text(args.tokenized)
+        source, target, weights = attention_weights(run, line, args.target)
         return Findings(
             table=attention_table(source, target, weights),
             summary=[" ".join(target[:-1])],
@@ -291,9 +292,9 @@ class ParseAnalysis:
 
     def run(self, args: argparse.Namespace) -> Findings:
         line = read_line(args)
-        run = load_run(args, args.run)
+        run = load_run(args, args.run).for_text(args.tokenized)
         member = run.members[0]
-        units = member.source.units(line, args.tokenized)
+        units = member.source.units(line)
         source = [member.source_words.encode(units)]
         gates = member.model.merge_gates(source)
         if gates is None:
@@ -305,7 +306,7 @@ class ParseAnalysis:
             raise DataError(f"{line[:40]!r}: a parse needs two words or more")
         nodes = parse_nodes(gates[0].cpu().numpy())
         config = BeamConfig(max(1, args.translations))
-        translations = run.n_best([line], config, args.tokenized)[0][: args.translations]
+        translations = run.n_best([line], config)[0][: args.translations]
         best = [(" ".join(translation.words), translation.log_prob) for translation in translations]
 
         return Findings(

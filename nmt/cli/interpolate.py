@@ -114,7 +114,9 @@ def command(argv: Sequence[str] | None) -> None:
     from nmt.runs import language_model
     from nmt.runs.language_model import line_scorer
 
-    members = [line_scorer(path, args.checkpoint, args.device) for path in args.models]
+    members = [
+        line_scorer(path, args.checkpoint, args.device, tokenized=args.tokenized) for path in args.models
+    ]
     parts = [
         language_model.MixtureModel(path, checkpoint_update(path, args.checkpoint), "")
         for path in args.models
@@ -179,7 +181,7 @@ def count_contexts(args: Namespace, scorer: "MixtureScorer") -> Histories:
     """Count the contexts of the training text."""
     with options.line_progress(args, args.contexts) as progress:
         lines = progress.over(files.read_lines(args.contexts))
-        texts = (units for line in lines for units in scorer.units([line], args.tokenized))
+        texts = (units for line in lines for units in scorer.units([line]))
         return Histories.count(texts, args.context_words)
 
 
@@ -201,7 +203,7 @@ def score_development_text(
     text = iter(files.read_lines(args.input))
     with options.line_progress(args, args.input) as progress:
         while block := list(islice(text, READ_AHEAD)):
-            parts += scorer.parts(block, args.tokenized)
+            parts += scorer.parts(block)
             progress.add(len(block))
     if not parts:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")

@@ -36,11 +36,11 @@ def command(argv: Sequence[str] | None) -> None:
     from nmt.runs.language_model import line_scorer
 
     model = line_scorer(
-        args.model, args.checkpoint, args.device, normalized=args.assume_normalized, backoff=args.backoff
+        args.model, args.checkpoint, args.device, args.assume_normalized, args.backoff, args.tokenized
     )
     lines = partial(files.number_of_lines, args.input)
     with options.progress(args, "lines", lines, set_up) as progress:
-        totals = score_file(model, args.input, args.tokenized, progress)
+        totals = score_file(model, args.input, progress)
     if not totals.lines:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
     rows = [
@@ -149,14 +149,14 @@ class PerplexityTotals:
             yield f"{sum(self.log_z) / len(self.log_z):.4f}", "mean |log Z| of distinct contexts"
 
 
-def score_file(model: "LineScorer", path: str, tokenized: bool, progress: Progress) -> PerplexityTotals:
+def score_file(model: "LineScorer", path: str, progress: Progress) -> PerplexityTotals:
     """Score the lines of a file by a model."""
     totals, text = PerplexityTotals(), iter(files.read_lines(path))
     while block := list(islice(text, READ_AHEAD)):
         clock = time.process_time()
-        scores = model.score(block, tokenized)
+        scores = model.score(block)
         totals.seconds += time.process_time() - clock
-        totals.log_z += model.log_z(block, tokenized)
+        totals.log_z += model.log_z(block)
         for line, scored in zip(block, scores, strict=True):
             totals.add(line, scored)
         progress.add(len(block))

@@ -63,7 +63,8 @@ class PairScorer:
         from nmt.runs.run import Run
 
         self.args = args
-        self.run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
+        run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
+        self.run = run.for_text(args.tokenized)
         if args.alignments:
             alignment.check_attention(self.run)
         self.precision = options.precision_contexts(
@@ -80,7 +81,7 @@ class PairScorer:
         args, run = self.args, self.run
         for path, lengths in ((args.source, run.source_lengths), (args.target, run.target_lengths)):
             limit = lengths.limit(args.max_line_words, path)
-            lengths.refuse(files.preview(path), args.tokenized, limit, SCORED)
+            lengths.refuse(files.preview(path), limit, SCORED)
 
     def lines(self, block: ScoringBlock) -> Lines:
         """Scores, alignments with --alignments, and the sums of log p and words."""
@@ -90,10 +91,10 @@ class PairScorer:
         args, name = self.args, files.name_of(self.args.source)
         limit = self.run.source_lengths.limit(args.max_line_words, name, block.first)
         with enter_all(self.precision):
-            scores = self.run.word_scores(block.rows, args.tokenized, limit)
+            scores = self.run.word_scores(block.rows, limit)
             outputs = [[score_line(row, args.word_scores) for row in scores]]
             if args.alignments:
-                links = alignment.align(self.run, block.rows, args.tokenized, limit)
+                links = alignment.align(self.run, block.rows, limit)
                 outputs.append(list(map(pharaoh.line_of, links)))
         return [*outputs, [f"{sum(map(sum, scores))!r} {sum(map(len, scores))}"]]
 
@@ -116,7 +117,7 @@ class AlignedScorer:
         from nmt.runs.alignment import load_aligned
 
         self.args = args
-        self.run = load_aligned(args.runs[0], args.checkpoint, args.device)
+        self.run = load_aligned(args.runs[0], args.checkpoint, args.device).for_text(args.tokenized)
 
     def models(self) -> list[Path]:
         return self.run.files()
@@ -129,7 +130,7 @@ class AlignedScorer:
         from nmt.runs.alignment import aligned_word_scores
 
         name = files.name_of(self.args.alignment)
-        scores = aligned_word_scores(self.run, block.rows, self.args.tokenized, name, block.first)
+        scores = aligned_word_scores(self.run, block.rows, name, block.first)
         return [[score_line(row, self.args.word_scores) for row in scores], []]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
@@ -144,7 +145,7 @@ class MonolingualScorer:
 
         self.args = args
         self.model = line_scorer(
-            args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff
+            args.runs[0], args.checkpoint, args.device, args.assume_normalized, args.backoff, args.tokenized
         )
 
     def models(self) -> list[Path]:
@@ -164,7 +165,7 @@ class MonolingualScorer:
         """Scores, and packed totals as sums."""
         texts = [line for (line,) in block.rows]
         totals, outputs = PerplexityTotals(), list[str]()
-        for line, scored in zip(texts, self.model.score(texts, self.args.tokenized), strict=True):
+        for line, scored in zip(texts, self.model.score(texts), strict=True):
             outputs.append(score_line(scored.log_probs, self.args.word_scores))
             totals.add(line, scored)
         return [outputs, [totals.pack()]]

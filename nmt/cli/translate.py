@@ -192,7 +192,7 @@ def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
     if not work.in_parts:  # before the first line is translated
         lengths = work.run.source_lengths
         limit = lengths.limit(args.max_line_words, args.input)
-        lengths.refuse(files.preview(args.input), work.tokenized, limit, SEARCHED)
+        lengths.refuse(files.preview(args.input), limit, SEARCHED)
     paths = [args.output, *([args.alignments] if args.alignments else [])]
     with (
         job.run(translator.load_translator, work) as compute,

@@ -23,7 +23,7 @@ from nmt.work.texts import Lines
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
     from nmt.runs.constraints import LineConstraints
-    from nmt.runs.run import BeamTranslation, Run
+    from nmt.runs.run import BeamTranslation, Run, TranslationRequest
     from nmt.search.beam import FinishedHypothesis
     from nmt.text.sentences import LineLimit
 
@@ -73,11 +73,6 @@ class TranslationBlock:
     lines: list[str]
     side_lines: dict[str, list[str]]  # by name of the option
 
-    @property
-    def prefixes(self) -> list[str] | None:
-        """Required beginnings of the translations."""
-        return self.side_lines.get("prefix")
-
 
 def read_blocks(args: argparse.Namespace) -> Iterator[TranslationBlock]:
     """Read the input and the files parallel to it in blocks, unescaped, and with --tag before each line."""
@@ -118,8 +113,7 @@ class InputConstraints:
             for location, term, target in (glossary.rows_of(args.terms) if args.terms else ())
         ]
         constraints = Constraints(avoid=avoid, unmet=args.unmet)
-        tokenized = args.tokenized or args.escaped
-        self.maker = ConstraintMaker(run.members[0], constraints, tokenized, rows)
+        self.maker = ConstraintMaker(run.members[0], constraints, rows)
 
     def check_required(self) -> None:
         """Check the constraints of single lines before the first one is translated. DataError for a phrase
@@ -134,10 +128,10 @@ class InputConstraints:
         """`file:line` for messages, in the file of an option if there is one, else in the input."""
         return f"{files.name_of(getattr(self.args, option) or self.args.input)}:{number + 1}"
 
-    def for_block(self, block: TranslationBlock) -> "list[LineConstraints] | None":
-        """The constraints of each line; None without any."""
+    def for_block(self, block: TranslationBlock) -> "list[LineConstraints]":
+        """The constraints of each line; empty without any."""
         if self.maker is None:
-            return None
+            return []
         no_phrases = [""] * len(block.lines)
         required, avoided = (block.side_lines.get(name, no_phrases) for name in LINE_FILES[1:])
         return [
@@ -173,7 +167,8 @@ def load_translator(args: argparse.Namespace) -> "LineTranslator":
     """Load the runs that the options name."""
     from nmt.runs.run import Run
 
-    return LineTranslator(args, Run.of(*args.runs, which=args.checkpoint, device=args.device))
+    run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
+    return LineTranslator(args, run.for_text(args.tokenized or args.escaped))
 
 
 def search_settings(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
@@ -192,7 +187,6 @@ class LineTranslator:
         whole = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
         # whether long lines may be translated in parts
         self.in_parts = not (whole or self.constraints.by_line)
-        self.tokenized = args.tokenized or args.escaped
         if (args.replace_unknown or args.alignments) and not run.members[0].model.attends:
             raise ConfigError(
                 f"{args.runs[0]}: has no attention, and does not know which source word a word comes from; "
@@ -204,9 +198,8 @@ class LineTranslator:
         self.unknown: Lexicon | None = None
         if args.replace_unknown:
             self.unknown = Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
-        self.model = run.model
         if args.shortlist:
-            self.model = run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
+            self.run = run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
         models = [member.model for member in run.members]
         self.precision = options.precision_contexts(args.precision, models, args.device)
 
@@ -237,7 +230,7 @@ class LineTranslator:
         if self.args.n_best or ((self.args.sample or 0) > 1 and not self.args.mbr):
             yield from map(nbest.write, hypotheses(number, translations, self.args.escaped))
             return
-        text = self.run.text(translations[0], self.tokenized)
+        text = self.run.text(translations[0])
         yield " ".join(map(escape, files.split_words(text))) if self.args.escaped else text
 
     def alignments(self, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
@@ -248,21 +241,16 @@ class LineTranslator:
 
     def translate(self, block: TranslationBlock) -> "Iterator[list[BeamTranslation]]":
         """The translations of each line, best first; samples most probable first."""
-        lines, limit = block.lines, self.limit(block)
         if self.in_parts:
-            yield from ([translation] for translation in self.best(lines, limit))
+            yield from ([translation] for translation in self.best(block.lines, self.limit(block)))
             return
-        for line, candidates in zip(lines, self.candidates(block, limit), strict=True):
-            translations = [
-                self.run.translation(line, candidate, self.tokenized, self.unknown)
-                for candidate in candidates
-            ]
+        for line, candidates in zip(block.lines, self.candidates(block), strict=True):
+            translations = [self.run.translation(line, candidate, self.unknown) for candidate in candidates]
             yield [self.least_risk(translations)] if self.args.mbr else translations
 
     def best(self, lines: Sequence[str], limit: "LineLimit") -> "list[BeamTranslation]":
         """The best translation of each line or sentence; long ones are translated in parts."""
-        maker = self.constraints.maker
-        return self.run.best(lines, self.beam, self.tokenized, self.model, self.unknown, limit, maker)
+        return self.run.best(lines, self.beam, self.unknown, limit, self.constraints.maker)
 
     def least_risk(self, translations: "Sequence[BeamTranslation]") -> "BeamTranslation":
         """The translation of minimum Bayes risk."""
@@ -271,15 +259,25 @@ class LineTranslator:
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
         return least_risk(translations, self.args.mbr, scale)
 
-    def candidates(self, block: TranslationBlock, limit: "LineLimit") -> "list[list[FinishedHypothesis]]":
+    def candidates(self, block: TranslationBlock) -> "list[list[FinishedHypothesis]]":
         """The hypotheses or samples of each line, best first; all hypotheses of the beam for --mbr."""
-        lines, tokenized = block.lines, self.tokenized
+        request = self.request(block)
         if self.args.sample:
-            samples = self.run.sample(lines, self.sampling, tokenized, block.first, limit)
+            samples = self.run.sample(request, self.sampling)
             return [sorted(candidates, key=lambda candidate: -candidate.log_prob) for candidates in samples]
-        constraints = self.constraints.for_block(block)
-        lists = self.run.search(lines, self.beam, tokenized, block.prefixes, self.model, limit, constraints)
+        lists = self.run.search(request, self.beam)
         return lists if self.args.mbr else [candidates[: self.args.n_best or 1] for candidates in lists]
+
+    def request(self, block: TranslationBlock) -> "TranslationRequest":
+        """What is asked of the translations of a block whose lines are not cut into parts."""
+        from nmt.runs.run import TranslationRequest
+
+        return TranslationRequest(
+            block.lines,
+            prefixes=block.side_lines.get("prefix", ()),
+            constraints=self.constraints.for_block(block),
+            limit=self.limit(block),
+        )
 
     def limit(self, block: TranslationBlock, numbers: Sequence[int] = ()) -> "LineLimit":
         """The longest line of a block, with the names of its lines. `numbers`: line numbers of sentences, see
@@ -297,7 +295,7 @@ class LineTranslator:
             return
         limit = self.limit(block)
         self.warn_of_length(block.lines, limit)
-        if self.in_parts and not self.tokenized and "sentences" not in self.warned:
+        if self.in_parts and not self.run.tokenized and "sentences" not in self.warned:
             split = (index for index, line in enumerate(self.run.split(block.lines).lines) if line.gaps)
             if (index := next(split, None)) is not None:
                 log.warning(
@@ -313,7 +311,7 @@ class LineTranslator:
         for index, line in enumerate(lines):
             if len(line) < 10 * longest_seen:
                 continue
-            words = self.run.source_lengths.of(line, self.tokenized, replace(limit, words=10 * longest_seen))
+            words = self.run.source_lengths.of(line, replace(limit, words=10 * longest_seen))
             if words > limit.words and self.in_parts:
                 if "parts" not in self.warned:
                     log.warning("%s", sentences.long_line_warning(limit.location(index), words, limit.words))

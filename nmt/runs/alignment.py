@@ -34,9 +34,7 @@ def check_attention(run: Run) -> None:
         raise ConfigError(f"{run.members[0].directory}: has no attention to align by")
 
 
-def align(
-    run: Run, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: LineLimit | None = None
-) -> list[Links]:
+def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None) -> list[Links]:
     """The alignment of each (source, target): each word of the target, or each of its units, is linked to
     the source word with the most attention at the step that predicts it. Of an ensemble the first run
     aligns. ConfigError for a run without attention, DataError for a pair that is too long."""
@@ -44,9 +42,9 @@ def align(
     member = run.members[0]
     limit = limit or run.source_lengths.limit()
     for side, lengths in enumerate((run.source_lengths, run.target_lengths)):
-        lengths.refuse((pair[side] for pair in pairs), tokenized, limit, SCORED)
-    sources = [member.source.units(pair[0], tokenized) for pair in pairs]
-    targets = [member.target.units(pair[1], tokenized) for pair in pairs]
+        lengths.refuse((pair[side] for pair in pairs), limit, SCORED)
+    sources = [member.source.units(pair[0]) for pair in pairs]
+    targets = [member.target.units(pair[1]) for pair in pairs]
     ids: list[tuple[Ids, Ids]] = [
         (member.source_words.encode(source), member.target_words.encode(target))
         for source, target in zip(sources, targets, strict=True)
@@ -111,7 +109,6 @@ def load_aligned_once(directory: Path, which: str, device: str) -> SavedAligned:
 def aligned_word_scores(
     run: SavedAligned,
     rows: Sequence[tuple[str, ...]],
-    tokenized: bool,
     name: str,
     first: int = 0,
 ) -> list[list[float]]:
@@ -120,7 +117,7 @@ def aligned_word_scores(
     an alignment that does not fit; `first`: number of lines before these."""
     pairs = []
     for number, (source_line, target_line, points) in enumerate(rows, first + 1):
-        source, target = run.source.units(source_line, tokenized), run.target.units(target_line, tokenized)
+        source, target = run.source.units(source_line), run.target.units(target_line)
         links, position = pharaoh.parse(points, f"{name}:{number}"), f"{name}:{number}"
         pharaoh.check_points(links, len(source), len(target), position)
         affiliation = affiliate_pair(links, len(source), len(target), run.model.within)

@@ -1,7 +1,7 @@
 """Trained models from their run directories, and weights as files; nmt/runs/directory.py lists the files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -110,13 +110,19 @@ class SavedPair(Saved, Generic[Trained]):
     step: int  # the weights are those after this many updates
     kind: str = ModelConfig.type  # model.type
 
-    def source_ids(self, line: str, tokenized: bool = False) -> list[int]:
-        """The ids of a source line."""
-        return self.source_words.encode(self.source.units(line, tokenized))
+    def for_text(self, tokenized: bool) -> "SavedPair[Trained]":
+        """This model for raw lines, or for lines that are tokenized like the training text."""
+        if tokenized == self.source.tokenized:
+            return self
+        return replace(self, source=self.source.for_text(tokenized), target=self.target.for_text(tokenized))
 
-    def target_ids(self, line: str, tokenized: bool = False) -> list[int]:
+    def source_ids(self, line: str) -> list[int]:
+        """The ids of a source line."""
+        return self.source_words.encode(self.source.units(line))
+
+    def target_ids(self, line: str) -> list[int]:
         """The ids of a target line."""
-        return self.target_words.encode(self.target.units(line, tokenized))
+        return self.target_words.encode(self.target.units(line))
 
     @cached_property
     def target_spelling(self) -> Spelling:
@@ -151,6 +157,10 @@ class SavedLM(Saved):
     config: LMConfig
     step: int
     language: str = ""
+
+    def for_text(self, tokenized: bool) -> "SavedLM":
+        """This model for raw lines, or for lines that are tokenized like the training text."""
+        return replace(self, text=self.text.for_text(tokenized))
 
     def encode(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
         """The ids of units of texts. Those outside the vocabulary are UNK, or have ids of their own where the

@@ -69,13 +69,12 @@ class ConstraintMaker:
         self,
         member: SavedRun,
         constraints: Constraints,
-        tokenized: bool = False,
         rows: Iterable[tuple[str, str, str]] | None = None,
     ) -> None:
         """`rows`: the name of a term in messages, the term, its translation; instead of `given.terms`."""
         settings.check(constraints)
         check_lines(constraints.avoid, "phrases")
-        self.member, self.constraints, self.tokenized = member, constraints, tokenized
+        self.member, self.constraints = member, constraints
         self.strict = constraints.unmet == "error"
         self.everywhere = self.phrases(constraints.avoid)
         self.avoid = self.avoided_of(self.everywhere) if self.everywhere else None
@@ -142,13 +141,13 @@ class ConstraintMaker:
     def source_words(self, text: str) -> list[str]:
         """Words of a line, in which terms are looked up."""
         source = self.member.source
-        words = source.phrase(text, self.tokenized)
+        words = source.phrase(text)
         return spelling.words(" ".join(words)) if source.raw else words
 
     def units(self, phrase: str) -> list[str]:
         """The units of a phrase inside of a translation."""
         target = self.member.target
-        return target.cut_phrase(target.phrase(phrase, self.tokenized), self.member.target_words.ids)
+        return target.cut_phrase(target.phrase(phrase), self.member.target_words.ids)
 
     def ids(self, units: list[str], phrase: str, location: str) -> list[int]:
         """The ids of a phrase that is required; none where it is left out."""
@@ -175,7 +174,7 @@ class ConstraintMaker:
         target, raw = self.member.target, self.member.target_spelling.raw
         spellings = dict[str, None]()
         for text in texts:
-            for words in (target.phrase(text, self.tokenized), target.words(text, self.tokenized)):
+            for words in (target.phrase(text), target.words(text)):
                 spelled = "".join(map(target.spell, target.cut(words)))
                 if spelled.strip():
                     spellings[spelling.bounded(f" {spelled} ", raw)] = None

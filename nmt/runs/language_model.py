@@ -66,22 +66,22 @@ class LineScorer(Protocol):
 
     @property
     def raw(self) -> bool:
-        """Does it read raw text, so that `tokenized` lines are another text to it?"""
+        """Does it read raw text, so that tokenized lines are another text to it?"""
         ...
 
     def files(self) -> list[Path]:
         """The files that scores depend on, besides the text."""
         ...
 
-    def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
-        """The units that each line is read as. `tokenized`: the text is tokenized as the model's was."""
+    def units(self, lines: Sequence[str]) -> list[list[str]]:
+        """The units that each line is read as."""
         ...
 
-    def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
+    def score(self, lines: Sequence[str]) -> list[LineScores]:
         """log p of each line, unit by unit."""
         ...
 
-    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
+    def log_z(self, lines: Sequence[str]) -> list[float]:
         """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
         nothing."""
         ...
@@ -258,34 +258,32 @@ class MixtureScorer:
         """Files of the models; weights and contexts are in the file of the mixture."""
         return [path for member in self.members for path in member.files()]
 
-    def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
+    def units(self, lines: Sequence[str]) -> list[list[str]]:
         """The units of each line, as the first model has them."""
-        return self.members[0].units(lines, tokenized)
+        return self.members[0].units(lines)
 
-    def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
+    def score(self, lines: Sequence[str]) -> list[LineScores]:
         """log p of each line, unit by unit. DataError where models read a line as different units."""
         scores = []
-        for units, scored in self.score_by_model(lines, tokenized):
+        for units, scored in self.score_by_model(lines):
             weights = self.weights[self.buckets(units)] if self.histories else self.weights[0]
             log_probs, in_vocabulary = join_scores(scored)
             mixed = interpolation.mixed(log_probs, weights)
             scores.append(LineScores(units=units, log_probs=mixed.tolist(), known=in_vocabulary))
         return scores
 
-    def parts(self, lines: Sequence[str], tokenized: bool = False) -> Iterator["LineParts"]:
+    def parts(self, lines: Sequence[str]) -> Iterator["LineParts"]:
         """Yield the scores of each line by model, from which weights are learned."""
-        for units, scored in self.score_by_model(lines, tokenized):
+        for units, scored in self.score_by_model(lines):
             log_probs, in_vocabulary = join_scores(scored)
             alone = np.array([line.log_probs for line in scored]).T
             yield LineParts(
                 units=units, log_probs=log_probs, alone=alone, known=np.array([*in_vocabulary, True])
             )
 
-    def score_by_model(
-        self, lines: Sequence[str], tokenized: bool
-    ) -> Iterator[tuple[list[str], tuple[LineScores, ...]]]:
+    def score_by_model(self, lines: Sequence[str]) -> Iterator[tuple[list[str], tuple[LineScores, ...]]]:
         """The units of each line and what each model says of it. DataError where these differ."""
-        by_model = [member.score(lines, tokenized) for member in self.members]
+        by_model = [member.score(lines) for member in self.members]
         for line, scored in zip(lines, zip(*by_model, strict=True), strict=True):
             yield self.common_units(line, scored), scored
 
@@ -305,7 +303,7 @@ class MixtureScorer:
         assert self.histories is not None
         return interpolation.bucket_of(self.histories.evidence(units), self.edges)
 
-    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
+    def log_z(self, lines: Sequence[str]) -> list[float]:
         """Nothing: a mixture has no normalizer of its own."""
         return []
 
@@ -351,16 +349,16 @@ class CountLineScorer:
     def files(self) -> list[Path]:
         return [self.path]
 
-    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
+    def log_z(self, lines: Sequence[str]) -> list[float]:
         """Nothing: probabilities sum to one anyway."""
         return []
 
-    def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
+    def units(self, lines: Sequence[str]) -> list[list[str]]:
         """The words of each line."""
         check_lines(lines)
         return [files.split_words(line) for line in lines]
 
-    def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
+    def score(self, lines: Sequence[str]) -> list[LineScores]:
         """log p of each line, word by word."""
         texts = self.units(lines)
         line_scores = self.model.scores(texts)
@@ -396,14 +394,14 @@ class NeuralLineScorer:
     def files(self) -> list[Path]:
         return self.run.files()
 
-    def units(self, lines: Sequence[str], tokenized: bool = False) -> list[list[str]]:
+    def units(self, lines: Sequence[str]) -> list[list[str]]:
         """The units of each line."""
         check_lines(lines)
-        return [self.run.text.units(line, tokenized) for line in lines]
+        return [self.run.text.units(line) for line in lines]
 
-    def score(self, lines: Sequence[str], tokenized: bool = False) -> list[LineScores]:
+    def score(self, lines: Sequence[str]) -> list[LineScores]:
         """log p of each line, unit by unit."""
-        texts = self.units(lines, tokenized)
+        texts = self.units(lines)
         ids = self.run.encode(texts)
         log_probs = self.score_ids(ids)
         if self.shares:
@@ -434,10 +432,10 @@ class NeuralLineScorer:
             parts.append(scores.double().cpu())
         return [part.tolist() for part in torch.split(torch.cat(parts), [len(text) + 1 for text in texts])]
 
-    def log_z(self, lines: Sequence[str], tokenized: bool = False) -> list[float]:
+    def log_z(self, lines: Sequence[str]) -> list[float]:
         """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
         nothing."""
-        model, units = self.run.model, self.units(lines, tokenized)
+        model, units = self.run.model, self.units(lines)
         if not isinstance(model, NormalizedScores) or not model.self_normalized or not lines:
             return []
         texts = self.run.encode(units)
@@ -451,12 +449,14 @@ def load_language_model(
     device: str = "cpu",
     normalized: bool = False,
     backoff: str = "",
+    tokenized: bool = False,
 ) -> LineScorer:
     """A language model from a run directory, an ARPA file (.gz too), a KenLM binary or a mixture of them that
     nmt-interpolate made.
 
     `which`: the checkpoint of a run: best, last or the number of an update. `normalized`: take a network's
     log Z as 0. `backoff`: an ARPA file that shares a network's p(UNK) among the words it does not know.
+    `tokenized`: lines will be tokenized like the model's training text.
 
     ConfigError, DataError or CheckpointError, in one line, for what is not a language model. Torch computes
     as it does in nmt-score: with the matrix back end of the run.
@@ -469,7 +469,7 @@ def load_language_model(
     -21.26
     """
     checkpoint.set_up_torch(path, device)
-    return line_scorer(path, which, device, normalized, backoff)
+    return line_scorer(path, which, device, normalized, backoff, tokenized)
 
 
 def line_scorer(
@@ -478,16 +478,18 @@ def line_scorer(
     device: str = "cpu",
     normalized: bool = False,
     backoff: str = "",
+    tokenized: bool = False,
 ) -> LineScorer:
     """Load a language model without setting up torch, for commands that have done so. Arguments as in
     `load_language_model`."""
     if Path(path).is_dir():
-        return NeuralLineScorer(checkpoint.load_lm(path, which, device), normalized, backoff)
+        run = checkpoint.load_lm(path, which, device)
+        return NeuralLineScorer(run.for_text(tokenized), normalized, backoff)
     if is_mixture(path):
         if normalized or backoff:
             option = "--backoff" if backoff else "--assume-normalized"
             raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")
-        return mixture_scorer(path, device)
+        return mixture_scorer(path, device, tokenized)
     if backoff:
         raise ConfigError(f"--backoff: {path} is an n-gram model, which backs off by itself")
     if normalized:
@@ -497,12 +499,13 @@ def line_scorer(
     return CountLineScorer(str(path))
 
 
-def mixture_scorer(path: str | Path, device: str = "cpu") -> MixtureScorer:
-    """The models of a mixture as one. DataError for a damaged file, or one whose
-    models have changed."""
+def mixture_scorer(path: str | Path, device: str = "cpu", tokenized: bool = False) -> MixtureScorer:
+    """The models of a mixture as one. DataError for a damaged file, or one whose models have changed."""
     mixture = read_mixture(path)
     members = [
-        line_scorer(model.path, "best" if model.step is None else str(model.step), device)
+        line_scorer(
+            model.path, "best" if model.step is None else str(model.step), device, tokenized=tokenized
+        )
         for model in mixture.models
     ]
     histories = Histories.load(mixture.contexts) if mixture.contexts else None
@@ -531,4 +534,5 @@ def sample_lines(
         raise ConfigError(f"{run.directory}: {run.config.type} models cannot be sampled, they have no `step`")
     config = SamplingConfig(samples=1, temperature=temperature, seed=seed, max_length_factor=1.0)
     drawn = sample(model, [range(max_length)] * count, config)
-    return (run.text.text(run.words.decode(line.words), tokenized=True) for [line] in drawn)
+    text = run.text.for_text(tokenized=True)
+    return (text.text(run.words.decode(line.words)) for [line] in drawn)

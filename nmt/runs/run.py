@@ -62,7 +62,7 @@ def empty_candidate() -> FinishedHypothesis:
 
 
 def to_translation(
-    run: SavedRun, line: str, candidate: FinishedHypothesis, tokenized: bool, unknown: Lexicon | None
+    run: SavedRun, line: str, candidate: FinishedHypothesis, unknown: Lexicon | None
 ) -> BeamTranslation:
     """Convert a hypothesis of the search to words. `unknown`: a lexical table, by which each UNK is replaced
     by the translation of the source word with the most attention."""
@@ -70,7 +70,7 @@ def to_translation(
     words_of = run.target.word_numbers(units)
     alignment: list[tuple[int, int]] = []
     if candidate.looked_at:
-        source_units = run.source.units(line, tokenized)
+        source_units = run.source.units(line)
         source_of = run.source.word_numbers(source_units)
         source = run.source.join(source_units)
         alignment = sorted(
@@ -155,33 +155,36 @@ class LineLengths:
     def __init__(self, pipelines: Sequence[TextPipeline], max_length: int) -> None:
         """`max_length`: the longest sentence seen in training, in units."""
         self.pipelines, self.max_length = pipelines, max_length
+        self.tokenized = pipelines[0].tokenized
 
     def limit(self, words: int | None = None, name: str = "", first: int = 0) -> LineLimit:
         """How long lines may be; None: 250 words, or what the training allowed if that is more."""
         return LineLimit(words=words or max(MAX_LINE_WORDS, self.max_length), name=name, first=first)
 
-    def of(self, line: str, tokenized: bool, limit: LineLimit) -> int:
+    def of(self, line: str, limit: LineLimit) -> int:
         """Units of a line; 0 for one that cannot be too long."""
         if len(line) <= limit.words:
             return 0
-        words = files.split_words(line) if tokenized else sentences.raw_pieces(line)
-        return sum(map(self.sizes(tokenized, limit), words))
+        return sum(map(self.sizes(limit), self.pieces(line)))
 
-    def refuse(self, lines: Iterable[str], tokenized: bool, limit: LineLimit, what: str) -> None:
+    def refuse(self, lines: Iterable[str], limit: LineLimit, what: str) -> None:
         """DataError for the first line that is too long; `what` it is too long for."""
-        limit.refuse((self.of(line, tokenized, limit) for line in lines), what)
+        limit.refuse((self.of(line, limit) for line in lines), what)
 
-    def parts(self, line: str, tokenized: bool, limit: LineLimit) -> list[str]:
+    def parts(self, line: str, limit: LineLimit) -> list[str]:
         """The line, or the parts of one that is too long, each with its tag."""
-        if self.of(line, tokenized, limit) <= limit.words:
+        if self.of(line, limit) <= limit.words:
             return [line]
         tag, line = self.pipelines[0].tagged(line)
-        words = files.split_words(line) if tokenized else sentences.raw_pieces(line)
-        pieces = sentences.line_parts(words, limit.words, self.sizes(tokenized, limit))
-        texts = [(" " if tokenized else "").join(part).strip(" \t") for part in pieces]
+        pieces = sentences.line_parts(self.pieces(line), limit.words, self.sizes(limit))
+        texts = [(" " if self.tokenized else "").join(part).strip(" \t") for part in pieces]
         return [f"{tag} {text}" for text in texts] if tag else texts
 
-    def sizes(self, tokenized: bool, limit: LineLimit) -> Callable[[str], int]:
+    def pieces(self, line: str) -> list[str]:
+        """The words of a line, or the pieces of a raw one, between which it may be cut."""
+        return files.split_words(line) if self.tokenized else sentences.raw_pieces(line)
+
+    def sizes(self, limit: LineLimit) -> Callable[[str], int]:
         """Units of a word; of one with thousands of characters their number will do."""
         cutting = any(pipeline.subwords or pipeline.characters for pipeline in self.pipelines)
 
@@ -189,7 +192,7 @@ class LineLengths:
         def size(word: str) -> int:
             if cutting and len(word) > GIANT_WORD * limit.words:
                 return len(word)
-            return max(len(pipeline.units(word, tokenized)) for pipeline in self.pipelines)
+            return max(len(pipeline.units(word)) for pipeline in self.pipelines)
 
         return size
 
@@ -204,11 +207,29 @@ FREQUENT = 100  # most frequent target words of every short-list
 Steps = StepModel[Any]  # a model, or several, as search sees it: the state is its own
 
 
+@dataclass(frozen=True)
+class TranslationRequest:
+    """Lines for one call of a search, and what is asked of the translation of each. TypeError for a str
+    instead of lines."""
+
+    lines: Sequence[str]
+    prefixes: Sequence[str] = ()  # the text that each translation has to begin with
+    constraints: Sequence[LineConstraints] = ()  # on each translation, made by a ConstraintMaker
+    limit: LineLimit | None = None  # how long lines may be, and what messages call them; None: as for the run
+
+    def __post_init__(self) -> None:
+        check_lines(self.lines)
+        check_lines(self.prefixes, "prefixes")
+
+
 class Run:
     """One or more trained runs with one target vocabulary: an ensemble takes the mean of their probabilities.
-    All calls keep the number and the order of lines. ConfigError for different target vocabularies."""
+    All calls keep the number and the order of lines. ConfigError for different target vocabularies.
 
-    def __init__(self, members: Sequence[SavedRun]) -> None:
+    Lines are raw text, in and out; `for_text(tokenized=True)` gives the run for tokenized lines."""
+
+    def __init__(self, members: Sequence[SavedRun], model: Steps | None = None) -> None:
+        """`model`: what search asks for the next word; by default the model of the runs, or all of them."""
         self.members = list(members)
         first = self.members[0]
         for member in self.members[1:]:
@@ -217,6 +238,8 @@ class Run:
                     f"{member.directory}: its target vocabulary is not that of {first.directory}; an "
                     "ensemble needs one and the same"
                 )
+        models = [member.model for member in self.members]
+        self.model: Steps = model or (models[0] if len(models) == 1 else Ensemble(models))
 
     @staticmethod
     def load(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
@@ -269,103 +292,95 @@ class Run:
         """Limits and lengths of target lines, in units."""
         return LineLengths([member.target for member in self.members], self.max_length)
 
-    @cached_property
-    def model(self) -> Steps:
-        """The model, or all of them, that search asks for the next word."""
-        models = [member.model for member in self.members]
-        return models[0] if len(models) == 1 else Ensemble(models)
+    def for_text(self, tokenized: bool) -> "Run":
+        """This run for raw lines, or for lines that are tokenized like the training text: words between
+        blanks, in and out. Both share their models.
 
-    def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> Steps:
-        """The model with its softmax restricted to words that may translate a sentence: those of a lexical
+        >>> run = Run.load("runs/en-fr").for_text(tokenized=True)
+        >>> run.translate(["a boy does not follow the man ."])
+        ["un garçon ne suit pas l' homme ."]
+        """
+        return self if tokenized == self.tokenized else self.other_text
+
+    @property
+    def tokenized(self) -> bool:
+        """Whether lines are words between blanks."""
+        return self.members[0].source.tokenized
+
+    @cached_property
+    def other_text(self) -> "Run":
+        """The run for tokenized lines of one for raw lines, and the reverse."""
+        return Run([member.for_text(not self.tokenized) for member in self.members], self.model)
+
+    def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "Run":
+        """The run with its softmax restricted to words that may translate a sentence: those of a lexical
         table, and the most `frequent` ones. ConfigError for models without short-lists."""
         models = restrict_models(self.members, lexicon, frequent)
-        return models[0] if len(models) == 1 else Ensemble(models)
+        return Run(self.members, models[0] if len(models) == 1 else Ensemble(models))
 
-    def read(self, line: str, tokenized: bool = False) -> "Ids | Reading":
+    def read(self, line: str) -> "Ids | Reading":
         """The ids of a line, or a Reading of each member's; empty for a line without words."""
-        ids = tuple(member.source_ids(line, tokenized) for member in self.members)
+        ids = tuple(member.source_ids(line) for member in self.members)
         return ids[0] if len(ids) == 1 else Reading(ids)
 
-    def target_ids(self, line: str, tokenized: bool = False) -> list[int]:
+    def target_ids(self, line: str) -> list[int]:
         """The ids of a target line."""
-        return self.members[0].target_ids(line, tokenized)
+        return self.members[0].target_ids(line)
 
-    def search(
-        self,
-        lines: Sequence[str],
-        config: BeamConfig,
-        tokenized: bool = False,
-        prefixes: Sequence[str] | None = None,
-        model: Steps | None = None,
-        limit: LineLimit | None = None,
-        constraints: Sequence[LineConstraints] | None = None,
-    ) -> list[list[FinishedHypothesis]]:
+    def search(self, request: TranslationRequest, config: BeamConfig) -> list[list[FinishedHypothesis]]:
         """The finished hypotheses of each line, best first. A line without words has one: empty, of
-        probability 1. DataError for one that is too long.
-
-        `prefixes`: for each line the text that its translation has to begin with; `model`: e.g. that of
-        `shortlisted`; `constraints`: for each line, made by a ConstraintMaker. DataError for a line whose
-        constraints cannot be met, where they have to be.
-        """
-        check_lines(lines)
-        check_lines(prefixes, "prefixes")
+        probability 1. DataError for a line that is too long, or whose constraints cannot be met, where they
+        have to be."""
         config.check()
-        limit = limit or self.source_lengths.limit()
-        self.source_lengths.refuse(lines, tokenized, limit, SEARCHED)
-        readings = [self.read(line, tokenized) for line in lines]
+        self.refuse_long(request)
+        readings = [self.read(line) for line in request.lines]
         full = [index for index, reading in enumerate(readings) if len(reading)]
-        forced = [self.target_ids(prefixes[index], tokenized) for index in full] if prefixes else None
-        results = [[empty_candidate()] for _ in lines]
-        line_constraints = [constraints[index] for index in full] if constraints else None
+        prefixes, constraints = request.prefixes, request.constraints
         translations = search_lines(
-            model or self.model, [readings[i] for i in full], self.fitted(config), forced, line_constraints
+            self.model,
+            [readings[index] for index in full],
+            self.fitted(config),
+            [self.target_ids(prefixes[index]) for index in full] if prefixes else None,
+            [constraints[index] for index in full] if constraints else None,
         )
+        results = [[empty_candidate()] for _ in request.lines]
         for index, candidates in zip(full, translations, strict=True):
             results[index] = candidates
         return results
+
+    def refuse_long(self, request: TranslationRequest) -> None:
+        """DataError for a line that is too long to be searched as one sentence."""
+        limit = request.limit or self.source_lengths.limit()
+        self.source_lengths.refuse(request.lines, limit, SEARCHED)
 
     def fitted(self, config: BeamConfig) -> BeamConfig:
         """Settings with a number of live hypotheses that suits the vocabulary, unless they have one."""
         return config.fitted(len(self.members[0].target_words))
 
-    def sample(
-        self,
-        lines: Sequence[str],
-        config: SamplingConfig,
-        tokenized: bool = False,
-        first: int = 0,
-        limit: LineLimit | None = None,
-    ) -> list[list[FinishedHypothesis]]:
-        """Draws from the model's distribution for each line, the same for the same seed; `first`: number of
-        the first line in the whole input."""
-        check_lines(lines)
+    def sample(self, request: TranslationRequest, config: SamplingConfig) -> list[list[FinishedHypothesis]]:
+        """Draws from the model's distribution for each line, the same for the same seed and the same number
+        of the line in the whole input (`request.limit.first`)."""
         config.check()
-        limit = limit or self.source_lengths.limit(first=first)
-        self.source_lengths.refuse(lines, tokenized, limit, SEARCHED)
+        self.refuse_long(request)
         results = []
-        for index, line in enumerate(lines, first):
+        for index, line in enumerate(request.lines, request.limit.first if request.limit else 0):
             # one by one: the random numbers of a sentence depend on its position, and would on its batch
-            reading = self.read(line, tokenized)
+            reading = self.read(line)
             empty = [[empty_candidate()] * config.samples]
             results += sample(self.model, [reading], config, index) if len(reading) else empty
         return results
 
     def translation(
-        self,
-        line: str,
-        candidate: FinishedHypothesis,
-        tokenized: bool = False,
-        unknown: Lexicon | None = None,
+        self, line: str, candidate: FinishedHypothesis, unknown: Lexicon | None = None
     ) -> BeamTranslation:
         """A candidate as words. `unknown`: replace each UNK by this table's translation of the source word
         that the attention looked at."""
-        return to_translation(self.members[0], line, candidate, tokenized, unknown)
+        return to_translation(self.members[0], line, candidate, unknown)
 
     def n_best(
         self,
         lines: Sequence[str],
         config: BeamConfig | None = None,
-        tokenized: bool = False,
         constraints: Constraints | None = None,
         **settings: object,
     ) -> list[list[BeamTranslation]]:
@@ -380,12 +395,12 @@ class Run:
         True
         """
         check_lines(lines)
-        line_constraints = self.maker(constraints, tokenized).of_lines(lines) if constraints else None
-        translations = self.search(
-            lines, changed(config or BeamConfig(), settings), tokenized, constraints=line_constraints
+        request = TranslationRequest(
+            lines, constraints=self.maker(constraints).of_lines(lines) if constraints else ()
         )
+        translations = self.search(request, changed(config or BeamConfig(), settings))
         return [
-            [self.translation(line, candidate, tokenized) for candidate in candidates]
+            [self.translation(line, candidate) for candidate in candidates]
             for line, candidates in zip(lines, translations, strict=True)
         ]
 
@@ -393,8 +408,6 @@ class Run:
         self,
         lines: Sequence[str],
         config: BeamConfig,
-        tokenized: bool = False,
-        model: Steps | None = None,
         unknown: Lexicon | None = None,
         limit: LineLimit | None = None,
         constraints: ConstraintMaker | None = None,
@@ -403,22 +416,17 @@ class Run:
         alignment. Constraints are those for all lines."""
         check_lines(lines)
         limit = limit or self.source_lengths.limit()
-        cut = [self.source_lengths.parts(line, tokenized, limit) for line in lines]
-        every = [part for parts in cut for part in parts]
-        part_constraints = None
-        if constraints:
-            locations = [limit.location(index) for index, parts in enumerate(cut) for _ in parts]
-            part_constraints = [
-                constraints.of(part, name) for part, name in zip(every, locations, strict=True)
-            ]
-        whole = LineLimit(sys.maxsize)
-        translations = iter(
-            self.search(every, config, tokenized, model=model, limit=whole, constraints=part_constraints)
+        cut = [self.source_lengths.parts(line, limit) for line in lines]
+        located = [(part, limit.location(index)) for index, parts in enumerate(cut) for part in parts]
+        request = TranslationRequest(
+            [part for part, _ in located],
+            constraints=[constraints.of(part, name) for part, name in located] if constraints else (),
+            limit=LineLimit(sys.maxsize),
         )
+        translations = iter(self.search(request, config))
         return [
             join_translations(
-                [self.translation(part, next(translations)[0], tokenized, unknown) for part in parts],
-                self.target,
+                [self.translation(part, next(translations)[0], unknown) for part in parts], self.target
             )
             for parts in cut
         ]
@@ -427,15 +435,14 @@ class Run:
         self,
         lines: Sequence[str],
         config: BeamConfig | None = None,
-        tokenized: bool = False,
         max_line_words: int | None = None,
         constraints: Constraints | None = None,
         split_sentences: bool = False,
         **settings: object,
     ) -> list[str]:
-        """The best translation of each line: detokenized text, or words between blanks for tokenized input.
-        `settings`: those of BeamConfig by name, which win over `config`. TypeError for a name that is none of
-        them, and for a str instead of a list of lines; ConfigError for a value out of its range.
+        """The best translation of each line. `settings`: those of BeamConfig by name, which win over
+        `config`. TypeError for a name that is none of them, and for a str instead of a list of lines;
+        ConfigError for a value out of its range.
 
         Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut
         at punctuation; with constraints of single lines they are a DataError. `split_sentences`: each
@@ -444,25 +451,21 @@ class Run:
         >>> run = Run.load("runs/en-fr")
         >>> run.translate(["A boy does not follow the man."], beam_size=3)
         ["Un garçon ne suit pas l'homme."]
-        >>> run.translate(["a boy does not follow the man ."], BeamConfig(beam_size=5), tokenized=True)
-        ["un garçon ne suit pas l' homme ."]
         """
         check_lines(lines)
         config = changed(config or BeamConfig(), settings)
-        maker = self.maker(constraints, tokenized) if constraints else None
-        if split_sentences and (tokenized or (maker and maker.by_line)):
+        maker = self.maker(constraints) if constraints else None
+        if split_sentences and (self.tokenized or (maker and maker.by_line)):
             raise ConfigError("split_sentences goes with raw text, and not with constraints of single lines")
         split = self.split(lines) if split_sentences else sentences.whole_lines(lines)
         limit = replace(self.source_lengths.limit(max_line_words), numbers=split.numbers)
         if maker and maker.by_line:
-            demands = maker.of_lines(lines)
-            best = self.search(lines, config, tokenized, limit=limit, constraints=demands)
-            results = [
-                self.translation(line, row[0], tokenized) for line, row in zip(lines, best, strict=True)
-            ]
+            request = TranslationRequest(lines, constraints=maker.of_lines(lines), limit=limit)
+            best = self.search(request, config)
+            results = [self.translation(line, row[0]) for line, row in zip(lines, best, strict=True)]
         else:
-            results = self.best(split.sentences, config, tokenized, limit=limit, constraints=maker)
-        return split.join(self.text(translation, tokenized) for translation in results)
+            results = self.best(split.sentences, config, limit=limit, constraints=maker)
+        return split.join(self.text(translation) for translation in results)
 
     def split(self, lines: Sequence[str]) -> sentences.SplitText:
         """The sentences of raw lines, each with the tag of its line."""
@@ -471,25 +474,25 @@ class Run:
             lines, first.data.source.language, first.data.target.language, first.source.tagged
         )
 
-    def maker(self, constraints: Constraints, tokenized: bool = False) -> ConstraintMaker:
+    def maker(self, constraints: Constraints) -> ConstraintMaker:
         """Makes constraints for the search of this run."""
-        return ConstraintMaker(self.members[0], constraints, tokenized)
+        return ConstraintMaker(self.members[0], constraints)
 
-    def text(self, translation: BeamTranslation, tokenized: bool = False) -> str:
+    def text(self, translation: BeamTranslation) -> str:
         """A translation as a line."""
-        return self.target.line(translation.words, tokenized)
+        return self.target.line(translation.words)
 
     def word_scores(
-        self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False, limit: LineLimit | None = None
+        self, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None
     ) -> list[list[float]]:
         """Natural log p of each unit of the second text of a pair and of its end symbol. DataError for a pair
         that is too long."""
         check_pairs(pairs)
         limit = limit or self.source_lengths.limit()
         for side, lengths in enumerate((self.source_lengths, self.target_lengths)):
-            lengths.refuse((pair[side] for pair in pairs), tokenized, limit, SCORED)
-        targets = [self.target_ids(target, tokenized) for _, target in pairs]
-        sources = [[member.source_ids(source, tokenized) for source, _ in pairs] for member in self.members]
+            lengths.refuse((pair[side] for pair in pairs), limit, SCORED)
+        targets = [self.target_ids(target) for _, target in pairs]
+        sources = [[member.source_ids(source) for source, _ in pairs] for member in self.members]
         scores = [
             word_scores(member.model, list(zip(ids, targets, strict=True)))
             for member, ids in zip(self.members, sources, strict=True)
@@ -501,7 +504,7 @@ class Run:
             for rows in zip(*scores, strict=True)
         ]
 
-    def score(self, pairs: Sequence[tuple[str, ...]], tokenized: bool = False) -> list[float]:
+    def score(self, pairs: Sequence[tuple[str, ...]]) -> list[float]:
         """Natural log p(second text | first text) of each pair, the end symbol included. DataError for a pair
         that is too long.
 
@@ -511,4 +514,4 @@ class Run:
         >>> likely > unlikely
         True
         """
-        return [math.fsum(values) for values in self.word_scores(pairs, tokenized)]
+        return [math.fsum(values) for values in self.word_scores(pairs)]

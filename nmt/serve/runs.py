@@ -151,11 +151,10 @@ class RunSession:
         return options.beam_size or max(options.n_best, self.search.beam.config.beam_size)
 
     def add(self, key: Hashable, line: str, options: TranslateOptions) -> None:
-        run, tokenized = self.run, options.tokenized
-        lengths = run.source_lengths
+        run = self.run.for_text(options.tokenized)
         task = LineTask(options)
-        for text in lengths.parts(line, tokenized, lengths.limit()):
-            part = LinePart(text, run.read(text, tokenized), self.line_constraints(text, options))
+        for text in run.source_lengths.parts(line, run.source_lengths.limit()):
+            part = LinePart(text, run.read(text), self.line_constraints(run, text, options))
             part.candidates = None if len(part.reading) else []
             task.parts.append(part)
         self.tasks[key] = task
@@ -189,11 +188,11 @@ class RunSession:
             if any(part.waits for part in task.parts):
                 turns.append((key, task))
 
-    def line_constraints(self, line: str, options: TranslateOptions) -> Sequence[AnyConstraint]:
+    def line_constraints(self, run: Run, line: str, options: TranslateOptions) -> Sequence[AnyConstraint]:
         """The constraints on the translation of a line. DataError for one that cannot be met."""
         maker = options.prepared
-        if not isinstance(maker, ConstraintMaker) or maker.member is not self.run.members[0]:
-            maker = constraint_maker(self.run, options)
+        if not isinstance(maker, ConstraintMaker) or maker.member is not run.members[0]:
+            maker = constraint_maker(run, options)
         try:
             if maker is None:
                 return ()
@@ -232,7 +231,7 @@ class RunSession:
         """Build the translation of a line whose parts have all been searched, or the error."""
         if task.unmet:
             return DataError(f"a line: {constraints.UNMET}; ask for less")
-        return (yield from finish_task(self.run, task))
+        return (yield from finish_task(self.run.for_text(task.options.tokenized), task))
 
     def cancel(self, key: Hashable) -> None:
         for part in self.tasks.pop(key).parts:
@@ -243,11 +242,12 @@ class RunSession:
 
 
 def constraint_maker(run: Run, options: TranslateOptions) -> ConstraintMaker | None:
-    """Build the constraints of a request, if it has any. DataError for those that cannot be met."""
+    """Build the constraints of a request, if it has any, for the run that reads its kind of text. DataError
+    for those that cannot be met."""
     if not (options.terms or options.avoid):
         return None
     try:
-        return run.maker(Constraints(terms=dict(options.terms), avoid=options.avoid), options.tokenized)
+        return run.maker(Constraints(terms=dict(options.terms), avoid=options.avoid))
     except Unmet as error:
         raise DataError(f"{error.problem}; {error.remedy}") from error
 
@@ -262,18 +262,17 @@ def finish_task(run: Run, task: LineTask) -> Generator[None, None, TranslatedLin
     if not parts:
         return empty_translation()
     if len(task.parts) > 1:
-        return join_parts(run, parts, options)
+        return join_parts(run, parts)
     (part,) = parts
     member = run.members[0]
-    units = member.source.units(part.line, options.tokenized)
+    units = member.source.units(part.line)
     candidates = (part.candidates or [])[: options.n_best]
     hypotheses = list[LineHypothesis]()
     for candidate in candidates:
         yield
-        translation = run.translation(part.line, candidate, options.tokenized)
-        hypotheses.append(to_hypothesis(run, translation, options))
+        hypotheses.append(to_hypothesis(run, run.translation(part.line, candidate)))
     if options.attention and member.model.attends:
-        rows = yield from word_attention(run, part.line, candidates, options)
+        rows = yield from word_attention(run, part.line, candidates)
         for row, weights in zip(hypotheses, rows, strict=True):
             row.attention = weights
     return TranslatedLine(
@@ -284,23 +283,23 @@ def finish_task(run: Run, task: LineTask) -> Generator[None, None, TranslatedLin
     )
 
 
-def join_parts(run: Run, parts: Sequence[LinePart], options: TranslateOptions) -> TranslatedLine:
+def join_parts(run: Run, parts: Sequence[LinePart]) -> TranslatedLine:
     """Join the parts of a line that was too long; words are counted across the parts."""
     member, words, missing = run.members[0], list[str](), list[int]()
     for part in parts:
-        units = member.source.units(part.line, options.tokenized)
+        units = member.source.units(part.line)
         missing += [len(words) + position for position in unknown_words(run, units)]
         words += member.source.join(units)
-    best = [run.translation(part.line, (part.candidates or [])[0], options.tokenized) for part in parts]
+    best = [run.translation(part.line, (part.candidates or [])[0]) for part in parts]
     whole = join_translations(best, run.target)
     whole.alignment = []
-    return TranslatedLine(words, [to_hypothesis(run, whole, options)], missing, parts=len(parts))
+    return TranslatedLine(words, [to_hypothesis(run, whole)], missing, parts=len(parts))
 
 
-def to_hypothesis(run: Run, translation: BeamTranslation, options: TranslateOptions) -> LineHypothesis:
+def to_hypothesis(run: Run, translation: BeamTranslation) -> LineHypothesis:
     """Convert a translation to the form of the interfaces."""
     return LineHypothesis(
-        text=run.text(translation, options.tokenized),
+        text=run.text(translation),
         words=translation.words,
         score=translation.score,
         log_prob=translation.log_prob,
@@ -320,7 +319,7 @@ def unknown_words(run: Run, units: list[str]) -> list[int]:
 
 
 def word_attention(
-    run: Run, line: str, candidates: Sequence[FinishedHypothesis], options: TranslateOptions
+    run: Run, line: str, candidates: Sequence[FinishedHypothesis]
 ) -> Generator[None, None, list[list[list[float]]]]:
     """Compute for each hypothesis the weight of each source word for each target word.
 
@@ -328,9 +327,9 @@ def word_attention(
     the rest, is left out. The model makes a step between two values.
     """
     member = run.members[0]
-    reading = run.read(line, options.tokenized)
+    reading = run.read(line)
     source = reading.ids[0] if isinstance(reading, Reading) else reading
-    columns = torch.tensor(member.source.word_numbers(member.source.units(line, options.tokenized)))
+    columns = torch.tensor(member.source.word_numbers(member.source.units(line)))
     longest = max(len(candidate.words) for candidate in candidates)
     targets = torch.tensor(
         [[*candidate.words, *[EOS] * (longest - len(candidate.words))] for candidate in candidates]
@@ -431,10 +430,10 @@ class RunEngine:
         raise InterruptedError
 
     def prepare(self, options: TranslateOptions) -> ConstraintMaker | None:
-        return constraint_maker(self.run, options)
+        return constraint_maker(self.run.for_text(options.tokenized), options)
 
     def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
-        return self.run.word_scores(pairs, tokenized)
+        return self.run.for_text(tokenized).word_scores(pairs)
 
     def fit(self, line: str) -> float:
         """Compute the share of known characters; those of a word of k units count 1/k."""

@@ -3,6 +3,7 @@ directory."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -138,7 +139,7 @@ def tag_of(line: str, tags: Iterable[str]) -> tuple[str, str]:
 class TextPipeline:
     """`units(line)` for a model to read, `text(units)` for people to read.
 
-    `tokenized` text skips every step but the subword units.
+    One made by `for_text(tokenized=True)` skips every step but the subword units.
     """
 
     def __init__(
@@ -154,6 +155,15 @@ class TextPipeline:
         self.subwords = subwords
         self.escaped = escaped
         self.tags: tuple[str, ...] = ()  # that a line may begin with
+        self.tokenized = False  # words between blanks, in and out
+
+    def for_text(self, tokenized: bool) -> "TextPipeline":
+        """This pipeline for raw lines, or for lines that are tokenized like the training text."""
+        if tokenized == self.tokenized:
+            return self
+        view = copy(self)
+        view.tokenized = tokenized
+        return view
 
     @staticmethod
     def of(config: SideConfig, merges: int = 0) -> "TextPipeline":
@@ -188,11 +198,11 @@ class TextPipeline:
         """Does the model read raw text, in which blanks do not separate words?"""
         return self.subwords is not None and self.subwords.raw
 
-    def words(self, line: str, tokenized: bool = False) -> list[str]:
+    def words(self, line: str) -> list[str]:
         """The words of a line: normalized, tokenized, cased, without escapes. A tag at its beginning is a
         word, but no line is a tag alone."""
         tag, text = self.tagged(line)
-        words = self.unescaped(files.split_words(text) if tokenized else self.tokenizer.words(text))
+        words = self.unescaped(files.split_words(text) if self.tokenized else self.tokenizer.words(text))
         return [tag, *words] if tag and words else words
 
     def tagged(self, line: str) -> tuple[str, str]:
@@ -206,9 +216,9 @@ class TextPipeline:
     def unescaped(self, words: list[str]) -> list[str]:
         return [unescape(word) for word in words] if self.escaped else words
 
-    def units(self, line: str, tokenized: bool = False) -> list[str]:
+    def units(self, line: str) -> list[str]:
         """Split a line into the units that a model reads: words, subword units or characters."""
-        return self.cut(self.words(line, tokenized))
+        return self.cut(self.words(line))
 
     def cut(self, words: list[str]) -> list[str]:
         """Words -> subword units or characters. A tag at the beginning stays whole."""
@@ -238,9 +248,9 @@ class TextPipeline:
                 units[unit] += count
         return units
 
-    def phrase(self, text: str, tokenized: bool = False) -> list[str]:
+    def phrase(self, text: str) -> list[str]:
         """The words of a part of a sentence: its first word keeps its case where text is truecased."""
-        return self.unescaped(files.split_words(text) if tokenized else self.tokenizer.split(text))
+        return self.unescaped(files.split_words(text) if self.tokenized else self.tokenizer.split(text))
 
     def spell(self, unit: str) -> str:
         """Spell a unit as it appears in text, with a blank wherever a word surely begins or ends."""
@@ -266,15 +276,15 @@ class TextPipeline:
             words += part
         return words
 
-    def text(self, units: list[str], tokenized: bool = False) -> str:
+    def text(self, units: list[str]) -> str:
         """Units as a line of text."""
-        return self.line(self.join(units), tokenized)
+        return self.line(self.join(units))
 
-    def line(self, words: list[str], tokenized: bool = False) -> str:
-        """Words as a line of text, detokenized unless `tokenized`."""
+    def line(self, words: list[str]) -> str:
+        """Words as a line of text, detokenized where the pipeline is for raw text."""
         if self.escaped:
             words = [escape(word) for word in words]
-        return " ".join(words) if tokenized else self.tokenizer.text(words)
+        return " ".join(words) if self.tokenized else self.tokenizer.text(words)
 
     def save(self, directory: Path, side: str) -> None:
         """Write `<side>.codes` or `<side>.spm`, and `<side>.truecase`; the settings are in the run's

@@ -237,7 +237,7 @@ def make_dev(
         ids = vocabs[0].encode(pipelines[0].units(line))
         references.append(" ".join(words) if tokenized else target_line)
         pairs.append((ids, vocabs[1].encode(pipelines[1].cut(words))))
-        parts = [line] if tokenized else lengths.parts(line, False, lengths.limit())
+        parts = [line] if tokenized else lengths.parts(line, lengths.limit())
         sources.append([ids] if parts == [line] else [vocabs[0].encode(pipelines[0].units(p)) for p in parts])
     remark_dev([ids for ids, _ in pairs], [ids for _, ids in pairs], pipelines)
     tags = {vocabs[0].ids[tag] for tag in config.tags}

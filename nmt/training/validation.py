@@ -174,12 +174,12 @@ def translations(model: AnyModel, dev: DevSet, beam_size: int) -> list[str]:
     """The best translation of each line, as nmt-translate writes it."""
     full = [part for parts in dev.sources for part in parts if len(part) or dev.tokenized]
     hypotheses = iter(search(model, full, BeamConfig(beam_size=beam_size)))
-    lines = []
+    lines, target = [], dev.target.for_text(dev.tokenized)
     for parts in dev.sources:
         translated = (
-            dev.target.join(dev.target_vocab.decode(next(hypotheses)[0].words))
+            target.join(dev.target_vocab.decode(next(hypotheses)[0].words))
             for part in parts
             if len(part) or dev.tokenized
         )
-        lines.append(dev.target.line(dev.target.joined(translated), dev.tokenized))
+        lines.append(target.line(target.joined(translated)))
     return lines

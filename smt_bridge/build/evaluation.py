@@ -285,9 +285,9 @@ def translate_tuned(build: Build, name: str) -> Iterator[str]:
 def translate_alone(build: Build) -> list[str]:
     """Translate the development set with the attention model alone."""
     device.set_up_device("cpu", 1, "mkl")
-    run = Run.of(build.work / NETWORKS / "attention")
+    run = Run.of(build.work / NETWORKS / "attention").for_text(tokenized=True)
     lines = comparison_lines(build, "dev.source")
-    return run.translate(lines, BEAM, tokenized=True)
+    return run.translate(lines, BEAM)
 
 
 def ablation(

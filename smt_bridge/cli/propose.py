@@ -135,7 +135,7 @@ def load_networks(args: argparse.Namespace) -> "Networks":
     run = Run.of(args.run, which=args.checkpoint, device=args.device)
     for member in run.members:
         check_reads_words(member.directory, source=member.source.raw, target=member.target.raw)
-    return Networks(run, inverse, args.beam_size, run.files())
+    return Networks(run.for_text(tokenized=True), inverse, args.beam_size, run.files())
 
 
 def start_networks(args: argparse.Namespace) -> "NetworkExecutor":

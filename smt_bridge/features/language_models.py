@@ -58,7 +58,7 @@ class MixtureLM:
             option = "--backoff" if settings.backoff else "--assume-normalized"
             raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")
         self.path, self.settings = path, settings
-        self.model = mixture_scorer(path, settings.device)
+        self.model = mixture_scorer(path, settings.device, tokenized=True)
         check_reads_words(path, target=self.model.raw)
 
     @classmethod
@@ -72,7 +72,7 @@ class MixtureLM:
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target."""
         lines = [" ".join(map(unescape, words)) for words in pairs.targets]
-        scores = self.model.score(lines, tokenized=True)
+        scores = self.model.score(lines)
         ends = None if pairs.whole else -1
         return np.array([sum(line.log_probs[:ends]) for line in scores], np.float64)
 

@@ -191,11 +191,9 @@ def table_line(
 
 
 class PhraseSearch(Protocol):
-    """Source of proposals: nmt.Run, or anything else with its `n_best`."""
+    """Source of proposals for tokenized phrases: nmt.Run, or anything else with its `n_best`."""
 
-    def n_best(
-        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
-    ) -> list[list[BeamTranslation]]:
+    def n_best(self, lines: Sequence[str], config: BeamConfig | None = None) -> list[list[BeamTranslation]]:
         """Translations of each line, best first."""
         ...
 
@@ -235,7 +233,7 @@ class Networks:
         if request.sources:
             texts = [" ".join(phrase_table.words(source)) for source in request.sources]
             beam = BeamConfig(beam_size=self.beam_size, normalize="none", max_length_factor=3.0)
-            results = self.search.n_best(texts, beam, tokenized=True)
+            results = self.search.n_best(texts, beam)
             translations = [
                 [(candidate.words, candidate.log_prob) for candidate in candidates] for candidates in results
             ]

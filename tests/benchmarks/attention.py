@@ -125,11 +125,11 @@ def shares(variants: Mapping[str, Callable[[], object]], rounds: int) -> None:
 
 
 def translating(directory: str, path: str) -> None:
-    run, lines = Run.load(directory), list(files.read_lines(path))
-    run.translate(lines[:20], BeamConfig(5), tokenized=True)
+    run, lines = Run.load(directory).for_text(tokenized=True), list(files.read_lines(path))
+    run.translate(lines[:20], BeamConfig(5))
     for beam, goal in ((5, 110), (10, 60)):
         clock = time.process_time()
-        run.translate(lines, BeamConfig(beam), tokenized=True)
+        run.translate(lines, BeamConfig(beam))
         print(
             f"beam {beam}: {len(lines) / (time.process_time() - clock):.1f} sentences a CPU second "
             f"({Path(directory).name}; goal {goal})"

@@ -338,7 +338,7 @@ def test_a_resumed_translator_translates_and_scores(trained_output: Path, tiny: 
     lines = (tiny / "dev.en").read_text(encoding="utf-8").splitlines()[:5]
     for line, found in zip(lines, run.n_best(lines, beam_size=3), strict=True):
         pair = (" ".join(run.members[0].source.units(line)), " ".join(found[0].words))
-        assert run.score([pair], tokenized=True) == pytest.approx([found[0].log_prob], abs=1e-4)
+        assert run.for_text(tokenized=True).score([pair]) == pytest.approx([found[0].log_prob], abs=1e-4)
 
 
 @pytest.mark.ci

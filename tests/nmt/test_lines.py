@@ -8,8 +8,8 @@ import pytest
 from nmt.analysis import paired_bootstrap, read_systems
 from nmt.metrics import BleuStatistics, ChrfStatistics, corpus_bleu
 from nmt.runs.language_model import LineScorer, line_scorer
-from nmt.runs.run import Run
-from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.runs.run import Run, TranslationRequest
+from nmt.search.config import BeamConfig
 from smt_bridge.decoder.decoder import Decoder
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
@@ -32,9 +32,8 @@ def lm() -> LineScorer:
         lambda run: run.translate(LINES),
         lambda run: run.n_best(LINES),
         lambda run: run.best(LINES, BeamConfig()),
-        lambda run: run.search(LINES, BeamConfig()),
-        lambda run: run.search([LINES], BeamConfig(), prefixes="Un"),
-        lambda run: run.sample(LINES, SamplingConfig()),
+        lambda run: TranslationRequest(LINES),
+        lambda run: TranslationRequest([LINES], prefixes="Un"),
         lambda run: run.score(LINES),
         lambda run: run.score(PAIRS),
         lambda run: run.word_scores(list(PAIRS)),

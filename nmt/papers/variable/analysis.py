@@ -116,8 +116,8 @@ class Computation:
         from nmt.papers.variable.computation import computation_steps
         from nmt.runs import checkpoint
 
-        run = checkpoint.load_lm(args.run, args.checkpoint, args.device)
-        steps = list(computation_steps(run, files.read_lines(args.text), args.tokenized))
+        run = checkpoint.load_lm(args.run, args.checkpoint, args.device).for_text(args.tokenized)
+        steps = list(computation_steps(run, files.read_lines(args.text)))
         picture = svg(steps, parse_settings(ComputationConfig, args))
         return Findings(
             table=table(steps),

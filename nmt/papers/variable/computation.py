@@ -54,16 +54,14 @@ def layer_computations(
     return layers, torch.cat(after, 1)
 
 
-def computation_steps(
-    run: SavedLM, lines: Iterable[str], tokenized: bool = False
-) -> Iterator[ComputationStep]:
+def computation_steps(run: SavedLM, lines: Iterable[str]) -> Iterator[ComputationStep]:
     """Every unit of a text, each line after an end symbol, in each layer. ConfigError for a model that
     computes everything, DataError for no text."""
     model, state, line = run.model, None, 0
     if not isinstance(model, RecurrentLM):
         raise everything_computed(run)
     for line, text in enumerate(lines, 1):
-        units = run.text.units(text, tokenized)
+        units = run.text.units(text)
         ids = torch.tensor([EOS, *run.encode([units])[0]], device=model.device)
         layers, after = layer_computations(model, ids, state)
         if not layers:

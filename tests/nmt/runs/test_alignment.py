@@ -13,7 +13,7 @@ from nmt.formats import pharaoh
 from nmt.formats.pharaoh import parse
 from nmt.runs import alignment, checkpoint
 from nmt.runs.alignment import align, check_attention
-from nmt.runs.run import Run
+from nmt.runs.run import Run, TranslationRequest
 from nmt.search.config import BeamConfig
 from tests.commands.runs import joint_run
 from tests.conftest import ROOT
@@ -35,23 +35,24 @@ def test_forced_alignments_are_those_of_the_search(run: Run) -> None:
     member = run.members[0]
     lines = (MODELS / "source.en").read_text(encoding="utf-8").split("\n")[:20]
     sources = [" ".join(member.source.words(line)) for line in lines]
+    run = run.for_text(tokenized=True)
+    translations = run.search(TranslationRequest(sources), BeamConfig(beam_size=2))
     pairs, expected = [], []
-    for source, [best, *_] in zip(sources, run.search(sources, BeamConfig(beam_size=2), True), strict=True):
-        translation = run.translation(source, best, tokenized=True)
+    for source, [best, *_] in zip(sources, translations, strict=True):
+        translation = run.translation(source, best)
         target = " ".join(translation.words)
-        if run.target_ids(target, tokenized=True) == best.words:
+        if run.target_ids(target) == best.words:
             pairs.append((source, target))
             expected.append(set(translation.alignment))
-    aligned = align(run, pairs, tokenized=True)
+    aligned = align(run, pairs)
     assert aligned == expected and sum(map(len, aligned)) > 50
-    backwards = align(run, pairs[::-1], tokenized=True)
-    assert backwards[::-1] == aligned and align(run, pairs[:1], tokenized=True) == aligned[:1]
+    backwards = align(run, pairs[::-1])
+    assert backwards[::-1] == aligned and align(run, pairs[:1]) == aligned[:1]
 
 
 def test_every_target_word_is_linked_and_empty_sides_have_no_links(run: Run) -> None:
-    found = align(
-        run, [("the man sleeps .", "l' homme dort ."), ("", "oui"), ("yes", ""), ("", "")], tokenized=True
-    )
+    pairs = [("the man sleeps .", "l' homme dort ."), ("", "oui"), ("yes", ""), ("", "")]
+    found = align(run.for_text(tokenized=True), pairs)
     assert {target for _, target in found[0]} == set(range(4)) and found[1:] == [set()] * 3
     with pytest.raises(DataError):
         align(run, [("a " * 300, "b")])
@@ -99,14 +100,15 @@ ROWS = [("a b c", "p u r", "0-0 2-2"), ("b a", "q p", ""), ("c", "", ""), ("a b"
 @pytest.fixture(scope="module")
 def joint(tmp_path_factory: pytest.TempPathFactory) -> alignment.SavedAligned:
     folder = tmp_path_factory.mktemp("aligned")
-    return alignment.load_aligned(joint_run(folder, "training.max_steps=20", "model.affiliation=phrase"))
+    run = joint_run(folder, "training.max_steps=20", "model.affiliation=phrase")
+    return alignment.load_aligned(run).for_text(tokenized=True)
 
 
 def test_scores_are_those_of_each_pair_alone(
     joint: alignment.SavedAligned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nmt.runs.alignment.PAIRS_PER_BATCH", 3)
-    found = alignment.aligned_word_scores(joint, ROWS, True, "a")
+    found = alignment.aligned_word_scores(joint, ROWS, "a")
     assert joint.model.within == PHRASE and joint.name == "run@20" and len(found) == len(ROWS)
     for (source, target, points), scores in zip(ROWS, found, strict=True):
         words, other = source.split(), target.split()
@@ -118,7 +120,7 @@ def test_scores_are_those_of_each_pair_alone(
         expected = joint.model.token_log_probs(make_aligned_batch([pair], joint.model.shape))
         assert scores == pytest.approx(expected.tolist(), abs=1e-5)
     with pytest.raises(DataError, match=r"^a:11: point 0-5 is outside"):
-        alignment.aligned_word_scores(joint, [("a", "p", "0-5")], True, "a", 10)
+        alignment.aligned_word_scores(joint, [("a", "p", "0-5")], "a", 10)
 
 
 def test_runs_of_other_kinds(joint: alignment.SavedAligned) -> None:

@@ -10,7 +10,7 @@ import pytest
 from nmt.errors import ConfigError, DataError
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints
-from nmt.runs.run import Run
+from nmt.runs.run import Run, TranslationRequest
 from nmt.search.config import BeamConfig
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -144,12 +144,12 @@ def test_wrong_numbers_and_kinds_are_refused() -> None:
 
 def test_long_lines() -> None:
     """Terms and what is avoided hold in each part; constraints of a line need it whole."""
-    run, long = make_run(), " . ".join(["w1 w2 w3"] * 8)
+    run, long = make_run().for_text(tokenized=True), " . ".join(["w1 w2 w3"] * 8)
     terms = Constraints(terms={"w1": "w22"}, avoid=["w30"])
-    [found] = run.translate([long], SHORT, True, max_line_words=8, constraints=terms)
+    [found] = run.translate([long], SHORT, max_line_words=8, constraints=terms)
     assert count("w22", found) >= 8 and count("w30", found) == 0
     with pytest.raises(DataError, match="line 1: 31 words, more than --max-line-words 8: too long for"):
-        run.translate([long], SHORT, True, max_line_words=8, constraints=Constraints(required=[["w1"]]))
+        run.translate([long], SHORT, max_line_words=8, constraints=Constraints(required=[["w1"]]))
 
 
 def test_prefixes_short_lists_and_ensembles() -> None:
@@ -157,7 +157,7 @@ def test_prefixes_short_lists_and_ensembles() -> None:
     maker = run.maker(Constraints(avoid=["w5"]))
     given = [maker.of(line, "here", ["w7", "w8 w9"] if line else []) for line in LINES]
     prefixes = ["w8", "w9 w7", "", "w8 w9"]
-    found = run.search(LINES, SHORT, prefixes=prefixes, constraints=given)
+    found = run.search(TranslationRequest(LINES, prefixes, given), SHORT)
     for line, prefix, candidates in zip(LINES, prefixes, found, strict=True):
         for one in candidates:
             text = " ".join(run.translation(line, one).words)

@@ -87,14 +87,11 @@ def test_samples_depend_on_the_seed_alone_and_are_cut_off() -> None:
 
 
 def test_a_cold_draw_is_the_most_probable_word_each_time() -> None:
-    run, model = checkpoint.load_lm(RUN), line_scorer(RUN)
+    run, model = checkpoint.load_lm(RUN), line_scorer(RUN, tokenized=True)
     [cold] = set(sample_lines(run, 4, 6, seed=3, temperature=1e-4))
     drawn = list(sample_lines(run, 40, 6, seed=3))
-    first = {
-        line.split(" ")[0]: model.score([line.split(" ")[0]], tokenized=True)[0].log_probs[0]
-        for line in drawn
-    }
-    assert max(first.values()) <= model.score([cold.split(" ")[0]], tokenized=True)[0].log_probs[0] + 1e-5
+    first = {line.split(" ")[0]: model.score([line.split(" ")[0]])[0].log_probs[0] for line in drawn}
+    assert max(first.values()) <= model.score([cold.split(" ")[0]])[0].log_probs[0] + 1e-5
     assert not math.isnan(sum(first.values()))
 
 
@@ -173,9 +170,9 @@ def test_runs_and_ngrams_together_and_a_mixture_of_mixtures(tmp_path: Path) -> N
     language_model.write_mixture(tmp_path / "mix", MixtureFile(parts, [[0.5, 0.5]]))
     content = json.loads((tmp_path / "mix").read_text())
     assert [row["path"] for row in content["models"]] == ["runs/lm", "lm.arpa"]
-    members = [line_scorer(run), line_scorer(tmp_path / "lm.arpa")]
-    [one], [two] = (member.score([line], tokenized=True) for member in members)
-    [found] = line_scorer(tmp_path / "mix").score([line], tokenized=True)
+    members = [line_scorer(path, tokenized=True) for path in (run, tmp_path / "lm.arpa")]
+    [one], [two] = (member.score([line]) for member in members)
+    [found] = line_scorer(tmp_path / "mix", tokenized=True).score([line])
     both = [0.5 * np.exp(p) + 0.5 * np.exp(q) for p, q in zip(one.log_probs, two.log_probs, strict=True)]
     known = [a and b for a, b in zip([*one.known, True], [*two.known, True], strict=True)]
     pairs = zip(found.log_probs, both, known, strict=True)
@@ -187,7 +184,7 @@ def test_runs_and_ngrams_together_and_a_mixture_of_mixtures(tmp_path: Path) -> N
         ),
     )
     moved = shutil.move(tmp_path, tmp_path.parent / "elsewhere")
-    [again] = line_scorer(Path(moved) / "outer").score([line], tokenized=True)
+    [again] = line_scorer(Path(moved) / "outer", tokenized=True).score([line])
     assert again.log_probs == pytest.approx(found.log_probs)
 
 

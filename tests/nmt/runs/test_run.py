@@ -81,23 +81,23 @@ def test_two_threads_share_a_run() -> None:
 def test_long_lines_are_translated_in_parts() -> None:
     """One text for each line; that of a long one is what its parts give alone. Lists and scores of it are
     refused by its number."""
-    run, config = make_run(), BeamConfig(beam_size=2, max_length=8)
+    run, config = make_run().for_text(tokenized=True), BeamConfig(beam_size=2, max_length=8)
     sentences = [
         " ".join(WORDS[(3 * number + place) % 36] for place in range(6)) + " ." for number in range(40)
     ]
     lines = [sentences[0], " ".join(sentences), "", sentences[1]]
-    alone = run.translate(sentences, config, tokenized=True, max_line_words=12)
-    assert run.translate(lines, config, True, max_line_words=12) == [alone[0], " ".join(alone), "", alone[1]]
-    assert run.translate(lines[:1], config, True) == alone[:1]
+    alone = run.translate(sentences, config, max_line_words=12)
+    assert run.translate(lines, config, max_line_words=12) == [alone[0], " ".join(alone), "", alone[1]]
+    assert run.translate(lines[:1], config) == alone[:1]
     together = Run([run.members[0], make_run(seed=2).members[0]])  # an ensemble
-    assert len(together.translate(lines, config, True, max_line_words=12)) == 4
-    whole = run.translate(lines, config, True, max_line_words=400)
+    assert len(together.translate(lines, config, max_line_words=12)) == 4
+    whole = run.translate(lines, config, max_line_words=400)
     assert whole[0] == alone[0] and whole[1] != " ".join(alone)
     pairs = [(line, "w1") for line in lines]
     for call in (
-        lambda: run.n_best(lines, config, True),
-        lambda: run.score(pairs, True),
-        lambda: run.score([("w1", lines[1])], True),
+        lambda: run.n_best(lines, config),
+        lambda: run.score(pairs),
+        lambda: run.score([("w1", lines[1])]),
     ):
         with pytest.raises(DataError, match=r"^line [12]: 280 words, more than --max-line-words 250"):
             call()
@@ -106,21 +106,20 @@ def test_long_lines_are_translated_in_parts() -> None:
 def test_a_word_of_a_million_characters() -> None:
     """No model of whole words minds it; where words are cut into subwords it becomes pieces, before it is
     cut."""
-    run = make_run()
-    assert len(run.translate(["w1 " + "x" * 10**6], BeamConfig(beam_size=1, max_length=5), True)) == 1
+    run, config = make_run().for_text(tokenized=True), BeamConfig(beam_size=1, max_length=5)
+    assert len(run.translate(["w1 " + "x" * 10**6], config)) == 1
     run.members[0].source.subwords = BPE(["#version: 0.2", "x x", "w 1</w>"])
-    config = BeamConfig(beam_size=1, max_length=5)
-    assert len(run.translate(["w1 " + "x" * 10**4], config, True, max_line_words=500)) == 1
+    assert len(run.translate(["w1 " + "x" * 10**4], config, max_line_words=500)) == 1
 
 
 def test_settings_of_the_search_by_name() -> None:
     """They win over a configuration; an unknown one is named, and a bad value refused."""
-    run, lines = make_run(), [" ".join(WORDS[:6])]
-    expected = run.translate(lines, BeamConfig(beam_size=3, max_length=8, normalize="none"), True)
-    assert run.translate(lines, tokenized=True, beam_size=3, max_length=8, normalize="none") == expected
+    run, lines = make_run().for_text(tokenized=True), [" ".join(WORDS[:6])]
+    expected = run.translate(lines, BeamConfig(beam_size=3, max_length=8, normalize="none"))
+    assert run.translate(lines, beam_size=3, max_length=8, normalize="none") == expected
     given = BeamConfig(beam_size=9, max_length=8, normalize="none")
-    assert run.translate(lines, given, True, beam_size=3) == expected and given.beam_size == 9
-    assert len(run.n_best(lines, tokenized=True, beam_size=3)[0]) == 3
+    assert run.translate(lines, given, beam_size=3) == expected and given.beam_size == 9
+    assert len(run.n_best(lines, beam_size=3)[0]) == 3
     with pytest.raises(TypeError, match="unknown setting 'beam'; did you mean 'beam_size'"):
         run.translate(lines, beam=3)
     with pytest.raises(TypeError, match="unknown setting 'x'; expected one of beam_size, normalize"):
@@ -139,10 +138,10 @@ def test_a_run_says_what_it_is() -> None:
 
 
 def test_sentences_go_with_raw_text_and_without_constraints_of_lines() -> None:
-    run = make_run()
-    for more in ({"tokenized": True}, {"constraints": Constraints(required=[["w1"]])}):
+    run, of_a_line = make_run(), Constraints(required=[["w1"]])
+    for reader, constraints in ((run.for_text(tokenized=True), None), (run, of_a_line)):
         with pytest.raises(ConfigError, match="split_sentences"):
-            run.translate(["w1 w2"], split_sentences=True, **more)
+            reader.translate(["w1 w2"], split_sentences=True, constraints=constraints)
 
 
 # ---- test translation --------------------------------------------------------------------------------------
@@ -201,15 +200,17 @@ def test_a_word_stands_for_its_subwords() -> None:
 
 
 def pipeline(characters: bool = False) -> TextPipeline:
-    return TextPipeline.of(SideConfig(tokenize=False, normalize=False, characters=characters))
+    """For tokenized text."""
+    side = SideConfig(tokenize=False, normalize=False, characters=characters)
+    return TextPipeline.of(side).for_text(tokenized=True)
 
 
 def test_a_line_is_as_long_as_in_the_run_that_segments_it_finest() -> None:
     words, both = LineLengths([pipeline()], 5), LineLengths([pipeline(), pipeline(characters=True)], 5)
     limit = words.limit(3)
-    assert words.of("ab cd ef gh", True, limit) == 4
-    assert both.of("ab cd ef gh", True, limit) == 8
-    assert both.of("a b", True, limit) == 0  # no more characters than the limit has words
+    assert words.of("ab cd ef gh", limit) == 4
+    assert both.of("ab cd ef gh", limit) == 8
+    assert both.of("a b", limit) == 0  # no more characters than the limit has words
 
 
 def test_the_limit_is_what_the_training_allowed_if_that_is_more() -> None:
@@ -222,12 +223,12 @@ def test_long_lines_are_refused_by_number_or_cut_into_parts() -> None:
     lengths = LineLengths([pipeline()], 5)
     limit = lengths.limit(3, "text", first=10)
     with pytest.raises(DataError, match=r"^text:12: 4 words"):
-        lengths.refuse(["a b", "a b c d"], True, limit, "a score")
-    assert lengths.parts("a b . c d", True, limit) == ["a b .", "c d"]
-    assert lengths.parts("a b", True, limit) == ["a b"]
+        lengths.refuse(["a b", "a b c d"], limit, "a score")
+    assert lengths.parts("a b . c d", limit) == ["a b .", "c d"]
+    assert lengths.parts("a b", limit) == ["a b"]
 
 
 def test_a_giant_word_counts_by_its_characters() -> None:
     lengths = LineLengths([pipeline(characters=True)], 5)
     limit = lengths.limit(3)
-    assert lengths.of("x" * (GIANT_WORD * 3 + 1), True, limit) == GIANT_WORD * 3 + 1
+    assert lengths.of("x" * (GIANT_WORD * 3 + 1), limit) == GIANT_WORD * 3 + 1

@@ -138,7 +138,7 @@ def test_a_step_is_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     session, lines = RunSession(run, SESSION_CONFIG), SESSION_LINES[1:13]
     for number, line in enumerate(lines):
         session.add(number, line, TranslateOptions(n_best=2, attention=True))
-    searched, longest = [0], max(len(run.read(line, False)) for line in lines)
+    searched, longest = [0], max(len(run.read(line)) for line in lines)
     found = dict[object, TranslatedLine]()
     while session.busy:
         found |= {key: one for key, one in session.step() if isinstance(one, TranslatedLine)}
@@ -164,7 +164,7 @@ def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
 def test_the_memory_that_a_step_attends_to_is_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is padded to the longest sentence: beside a long one there is room for fewer short ones."""
     lines = [" ".join([LINE] * 4), LINE, LINE, LINE]
-    longest, short = (len(run.read(line, False)) for line in lines[:2])
+    longest, short = (len(run.read(line)) for line in lines[:2])
     monkeypatch.setattr("nmt.serve.runs.MAX_ATTENDED", SESSION_CONFIG.beam_size * 2 * longest)
     assert longest + 3 * short <= 2 * longest
     session = RunSession(run, SESSION_CONFIG)
@@ -211,7 +211,8 @@ def test_tokenized_lines(run: Run) -> None:
     session = RunSession(run, SESSION_CONFIG)
     session.add(0, "the man .", TranslateOptions(tokenized=True))
     (one,) = finish(session)[0].hypotheses
-    assert one.text == " ".join(one.words) == run.translate(["the man ."], SESSION_CONFIG, tokenized=True)[0]
+    expected = run.for_text(tokenized=True).translate(["the man ."], SESSION_CONFIG)[0]
+    assert one.text == " ".join(one.words) == expected
 
 
 ASKED = [
@@ -236,12 +237,12 @@ def test_each_request_has_its_own_terms(run: Run, tokenized: bool) -> None:
     for number, line in enumerate(lines):
         session.add(number, line, options_of(ASKED[number % 4], tokenized))
     found = finish(session)
-    changed = []
+    changed, alone = [], run.for_text(tokenized)
     for turn, asked in enumerate(ASKED):
         some = lines[turn::4]
-        expected = run.translate(some, SESSION_CONFIG, tokenized, constraints=asked)
+        expected = alone.translate(some, SESSION_CONFIG, constraints=asked)
         assert [found[number].hypotheses[0].text for number in range(turn, len(lines), 4)] == expected
-        changed.append(expected != run.translate(some, SESSION_CONFIG, tokenized))
+        changed.append(expected != alone.translate(some, SESSION_CONFIG))
     assert changed == [True, False, True, True]
 
 

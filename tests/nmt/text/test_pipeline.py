@@ -37,8 +37,10 @@ def test_a_saved_pipeline_is_the_same(tmp_path: Path) -> None:
 
 def test_tokenized_skips_all_but_subwords() -> None:
     pipeline = TextPipeline(Tokenizer("en"), bpe.BPE(["#version: 0.2", "a b</w>"]))
-    assert pipeline.units("Ab ab x'y", tokenized=True) == ["A@@", "b", "ab", "x@@", "'@@", "y"]
-    assert pipeline.text(["a@@", "b", "."], tokenized=True) == "ab ."
+    tokenized = pipeline.for_text(tokenized=True)
+    assert tokenized.units("Ab ab x'y") == ["A@@", "b", "ab", "x@@", "'@@", "y"]
+    assert tokenized.text(["a@@", "b", "."]) == "ab ." and pipeline.text(["a@@", "b", "."]) == "ab."
+    assert tokenized.for_text(tokenized=False).units("Ab, ab") == pipeline.units("Ab, ab")
 
 
 def test_unit_counts_are_those_of_the_text() -> None:
@@ -56,7 +58,7 @@ def test_escapes_of_moses_are_undone_and_put_back() -> None:
         pipeline.words(line) == ["l'", "homme", '"', "&", "|", "a"]
         and pipeline.text(pipeline.units(line)) == line
     )
-    assert pipeline.text(pipeline.units(line), tokenized=True) == line
+    assert pipeline.for_text(tokenized=True).text(pipeline.units(line)) == line
     assert (
         TextPipeline.of(SideConfig(tokenize=False, normalize=False, case="keep")).words(line)[0] == "l&apos;"
     )
@@ -166,10 +168,10 @@ def tagged_pipelines() -> dict[str, TextPipeline]:
 def test_a_tag_is_a_unit_of_its_own_in_front_of_the_same_line(kind: str) -> None:
     one = tagged_pipelines()[kind]
     for line in ("the cats see", "the dog, <i>and</i> a cat", "x <bt> y"):
-        for tokenized in (False, True):
-            plain = one.units(line, tokenized)
+        for reader in (one, one.for_text(tokenized=True)):
+            plain = reader.units(line)
             for given in (f"<2fr> {line}", f" <2fr>\t{line}", f"<2fr>{line}"):
-                assert one.units(given, tokenized) == ["<2fr>", *plain]
+                assert reader.units(given) == ["<2fr>", *plain]
             numbers = one.word_numbers(["<2fr>", *plain])
             assert numbers[0] == 0 and numbers[1:] == [number + 1 for number in one.word_numbers(plain)]
             assert one.join(["<2fr>", *plain]) == ["<2fr>", *one.join(plain)]
@@ -204,9 +206,9 @@ def test_vocabularies_never_drop_them(tmp_path: Path) -> None:
 def test_the_parts_of_a_long_line_have_its_tag() -> None:
     one = TextPipeline.of(SideConfig(tokenize=False, normalize=False))
     one.tags = TAGS
-    lengths = LineLengths([one], 5)
-    assert lengths.parts("<bt> a b . c d", True, lengths.limit(3)) == ["<bt> a b .", "<bt> c d"]
-    assert lengths.parts("<bt> a", True, lengths.limit(3)) == ["<bt> a"]
+    lengths = LineLengths([one.for_text(tokenized=True)], 5)
+    assert lengths.parts("<bt> a b . c d", lengths.limit(3)) == ["<bt> a b .", "<bt> c d"]
+    assert lengths.parts("<bt> a", lengths.limit(3)) == ["<bt> a"]
 
 
 @dataclass

@@ -34,10 +34,7 @@ class Network:
     def __init__(self, answers: Sequence[tuple[str, float]]) -> None:
         self.answers = answers
 
-    def n_best(
-        self, lines: Sequence[str], config: BeamConfig | None = None, tokenized: bool = False
-    ) -> list[list[BeamTranslation]]:
-        assert tokenized
+    def n_best(self, lines: Sequence[str], config: BeamConfig | None = None) -> list[list[BeamTranslation]]:
         answers = [
             BeamTranslation(words=words.split(), log_prob=math.log(p), score=0.0) for words, p in self.answers
         ]

@@ -63,7 +63,7 @@ def test_a_translator_reads_words_of_the_table() -> None:
     run = checkpoint.load(MODELS / "translator")
     network = load_translator("NMT0", str(MODELS / "translator"), restricted=False)
     words = "l' homme n&apos; entend pas la petite fille .".split()
-    line = run.target_words.encode(run.target.units(" ".join(words).replace("&apos;", "'"), tokenized=True))
+    line = run.for_text(tokenized=True).target_ids(" ".join(words).replace("&apos;", "'"))
     assert network.target(words) == line and len(line) > len(words)
     assert [unit for word in words for unit in network.target([word])] == line
     assert network.source(["the", "man"]) == run.source_words.encode(run.source.cut(["the", "man"]))

@@ -242,7 +242,8 @@ def test_unlimited_stacks_are_exhaustive(joint: Path, tmp_path: Path) -> None:
 def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None:
     """log p of the target, word by word, given the affiliations of its phrases."""
     made = decoder(joint_model(tmp_path, joint, 3), stack=20, nbest=20)
-    run, place = alignment.load_aligned(joint), list(made.system.sizes).index("NNJM0")
+    run = alignment.load_aligned(joint).for_text(tokenized=True)
+    place = list(made.system.sizes).index("NNJM0")
     for number in range(4):
         line = sentence(number, 4)
         found = made.translate_line(line)
@@ -256,7 +257,7 @@ def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None
                 points += [f"{begin + source}-{at + k}" for k, source in enumerate(own)]
                 at += length
             text = " ".join(derivation.text).replace("&apos;", "'")
-            (scores,) = alignment.aligned_word_scores(run, [(line, text, " ".join(points))], True, "list")
+            (scores,) = alignment.aligned_word_scores(run, [(line, text, " ".join(points))], "list")
             assert derivation.features[place] == pytest.approx(sum(scores), abs=1e-4)
 
 
