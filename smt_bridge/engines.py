@@ -10,6 +10,7 @@ from nmt.errors import DataError
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import (
+    Engine,
     EngineInfo,
     FeatureInfo,
     LineHypothesis,
@@ -32,7 +33,7 @@ SEARCHED = (20, 200)  # hypotheses among which one without what is to be avoided
 CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
 
 
-class PhraseEngine:
+class PhraseEngine(Engine):
     """A decoder as an engine. A line that is too long for a list of hypotheses gets one, in parts."""
 
     def __init__(self, decoder: Decoder, info: EngineInfo, workers: int) -> None:

@@ -387,28 +387,22 @@ class ContinuousSearch(Generic[State]):
         """Whether any sentence is unfinished."""
         return bool(self.added) or self.live > 0
 
-    def wants(self, width: int = 1) -> bool:
-        """Whether there is room for one more sentence with a beam of `width`."""
-        return self.planned + width <= self.room()
+    def has_room(self, width: int = 1) -> bool:
+        """Whether one more sentence with a beam of `width` is welcome: not as long as most rows are in use,
+        so that several are started together."""
+        if self.live and self.live > REFILL * self.capacity - self.beam.config.beam_size:
+            return False
+        return width <= self.free_rows
 
-    def fits(self, width: int) -> bool:
-        """Whether a sentence with a beam of `width` may begin beside those in the batch. Any may begin
-        alone."""
-        return not self.busy or self.planned + width <= self.capacity - self.live
+    def may_start(self, width: int) -> bool:
+        """Whether a sentence with a beam of `width` fits beside those in the batch. Any may start alone."""
+        return not self.busy or width <= self.free_rows
 
     @property
-    def planned(self) -> int:
-        """Beam sizes of the sentences added since the last step, summed."""
-        return sum(self.width(sentence) for sentence in self.added)
-
-    def room(self) -> int:
-        """Rows that new sentences may take; none as long as most rows are in use."""
-        alive = self.live
-        width = self.beam.config.beam_size
-        return 0 if alive and alive > REFILL * self.capacity - width else self.capacity - alive
-
-    def width(self, sentence: int) -> int:
-        return int(self.beam.widths[sentence])
+    def free_rows(self) -> int:
+        """Rows that neither the batch nor the sentences added since the last step will take."""
+        added = sum(int(self.beam.widths[sentence]) for sentence in self.added)
+        return self.capacity - self.live - added
 
     def add(self, source: Source, beam_size: int = 0, constraints: Sequence[AnyConstraint] = ()) -> int:
         """Add a sentence of at least one word and return its slot. The next step starts it, whether there is

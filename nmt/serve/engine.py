@@ -1,4 +1,4 @@
-"""The Protocol of an engine, which the server requires, and those of what an engine may offer beyond it.
+"""What the server asks of an engine, and what an engine may offer beyond it.
 
 An engine translates lines, each on its own. A kind of engine is a class with `reads` and `load`, registered
 in `ENGINES` of nmt/serve/served.py or by the entry points `nmt.engines` of an installed package.
@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from nmt.errors import UserError
 from nmt.serve.config import EngineConfig
@@ -46,7 +46,7 @@ class TranslateOptions:
     parse: bool = False
     terms: tuple[tuple[str, str], ...] = ()  # source terms, and the translations that they must have
     avoid: tuple[str, ...] = ()  # phrases that the translation may not contain
-    prepared: object = field(default=None, compare=False)  # by the engine, see Preparing
+    prepared: object = field(default=None, compare=False)  # by Engine.prepare
 
 
 @dataclass
@@ -135,21 +135,6 @@ class EngineInfo:
     features: tuple[FeatureInfo, ...] = ()
 
 
-class Engine(Protocol):
-    """Translates lines. At most `workers` threads call it at a time."""
-
-    info: EngineInfo
-    workers: int
-
-    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
-        """Translate a line. UserError for one that cannot be translated; any exception once `stop` is set."""
-        ...
-
-    def fit(self, line: str) -> float:
-        """Rate how well a line fits the source language, from 0 to 1: its share of known words."""
-        ...
-
-
 class Session(Protocol):
     """A search for many lines, which are identified by the keys they were added with. Used by one thread."""
 
@@ -158,7 +143,7 @@ class Session(Protocol):
         """Whether any line is still being translated."""
         ...
 
-    def wants(self) -> bool:
+    def has_room(self) -> bool:
         """Would the next step start a line that is added now?"""
         ...
 
@@ -175,35 +160,40 @@ class Session(Protocol):
         ...
 
 
-@runtime_checkable
-class Continuous(Protocol):
-    """Translates many lines together, which may start at different times; `workers` counts its sessions."""
+class Engine:
+    """Translates lines. At most `workers` threads call it at a time."""
 
-    def session(self) -> Session: ...
+    info: EngineInfo
+    workers: int = 1
+    continuous = False  # whether `session` translates many lines together; `workers` counts the sessions then
 
+    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
+        """Translate a line. UserError for one that cannot be translated; any exception once `stop` is set."""
+        raise NotImplementedError
 
-@runtime_checkable
-class Preparing(Protocol):
-    """Computes what all lines of a request share, while other lines are searched."""
+    def session(self) -> Session:
+        """Begin a search for many lines. Only for a continuous engine."""
+        raise NotImplementedError
+
+    def fit(self, line: str) -> float:
+        """Rate how well a line fits the source language, from 0 to 1: its share of known words."""
+        raise NotImplementedError
 
     def prepare(self, options: TranslateOptions) -> object:
-        """Compute the value that the engine reads from `TranslateOptions.prepared`.
+        """Compute what all lines of a request with terms or phrases to avoid share, while other lines are
+        searched. The engine reads the value from `TranslateOptions.prepared`.
 
-        UserError for options that cannot be met. After a reload it may come from the old engine.
+        UserError for options that cannot be met. After a reload the value may come from the old engine.
         """
-        ...
-
-
-@runtime_checkable
-class Scoring(Protocol):
-    """Computes the probability of existing translations."""
+        return None
 
     def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
-        """Compute natural log p of each unit of each pair's target, and of its end symbol.
+        """Compute natural log p of each unit of each pair's target, and of its end symbol. Only for an engine
+        with the capability SCORE.
 
         UserError for a pair that is too long.
         """
-        ...
+        raise NotImplementedError
 
 
 class EngineKind(Protocol):

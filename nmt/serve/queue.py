@@ -11,7 +11,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from nmt.errors import UserError
-from nmt.serve.engine import Continuous, Engine, TranslatedLine, TranslateOptions
+from nmt.serve.engine import Engine, TranslatedLine, TranslateOptions
 
 # ---- lines and their queue ---------------------------------------------------------------------------------
 Answer = TypeVar("Answer")
@@ -266,8 +266,8 @@ class EngineWorkers:
         """
         self.engine, self.gather = engine, gather
         # An engine with one worker need not be thread-safe.
-        spare = SPARE_LINES if isinstance(engine, Continuous) else engine.workers if engine.workers > 1 else 0
-        self.queue = LineQueue(limit, spare, short=isinstance(engine, Continuous))
+        spare = SPARE_LINES if engine.continuous else engine.workers if engine.workers > 1 else 0
+        self.queue = LineQueue(limit, spare, short=engine.continuous)
         self.threads = [
             threading.Thread(target=self.run, args=(room,), name=f"engine-{number}", daemon=True)
             for number, room in enumerate(self.rooms())
@@ -277,12 +277,12 @@ class EngineWorkers:
 
     def rooms(self) -> list[bool]:
         """For each thread: True if it takes any line, False if only urgent ones."""
-        spare = 0 if isinstance(self.engine, Continuous) else self.queue.spare
+        spare = 0 if self.engine.continuous else self.queue.spare
         return [True] * self.engine.workers + [False] * spare
 
     def run(self, room: bool) -> None:
         """Process lines in a thread until the queue is closed and empty."""
-        if isinstance(self.engine, Continuous):
+        if self.engine.continuous:
             ContinuousWorker(self.engine, self.queue, self.gather).run()
         else:
             while line := self.queue.take(room=room):
@@ -298,7 +298,7 @@ class EngineWorkers:
 class SearchLane:
     """Lines that are searched together, and the seconds spent on them."""
 
-    def __init__(self, engine: Continuous) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine, self.session = engine, engine.session()
         self.lines = set[WaitingLine[TranslatedLine]]()
         self.used = 0.0
@@ -353,7 +353,7 @@ class ContinuousWorker:
     others, and starts with a credit, so that an expensive step of the others delays them only once.
     """
 
-    def __init__(self, engine: Continuous, queue: LineQueue, gather: float) -> None:
+    def __init__(self, engine: Engine, queue: LineQueue, gather: float) -> None:
         self.queue, self.gather = queue, gather
         self.short, self.rest = SearchLane(engine), SearchLane(engine)
         self.owed = 0.0  # seconds of other work that the searches have waited for
@@ -402,7 +402,7 @@ class ContinuousWorker:
         while True:
             # Reading a long line takes time, too, which counts for its search.
             turn = not self.short.lines or self.rest.used <= self.short.used
-            room, compute = turn and self.rest.session.wants(), not self.lanes or self.owed <= 0
+            room, compute = turn and self.rest.session.has_room(), not self.lanes or self.owed <= 0
             line = self.queue.take(max(0.0, end - time.monotonic()) if room else 0, room, compute)
             if line is None:
                 return
@@ -415,7 +415,7 @@ class ContinuousWorker:
             self.owed = time.monotonic() - start
             return
         few = not self.rest.count_lines(line.sender) and self.short.count_lines(line.sender) < FEW_LINES
-        lane = self.short if few and line.is_short and self.short.session.wants() else self.rest
+        lane = self.short if few and line.is_short and self.short.session.has_room() else self.rest
         if not lane.lines:
             credit = MAX_CREDIT if lane is self.short else 0.0
             others = [busy.used - credit for busy in self.lanes]

@@ -25,6 +25,7 @@ from nmt.search.steps import Reading
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import (
+    Engine,
     EngineInfo,
     LineHypothesis,
     SoftParse,
@@ -58,11 +59,6 @@ class LinePart:
     sentence: int | None = None  # its number in the search, while it is searched
     candidates: list[FinishedHypothesis] | None = None  # once it is finished; empty for a part without words
 
-    @property
-    def waits(self) -> bool:
-        """Whether its search has not started."""
-        return self.sentence is None and self.candidates is None
-
 
 @dataclass
 class LineTask:
@@ -76,14 +72,14 @@ class LineTask:
         return all(part.candidates is not None for part in self.parts)
 
     @property
-    def searched(self) -> bool:
-        """Whether a part of it is being searched."""
-        return any(part.sentence is not None for part in self.parts)
+    def searched(self) -> list[LinePart]:
+        """The parts that are in search."""
+        return [part for part in self.parts if part.sentence is not None]
 
     @property
-    def next(self) -> LinePart:
-        """The next part that waits for its search; there must be one."""
-        return next(part for part in self.parts if part.waits)
+    def waiting(self) -> list[LinePart]:
+        """The parts whose search has not started."""
+        return [part for part in self.parts if part.sentence is None and part.candidates is None]
 
     @property
     def begun(self) -> bool:
@@ -93,9 +89,8 @@ class LineTask:
     @property
     def required(self) -> int:
         """The number of units that constraints require in its parts in search, or else in the next one."""
-        searched = [part for part in self.parts if part.sentence is not None]
-        first = [part for part in self.parts if part.waits][:1]
-        demands = [constraint for part in searched or first for constraint in part.constraints]
+        parts = self.searched or self.waiting[:1]
+        demands = [constraint for part in parts for constraint in part.constraints]
         return sum(demand.units for demand in demands if isinstance(demand, Demand))
 
     @property
@@ -124,23 +119,22 @@ class RunSession:
     def busy(self) -> bool:
         return bool(self.tasks)
 
-    def wants(self) -> bool:
+    def has_room(self) -> bool:
         required = sum(task.required * self.beam_size(task.options) for task in self.tasks.values())
         waiting = [task for task in self.tasks.values() if not task.begun]
         width = sum(self.width(task.options) for task in waiting)
         searched, longest = self.searched_size()
-        longest = max([longest, *(len(task.next.reading) for task in waiting)])
+        longest = max([longest, *(len(task.waiting[0].reading) for task in waiting)])
         attended = (searched + width) * longest
-        return required < MAX_REQUIRED and attended < MAX_ATTENDED and self.search.wants(width + 1)
+        return required < MAX_REQUIRED and attended < MAX_ATTENDED and self.search.has_room(width + 1)
 
     def searched_size(self) -> tuple[int, int]:
         """Hypotheses of the parts in search, and source units of the longest: the memory that a step attends
         to is padded to it."""
         width = longest = 0
         for task in self.tasks.values():
-            for part in task.parts:
-                if part.sentence is not None:
-                    width, longest = width + self.width(task.options), max(longest, len(part.reading))
+            for part in task.searched:
+                width, longest = width + self.width(task.options), max(longest, len(part.reading))
         return width, longest
 
     def beam_size(self, options: TranslateOptions) -> int:
@@ -164,20 +158,20 @@ class RunSession:
     def start_search(self, key: Hashable) -> None:
         """Start the search of the next part of a line."""
         task = self.tasks[key]
-        part = task.next
+        part = task.waiting[0]
         part.sentence = self.search.add(part.reading, self.width(task.options), part.constraints)
         self.owner[part.sentence] = key
 
     def fill(self) -> None:
         """Start the search of waiting parts while there is room: a part of each line in turn."""
-        waiting = [(key, task) for key, task in self.tasks.items() if any(part.waits for part in task.parts)]
-        turns = deque(sorted(waiting, key=lambda pair: pair[1].searched))
+        waiting = [(key, task) for key, task in self.tasks.items() if task.waiting]
+        turns = deque(sorted(waiting, key=lambda pair: bool(pair[1].searched)))
         units, (searched, longest) = 0, self.searched_size()
         while turns:
             key, task = turns.popleft()
             width = self.width(task.options)
-            room = self.search.wants(width) if task.searched else self.search.fits(width)
-            size = len(task.next.reading)
+            room = self.search.has_room(width) if task.searched else self.search.may_start(width)
+            size = len(task.waiting[0].reading)
             searched, longest = searched + width, max(longest, size)
             if not room or (self.search.busy and searched * longest > MAX_ATTENDED):
                 return
@@ -185,7 +179,7 @@ class RunSession:
                 return
             self.start_search(key)
             units += size
-            if any(part.waits for part in task.parts):
+            if task.waiting:
                 turns.append((key, task))
 
     def line_constraints(self, run: Run, line: str, options: TranslateOptions) -> Sequence[AnyConstraint]:
@@ -234,10 +228,10 @@ class RunSession:
         return (yield from finish_task(self.run.for_text(task.options.tokenized), task))
 
     def cancel(self, key: Hashable) -> None:
-        for part in self.tasks.pop(key).parts:
-            if part.sentence is not None:
-                del self.owner[part.sentence]
-                self.search.cancel(part.sentence)
+        for part in self.tasks.pop(key).searched:
+            assert part.sentence is not None
+            del self.owner[part.sentence]
+            self.search.cancel(part.sentence)
         self.over.pop(key, None)
 
 
@@ -386,10 +380,10 @@ def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
 # ---- runs as engines ---------------------------------------------------------------------------------------
 
 
-class RunEngine:
-    """An engine of a run, or of several as an ensemble."""
+class RunEngine(Engine):
+    """An engine of a run, or of several as an ensemble. A session searches many sentences in one batch."""
 
-    workers = 1  # a session, which searches many sentences in one batch
+    continuous = True
 
     def __init__(self, run: Run, config: BeamConfig) -> None:
         self.run, self.config = run, run.fitted(config)

@@ -14,11 +14,10 @@ from pathlib import Path
 from nmt.errors import ConfigError, UserError
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import (
+    SCORE,
     Engine,
     EngineInfo,
     EngineKind,
-    Preparing,
-    Scoring,
     TranslatedLine,
     TranslateOptions,
     languages_in_name,
@@ -133,9 +132,8 @@ class ServedEngine:
 
         QueueFull if too many lines wait, UserError for a line that cannot be translated.
         """
-        engine = self.engine
-        if isinstance(engine, Preparing) and (options.terms or options.avoid):
-            work = partial(engine.prepare, options)
+        if options.terms or options.avoid:
+            work = partial(self.engine.prepare, options)
             prepared = await asyncio.get_running_loop().run_in_executor(self.preparing, work)
             options = replace(options, prepared=prepared)
         return await self.answers([WaitingLine[TranslatedLine](sender, line, options) for line in lines])
@@ -148,8 +146,8 @@ class ServedEngine:
         Errors are those of `translate`; ConfigError for an engine that does not score.
         """
         engine = self.engine
-        if not isinstance(engine, Scoring):
-            raise ConfigError(f"{self.name}: an engine of the kind {self.info.kind} gives no scores")
+        if SCORE not in engine.info.capabilities:
+            raise ConfigError(f"{self.name}: an engine of the kind {engine.info.kind} gives no scores")
         lines = [
             WaitingLine[Scores](sender, compute=partial(engine.score, part, tokenized))
             for part in group_pairs(pairs)

@@ -387,21 +387,21 @@ def test_the_last_one_cancelled_ends_the_work() -> None:
     assert not work.busy and work.add(SOURCES[0]) == place
 
 
-def test_it_wants_more_while_there_is_room() -> None:
+def test_there_is_room_until_most_rows_are_in_use() -> None:
     work = ContinuousSearch(make(WORDS, 0), BeamConfig(beam_size=4, rows=10))
-    assert work.wants()
+    assert work.has_room()
     for _ in range(3):
         work.add(SOURCES[0])
-    assert not work.wants()
+    assert not work.has_room()
 
 
 def test_a_wide_sentence_fits_alone_or_beside_few() -> None:
     work = ContinuousSearch(make(WORDS, 0), BeamConfig(beam_size=4, rows=10))
-    assert work.fits(100) and work.wants(10) and not work.wants(11)
+    assert work.may_start(100) and work.has_room(10) and not work.has_room(11)
     work.add(SOURCES[0])
-    assert work.fits(6) and not work.fits(7)
+    assert work.may_start(6) and not work.may_start(7)
     work.step()
-    assert work.fits(10 - work.live) and not work.fits(11 - work.live)
+    assert work.may_start(10 - work.live) and not work.may_start(11 - work.live)
 
 
 def test_the_history_is_cleared_while_sentences_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

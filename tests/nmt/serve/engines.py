@@ -37,11 +37,9 @@ BEARER = {"Authorization": f"Bearer {SECRET}"}
 INFO = EngineInfo("fake", "upper case", "en", "fr", (N_BEST, ALIGNMENT, SCORE), 5)
 
 
-class Upper:
+class Upper(Engine):
     """Translates into upper case, and so many times as hypotheses are asked for. The line `fail` cannot be
     translated, `crash` breaks it, and `wait` takes until `go` is set, or nobody waits."""
-
-    workers = 1
 
     def __init__(self, info: EngineInfo = INFO) -> None:
         self.info, self.go, self.seen = info, threading.Event(), list[str]()
@@ -91,6 +89,8 @@ class Batch(Upper):
     """The same, many lines at a time: a line takes as many steps as it has words. `most` counts the lines
     that were in search together. That the line `late` cannot be translated is found by the search."""
 
+    continuous = True
+
     def __init__(self, room: int = 4) -> None:
         super().__init__()
         self.room, self.most, self.cancelled = room, 0, list[str]()
@@ -108,7 +108,7 @@ class BatchSession:
     def busy(self) -> bool:
         return bool(self.lines)
 
-    def wants(self) -> bool:
+    def has_room(self) -> bool:
         return len(self.lines) < self.engine.room
 
     def add(self, key: Hashable, line: str, options: TranslateOptions) -> None:

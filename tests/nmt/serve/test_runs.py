@@ -157,7 +157,8 @@ def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
     session.add("wide", SESSION_LINES[2], TranslateOptions(beam_size=10))
     session.add("next", SESSION_LINES[3], TranslateOptions())
     session.step()
-    assert not session.wants() and [task.searched for task in session.tasks.values()] == [True, False, False]
+    assert not session.has_room()
+    assert [len(task.searched) for task in session.tasks.values()] == [1, 0, 0]
     assert set(finish(session)) == {"first", "wide", "next"}
 
 
@@ -171,8 +172,8 @@ def test_the_memory_that_a_step_attends_to_is_bounded(run: Run, monkeypatch: pyt
     for number, line in enumerate(lines):
         session.add(number, line, TranslateOptions())
     session.step()
-    assert not session.wants()
-    assert [task.searched for task in session.tasks.values()] == [True, True, False, False]
+    assert not session.has_room()
+    assert [len(task.searched) for task in session.tasks.values()] == [1, 1, 0, 0]
     assert set(finish(session)) == set(range(4))
 
 
@@ -306,13 +307,13 @@ def test_the_units_that_a_line_requires_are_bounded(run: Run, terms: dict[str, s
 def test_a_session_is_full_when_its_lines_require_much(run: Run) -> None:
     session = RunSession(run, SESSION_CONFIG)
     terms = {"man": " ".join(["fille", "garçon", "homme"] * 35)}
-    wants = list[bool]()
+    rooms = list[bool]()
     for number in range(2):
         session.add(number, "The man.", options_of(Constraints(terms=terms)))
-        wants.append(session.wants())
-    assert wants == [True, False] and session.search.wants()
+        rooms.append(session.has_room())
+    assert rooms == [True, False] and session.search.has_room()
     session.cancel(0)
-    assert session.wants()
+    assert session.has_room()
 
 
 def test_what_was_prepared_for_another_run_is_not_used(run: Run) -> None:

@@ -45,7 +45,7 @@ FEATURES = (
 )
 
 
-class Backwards:
+class Backwards(Engine):
     """Turns the order of the words around and their letters to upper case, those of `rewritten` into others.
     The words `fail` and `wait` do as they say: `wait` until `go` is set or nobody waits. Unknown words have
     a digit. What is to be avoided becomes `…`. Text of a source language `fr` is in upper case."""
