@@ -57,11 +57,11 @@ def command(argv: Sequence[str] | None) -> None:
     run_directory.check_version(run)
     run_directory.verify(run)
     check_new(output)
-    from nmt.runs import weights
+    from nmt.runs import checkpoint
 
     with locks.locked(output, "nmt-average"):
         check_new(output)
-        steps = weights.write_average(run, output, args.steps, args.last)
+        steps = checkpoint.write_average(run, output, args.steps, args.last)
     log.info("%s: mean of updates %s", output, ", ".join(map(str, steps)))
 
 

@@ -32,8 +32,7 @@ from nmt.models.config import TEXT, RNNConfig
 from nmt.models.encoders import ENCODER_CLASSES, Encoded
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
-from nmt.runs.checkpoint import SavedPair
-from nmt.runs.weights import load_weights
+from nmt.runs.checkpoint import SavedPair, load_weights
 from nmt.text.vocab import Vocab
 from nmt.training import build, inputs, prepare
 from nmt.training.build import TrainableKind

@@ -1,22 +1,27 @@
-"""Trained models from their run directories, and weights as files; nmt/runs/directory.py lists the files."""
+"""Trained models from their run directories, weights as files, and the mean of several checkpoints;
+nmt/runs/directory.py lists the files."""
 
+import logging
+import os
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
 
+import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from torch import nn
+from torch import Tensor, nn
 
 from nmt.compute import device as devices
 from nmt.config import settings, yaml_text
 from nmt.config.yaml_text import reason
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError, UserError
-from nmt.io import manifest
+from nmt.io import files, manifest
 from nmt.io.numbers import shown
 from nmt.lm.base import LanguageModel, LMConfig, OpenVocabulary, RunFile
 from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
@@ -24,15 +29,161 @@ from nmt.models.config import ModelConfig
 from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
 from nmt.plugins import Registry
-from nmt.runs import directory
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
-from nmt.runs.weights import load_weights
 from nmt.text import spelling, subwords
 from nmt.text.pipeline import TextPipeline
 from nmt.text.spelling import Spelling
 from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
+
+# ---- weights -----------------------------------------------------------------------------------------------
+# Weights and other tensors as files: written whole or not at all, read without running code from them.
+
+
+class HasWeights(Protocol):
+    """A model of any kind, by its weights."""
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
+
+
+def save_tensors(value: object, path: Path) -> None:
+    """torch.save under a temporary name, then rename. CheckpointError when the disk is full."""
+    beside = path.with_name(f"{path.name}.part{os.getpid()}")
+    try:
+        with open(beside, "wb") as stream:
+            torch.save(value, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, path)
+    except (OSError, RuntimeError) as error:  # torch turns a full disk into a RuntimeError
+        beside.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{path}: cannot write the checkpoint: {getattr(error, 'strerror', None) or 'is the disk full?'}"
+        ) from error
+
+
+def load_tensors(path: Path) -> Any:
+    """CheckpointError for a file that is missing, damaged or not made by save_tensors. Never runs code from
+    the file."""
+    try:
+        entries = manifest.read(path.parent)
+        stream = manifest.opened(path.parent, path.name, entries)
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    with stream:
+        try:
+            if entries is None:
+                check_sums(stream)
+            return torch.load(stream, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises half a dozen kinds for a damaged file
+            raise CheckpointError(
+                f"{path}: damaged or not a checkpoint ({type(error).__name__}); copy it again, or name "
+                "another step"
+            ) from error
+
+
+def check_sums(stream: BinaryIO) -> None:
+    """torch writes a zip file but ignores its checksums; for a run without a manifest there are no others."""
+    with zipfile.ZipFile(stream) as parts:
+        if parts.testzip():
+            raise zipfile.BadZipFile
+    stream.seek(0)
+
+
+def load_weights(model: HasWeights, path: Path) -> None:
+    """Weights from a file into a model. CheckpointError where they do not fit."""
+    weights = load_tensors(path)
+    try:
+        model.load_state_dict(weights)
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path}: the weights do not fit the model of config.yaml; was either replaced?"
+        ) from error
+
+
+def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the weights of several checkpoints, summed in float64. CheckpointError when they are not of
+    one model."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        weights = load_tensors(path)
+        if not isinstance(weights, dict) or (
+            total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}
+        ):
+            raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
+        for name, value in weights.items():
+            if not value.is_floating_point():  # the classes or the tree of an output layer
+                if not torch.equal(value, total.setdefault(name, value)):
+                    raise CheckpointError(
+                        f"{path}: its {name} is not that of {paths[0]}: the tree of an output layer has "
+                        "changed between them, so their weights have no mean"
+                    )
+                continue
+            total[name] = value.double() + total[name] if name in total else value.double()
+    return {
+        name: (value / len(paths)).to(torch.float32) if value.is_floating_point() else value
+        for name, value in total.items()
+    }
+
+
+# ---- averaging ---------------------------------------------------------------------------------------------
+# The mean of the weights of several checkpoints of a run, as a run of its own; of one checkpoint, a run that
+# has nothing but what the model needs.
+
+
+log = logging.getLogger(__name__)
+
+
+def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, last: int = 1) -> list[int]:
+    """Average the checkpoints of these updates, or the `last` newest ones, into a new run directory; returns
+    their updates. CheckpointError when they are not there."""
+    steps, mean = run_directory.read_consistent(run, lambda: average_checkpoints(run, steps_given, last))
+    save_average(run, output, steps[-1], mean)
+    return steps
+
+
+def average_checkpoints(
+    run: Path, requested: Sequence[int] | None, last: int
+) -> tuple[list[int], dict[str, Tensor]]:
+    """The checkpoints to average, and the mean of their weights."""
+    steps = choose_checkpoints(run, requested, last)
+    return steps, average_weights([run_directory.weights_path(run, step) for step in steps])
+
+
+def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) -> None:
+    """A run with these weights alone."""
+    with run_directory.writing(output) as new:
+        run_directory.copy_texts(run, new)
+        save_tensors(mean, run_directory.weights_path(new, step))
+        run_directory.write_index(new, step, step)
+    back_ends = run_directory.back_ends_file(run)
+    if back_ends and back_ends.exists():
+        files.write_text(output / back_ends.name, files.read_lines(back_ends))
+
+
+def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
+    """The checkpoints to average, oldest first. CheckpointError when they are not there."""
+    saved = run_directory.steps(run)
+    missing = sorted(set(steps or []) - set(saved))
+    if missing or not saved:
+        wanted = f"update {missing[0]}" if missing else "checkpoints"
+        raise CheckpointError(
+            f"{run}: {wanted} asked for, but it holds updates {', '.join(map(str, saved)) or 'none'}; train "
+            "with a larger training.keep"
+        )
+    if not steps and len(saved) < last:
+        log.warning(
+            "%s: holds %d checkpoint%s, not %d; training.keep sets how many a run keeps",
+            run,
+            len(saved),
+            "s" * (len(saved) > 1),
+            last,
+        )
+    return sorted(set(steps)) if steps else saved[-last:]
+
 
 # ---- saved -------------------------------------------------------------------------------------------------
 # What all trained models have in common.
@@ -51,7 +202,7 @@ class Saved:
 
     def files(self) -> list[Path]:
         """The files that results depend on."""
-        return directory.result_files(self.directory, self.step)
+        return run_directory.result_files(self.directory, self.step)
 
 
 # ---- sections ----------------------------------------------------------------------------------------------
@@ -181,7 +332,7 @@ class SavedLM(Saved):
         )
 
 
-def parameter_count(model: "Sized") -> str:
+def parameter_count(model: HasWeights) -> str:
     """The number of a model's parameters, for people."""
     return f"{sum(part.numel() for part in model.parameters()):,} parameters"
 
@@ -192,10 +343,6 @@ class SavedConfig:
 
     data: DataConfig
     model: ModelConfig | LMConfig
-
-
-class Sized(Protocol):
-    def parameters(self) -> Iterator[nn.Parameter]: ...
 
 
 # ---- configuration -----------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ from nmt.models.protocols import Source, State, StepModel
 from nmt.runs.checkpoint import SavedRun
 from nmt.search.beam import FinishedHypothesis, search
 from nmt.search.config import BeamConfig, ConstraintConfig
-from nmt.search.constraints import AnyConstraint
-from nmt.search.phrases import ForbiddenPhrases, RequiredPhrases
+from nmt.search.constraints import AnyConstraint, ForbiddenPhrases, RequiredPhrases
 from nmt.text import glossary, spelling
 from nmt.text.vocab import UNK
 

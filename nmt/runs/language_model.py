@@ -15,7 +15,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -53,7 +52,7 @@ class LineScores:
     known: list[bool]  # (units,) is the unit in the vocabulary?
 
 
-class LineScorer(Protocol):
+class LineScorer:
     """A language model of any kind, by what it says of lines of text."""
 
     name: str  # of the model, for results
@@ -61,30 +60,30 @@ class LineScorer(Protocol):
 
     @property
     def carries(self) -> bool:
-        """Does a line continue from the state after the line before?"""
-        ...
+        """Does a line continue from the state after the line before, also from call to call?"""
+        return False
 
     @property
     def raw(self) -> bool:
         """Does it read raw text, so that tokenized lines are another text to it?"""
-        ...
+        return False
 
     def files(self) -> list[Path]:
         """The files that scores depend on, besides the text."""
-        ...
+        raise NotImplementedError
 
     def units(self, lines: Sequence[str]) -> list[list[str]]:
         """The units that each line is read as."""
-        ...
+        raise NotImplementedError
 
     def score(self, lines: Sequence[str]) -> list[LineScores]:
         """log p of each line, unit by unit."""
-        ...
+        raise NotImplementedError
 
     def log_z(self, lines: Sequence[str]) -> list[float]:
         """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
         nothing."""
-        ...
+        return []
 
 
 # ---- mixture -----------------------------------------------------------------------------------------------
@@ -226,8 +225,8 @@ def check_unchanged(path: str | Path, part: str, sha256: str, step: int | None) 
 # ---- scores of a mixture -----------------------------------------------------------------------------------
 
 
-class MixtureScorer:
-    """The models as one; see nmt.runs.language_model.LineScorer."""
+class MixtureScorer(LineScorer):
+    """The models as one."""
 
     def __init__(
         self,
@@ -251,7 +250,6 @@ class MixtureScorer:
 
     @property
     def raw(self) -> bool:
-        """Whether one of the models reads raw text."""
         return any(member.raw for member in self.members)
 
     def files(self) -> list[Path]:
@@ -303,10 +301,6 @@ class MixtureScorer:
         assert self.histories is not None
         return interpolation.bucket_of(self.histories.evidence(units), self.edges)
 
-    def log_z(self, lines: Sequence[str]) -> list[float]:
-        """Nothing: a mixture has no normalizer of its own."""
-        return []
-
 
 @dataclass
 class LineParts:
@@ -333,10 +327,8 @@ def join_scores(scored: Sequence[LineScores]) -> tuple[Floats, list[bool]]:
 STEPS = 200  # of running text at a time
 
 
-class CountLineScorer:
+class CountLineScorer(LineScorer):
     """A count-based n-gram model: words are what stands between blanks."""
-
-    carries = raw = False
 
     def __init__(self, path: str) -> None:
         self.model, self.path = count.load_count_model(path), Path(path)
@@ -349,17 +341,11 @@ class CountLineScorer:
     def files(self) -> list[Path]:
         return [self.path]
 
-    def log_z(self, lines: Sequence[str]) -> list[float]:
-        """Nothing: probabilities sum to one anyway."""
-        return []
-
     def units(self, lines: Sequence[str]) -> list[list[str]]:
-        """The words of each line."""
         check_lines(lines)
         return [files.split_words(line) for line in lines]
 
     def score(self, lines: Sequence[str]) -> list[LineScores]:
-        """log p of each line, word by word."""
         texts = self.units(lines)
         line_scores = self.model.scores(texts)
         return [
@@ -368,8 +354,8 @@ class CountLineScorer:
         ]
 
 
-class NeuralLineScorer:
-    """A run. With lm.carry a line continues from the state after the line before, also from call to call."""
+class NeuralLineScorer(LineScorer):
+    """A run directory."""
 
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
         """`normalized`, `backoff`: as in `load_language_model`."""
@@ -383,24 +369,20 @@ class NeuralLineScorer:
 
     @property
     def carries(self) -> bool:
-        """Whether lines are scored in the context of the lines before: with lm.carry."""
         return self.run.model.carries
 
     @property
     def raw(self) -> bool:
-        """Whether the run reads raw text."""
         return self.run.text.raw
 
     def files(self) -> list[Path]:
         return self.run.files()
 
     def units(self, lines: Sequence[str]) -> list[list[str]]:
-        """The units of each line."""
         check_lines(lines)
         return [self.run.text.units(line) for line in lines]
 
     def score(self, lines: Sequence[str]) -> list[LineScores]:
-        """log p of each line, unit by unit."""
         texts = self.units(lines)
         ids = self.run.encode(texts)
         log_probs = self.score_ids(ids)
@@ -433,8 +415,6 @@ class NeuralLineScorer:
         return [part.tolist() for part in torch.split(torch.cat(parts), [len(text) + 1 for text in texts])]
 
     def log_z(self, lines: Sequence[str]) -> list[float]:
-        """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
-        nothing."""
         model, units = self.run.model, self.units(lines)
         if not isinstance(model, NormalizedScores) or not model.self_normalized or not lines:
             return []

@@ -5,8 +5,10 @@ units so far. Constraints forbid units; they never change a probability.
 """
 
 import math
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from operator import mul, sub
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +18,11 @@ from torch import Tensor
 
 from nmt.search.config import ALLOCATIONS, BeamConfig
 from nmt.search.hypotheses import Expansion, topk
+from nmt.text.spelling import BOUNDARY, Joints, Spelling
 from nmt.text.vocab import EOS
+
+# ---- constraints -------------------------------------------------------------------------------------------
+
 
 ConstraintState = TypeVar("ConstraintState")
 Units = Sequence[int] | NDArray[int64]  # ids
@@ -39,36 +45,7 @@ class Constraint(Protocol[ConstraintState]):
         ...
 
 
-@runtime_checkable
-class Demand(Constraint[ConstraintState], Protocol[ConstraintState]):
-    """Requires units. A sentence has at most one Demand, which holds all of its requirements."""
-
-    units: int  # required in all
-
-    def met(self, state: ConstraintState) -> int:
-        """Number of required units that the hypothesis has: 0 to `units`."""
-        ...
-
-    def wanted(self, state: ConstraintState) -> Iterable[int]:
-        """Units that would meet one more requirement."""
-        ...
-
-    def needed(self, state: ConstraintState) -> int:
-        """Number of further units that is enough to meet everything."""
-        ...
-
-    def vocabulary(self) -> set[int]:
-        """All required units, for short-lists."""
-        ...
-
-
 AnyConstraint = Constraint[Any]  # its states are opaque to the search
-AnyDemand = Demand[Any]
-
-MOST_WANTED = 50  # required units tried in a row, so that no sentence holds up the others
-
-ConstraintStates = tuple[object, ...]  # of a hypothesis, one for each constraint
-Continuation = tuple[int, int]  # row, and the unit that follows it
 
 
 class NoRepeat:
@@ -92,6 +69,295 @@ class NoRepeat:
         ]
 
 
+# ---- required ----------------------------------------------------------------------------------------------
+
+Phrase = tuple[int, ...]
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+MOST_RESULTS = 20_000  # cached for a sentence
+
+
+class PhraseProgress(NamedTuple):
+    """Which of the required phrases a hypothesis has, or has begun."""
+
+    counts: tuple[int, ...]  # occurrences of each phrase, at most as many as are required
+    partial: tuple[tuple[int, int], ...] = ()  # phrases that have begun, and how many of their units
+    ended: tuple[int, ...] = ()  # phrases that count unless the next unit continues the word
+    inside: bool = False  # whether the next unit may continue the word
+
+
+class RequiredPhrases:
+    """Requires each phrase at least as often as it is listed, as whole words. A sentence has at most one of
+    these constraints, which holds all of its requirements.
+
+    Occurrences of different phrases may share units (`new york` and `york city` are both in `new york city`),
+    but a phrase that is a part of another one must also occur outside of it. Hypotheses neither end before
+    they have every phrase nor become so long that no room is left for the missing ones.
+    """
+
+    def __init__(self, phrases: Iterable[Sequence[int]], joints: Joints) -> None:
+        """`phrases`: at least one, none of them empty."""
+        required_counts = required_occurrences(Counter(tuple(phrase) for phrase in phrases), joints)
+        self.phrases, self.times, self.joints = list(required_counts), list(required_counts.values()), joints
+        self.sizes = list(map(len, self.phrases))
+        self.starting: dict[int, list[int]] = {}  # phrases by their first unit
+        for number, phrase in enumerate(self.phrases):
+            self.starting.setdefault(phrase[0], []).append(number)
+        self.units: int = sum(map(mul, self.sizes, self.times))  # required in all
+        # No phrase can begin inside a word.
+        self.waits = any(joints.open_start[phrase[0]] for phrase in self.phrases)
+        self.next: dict[tuple[PhraseProgress, int], PhraseProgress] = {}
+        self.summaries: dict[PhraseProgress, tuple[list[int], int, int]] = {}
+
+    def vocabulary(self) -> set[int]:
+        """All required units, for short-lists."""
+        return {unit for phrase in self.phrases for unit in phrase}
+
+    def start(self) -> PhraseProgress:
+        return PhraseProgress((0,) * len(self.phrases))
+
+    def follow(self, state: PhraseProgress, unit: int) -> PhraseProgress:
+        key = (state, unit)
+        if key not in self.next:
+            trim_cache(self.next)
+            self.next[key] = self.advance(state, unit)
+        return self.next[key]
+
+    def advance(self, state: PhraseProgress, unit: int) -> PhraseProgress:
+        """Compute `follow` without its cache."""
+        same_word = state.inside and bool(self.joints.open_start[unit])
+        counts = state.counts if same_word else add_counts(state.counts, state.ended)
+        starts = () if same_word else ((phrase, 0) for phrase in self.starting.get(unit, ()))
+        partial, ended = list[tuple[int, int]](), list[int]()
+        for phrase, length in (*state.partial, *starts):
+            units = self.phrases[phrase]
+            if units[length] == unit and counts[phrase] < self.times[phrase]:
+                if length + 1 == len(units):
+                    ended.append(phrase)
+                else:
+                    partial.append((phrase, length + 1))
+        if self.joints.open_end[unit]:
+            return PhraseProgress(counts, tuple(partial), tuple(ended), True)
+        return PhraseProgress(add_counts(counts, ended), tuple(partial))
+
+    def missing(self, counts: Sequence[int]) -> list[int]:
+        """Number of occurrences of each phrase that are still missing."""
+        return list(map(sub, self.times, counts))
+
+    def size(self, missing: Sequence[int]) -> int:
+        """Number of units of missing phrases."""
+        return sum(map(mul, self.sizes, missing))
+
+    def summary(self, state: PhraseProgress) -> tuple[list[int], int, int]:
+        """Missing occurrences of each phrase, their units in all, and how many of these units the longest
+        partial phrase already has."""
+        if state not in self.summaries:
+            trim_cache(self.summaries)
+            missing = self.missing(add_counts(state.counts, state.ended))
+            length = max((length for phrase, length in state.partial if missing[phrase]), default=0)
+            self.summaries[state] = missing, self.size(missing), length
+        return self.summaries[state]
+
+    def met(self, state: PhraseProgress) -> int:
+        """The number of required units that the hypothesis has: 0 to `units`."""
+        _, size, length = self.summary(state)
+        return self.units - size + length
+
+    def needed(self, state: PhraseProgress) -> int:
+        """The number of further units that is enough to meet everything: a partial phrase goes on, or a new
+        one begins, and all others follow one after the other."""
+        missing, size, _ = self.summary(state)
+        again = self.size(self.missing(state.counts))
+        # Inside a word, the word has to end first.
+        choices = [size + int(self.waits and state.inside and size > 0)]
+        for phrase, length in state.partial:
+            if missing[phrase]:
+                same_word = state.inside and self.joints.open_start[self.phrases[phrase][length]]
+                choices.append((again if same_word else size) - length)
+        return min(choices)
+
+    def wanted(self, state: PhraseProgress) -> list[int]:
+        """The units that would meet one more requirement."""
+        missing, _, _ = self.summary(state)
+        continuing = [self.phrases[phrase][length] for phrase, length in state.partial if missing[phrase]]
+        starts = [phrase[0] for phrase, count in zip(self.phrases, missing, strict=True) if count]
+        if state.inside:
+            starts = [unit for unit in starts if not self.joints.open_start[unit]]
+        return list(dict.fromkeys(continuing + starts))
+
+    def forbidden(self, state: PhraseProgress, left: int) -> Units:
+        """The end symbol while a phrase is missing and, when room runs out, all units after which too little
+        would be left."""
+        _, size, _ = self.summary(state)
+        end = [EOS] if size else []
+        at_worst = self.size(self.missing(state.counts)) + int(self.waits)
+        if not left or at_worst < left:
+            return end
+        after = self.needed_after(state)
+        after[EOS] = left if size else 0
+        return np.flatnonzero(after >= left)
+
+    def needed_after(self, state: PhraseProgress) -> NDArray[np.int64]:
+        """`needed` after each next unit: (V,)"""
+        joints = self.joints
+        size, again = self.summary(state)[1], self.size(self.missing(state.counts))
+        after = np.where(joints.open_start & state.inside, again, size)
+        after += joints.open_end & (after > 0) & self.waits
+        for unit in self.wanted(state):
+            after[unit] = self.needed(self.follow(state, unit))
+        return after
+
+
+def add_counts(counts: Sequence[int], phrases: Sequence[int]) -> tuple[int, ...]:
+    """Count some phrases once more."""
+    if not phrases:
+        return tuple(counts)
+    totals = list(counts)
+    for phrase in phrases:
+        totals[phrase] += 1
+    return tuple(totals)
+
+
+def required_occurrences(phrases: Counter[Phrase], joints: Joints) -> dict[Phrase, int]:
+    """Required occurrences of each phrase: as many as there are in all phrases, as whole words."""
+    times, sizes = dict.fromkeys(phrases, 0), {len(phrase) for phrase in phrases}
+    for text, count in phrases.items():
+        for size in sizes:
+            for start in range(len(text) - size + 1):
+                phrase = text[start : start + size]
+                if (
+                    phrase in times
+                    and not joints.inside(text, start)
+                    and not joints.inside(text, start + size)
+                ):
+                    times[phrase] += count
+    return times
+
+
+def trim_cache(results: dict[Key, Result]) -> None:
+    """Empty a cache that has grown large: with many phrases each result is large, too."""
+    if len(results) >= MOST_RESULTS:
+        results.clear()
+
+
+# ---- avoided -----------------------------------------------------------------------------------------------
+
+MOST_STATES = 1000  # whose forbidden units are cached
+OTHER, BOUND = 0, 1  # symbols: any character that no phrase has, and the boundary
+
+
+class ForbiddenPhrases:
+    """Forbids phrases, however they are segmented into units. An automaton (Aho and
+    Corasick 1975) reads the characters of a hypothesis; its state is that of the constraint."""
+
+    def __init__(self, phrases: Sequence[str], spelling: Spelling) -> None:
+        """`phrases`: text with boundaries between words, at the start and at the end."""
+        self.spelling = spelling
+        characters = sorted({*"".join(phrases)} - {BOUNDARY})
+        self.symbols = {BOUNDARY: BOUND} | {
+            character: number for number, character in enumerate(characters, 2)
+        }
+        self.table, self.accepts = automaton([self.encode(phrase) for phrase in phrases], len(characters) + 2)
+        self.start_state = int(self.table[0, BOUND])
+        phrase_codes = np.array(sorted(map(ord, self.symbols)))
+        symbols = np.array([self.symbols[chr(code)] for code in phrase_codes])
+        self.columns = []  # symbols of the units, position by position
+        for codes in spelling.columns.codes:
+            index = np.searchsorted(phrase_codes, codes).clip(max=len(phrase_codes) - 1)
+            self.columns.append(np.where(phrase_codes[index] == codes, symbols[index], OTHER))
+        # After most first characters it does not matter which phrase had begun before.
+        self.first = np.zeros(len(spelling.columns.order), np.int64)
+        if self.columns:
+            self.first[: len(self.columns[0])] = self.columns[0]
+        self.anywhere = self.hits(0, np.arange(len(self.first)))
+        self.completing: dict[int, NDArray[np.int64]] = {}  # units with which a phrase ends, by state
+        self.next: dict[tuple[int, int], int] = {}
+
+    def encode(self, text: str) -> list[int]:
+        return [self.symbols.get(character, OTHER) for character in text]
+
+    def start(self) -> int:
+        return self.start_state
+
+    def follow(self, state: int, unit: int) -> int:
+        key = (state, unit)
+        if key not in self.next:
+            for symbol in self.encode(self.spelling.texts[unit]):
+                state = int(self.table[state, symbol])
+            # A forced phrase is reported once; the next one may begin where it ends.
+            self.next[key] = self.start_state if self.accepts[state] else state
+        return self.next[key]
+
+    def forbidden(self, state: int, left: int) -> NDArray[np.int64]:
+        """Units that complete a phrase."""
+        if state not in self.completing:
+            if len(self.completing) >= MOST_STATES:
+                self.completing.clear()
+            hits, differs = self.anywhere.copy(), (self.table[state] != self.table[0])[self.first]
+            hits[differs] = self.hits(state, np.flatnonzero(differs))
+            self.completing[state] = np.sort(self.spelling.columns.order[hits])
+        return self.completing[state]
+
+    def hits(self, state: int, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether a phrase ends inside each of some next units, which are increasing positions in the
+        columns."""
+        states, hits = np.full(len(positions), state), np.zeros(len(positions), np.bool_)
+        for column in self.columns:
+            count = int(np.searchsorted(positions, len(column)))
+            states[:count] = self.table[states[:count], column[positions[:count]]]
+            hits[:count] |= self.accepts[states[:count]]
+        return hits
+
+    def contains_phrase(self, units: Sequence[int]) -> bool:
+        """Whether a sequence of units, the end symbol included, contains one of the phrases."""
+        state = self.start()
+        for unit in units:
+            if unit in self.forbidden(state, 1):
+                return True
+            state = self.follow(state, unit)
+        return False
+
+
+def automaton(phrases: Sequence[Sequence[int]], symbols: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """The state after each symbol (states, symbols), and whether a phrase ends in each state (states,). In
+    state 0 no phrase has begun. Several boundaries count as one."""
+    trie: list[dict[int, int]] = [{}]
+    ends, bounded = set[int](), [0]
+    for phrase in phrases:
+        node = 0
+        for symbol in phrase:
+            if symbol not in trie[node]:
+                trie[node][symbol] = len(trie)
+                trie.append({})
+                bounded.append(int(symbol == BOUND))
+            node = trie[node][symbol]
+        ends.add(node)
+    table = np.zeros((len(trie), symbols), np.int32)
+    accepts = np.array([node in ends for node in range(len(trie))])
+    shorter = [0] * len(trie)  # the node of the longest suffix that begins a phrase
+    waiting = deque([0])
+    while waiting:
+        node = waiting.popleft()
+        accepts[node] |= accepts[shorter[node]]
+        table[node] = table[shorter[node]]
+        for symbol, child in trie[node].items():
+            shorter[child] = int(table[node, symbol])
+            table[node, symbol] = child
+            waiting.append(child)
+    after_bound = np.flatnonzero(bounded)
+    table[after_bound, BOUND] = after_bound
+    return table, accepts
+
+
+# ---- constraints of a search -------------------------------------------------------------------------------
+
+MOST_WANTED = 50  # required units tried in a row, so that no sentence holds up the others
+
+ConstraintStates = tuple[Any, ...]  # of a hypothesis, one for each constraint
+Continuation = tuple[int, int]  # row, and the unit that follows it
+
+
 class Constrained:
     """The constraints of all sentences of a search, by slot. Falsy until a sentence has any."""
 
@@ -99,7 +365,7 @@ class Constrained:
         self.allocation = ALLOCATIONS[config.allocation]
         self.shared = (NoRepeat(config.no_repeat_ngram),) if config.no_repeat_ngram else ()
         self.constraints: dict[int, tuple[AnyConstraint, ...]] = {}
-        self.demands: dict[int, tuple[int, AnyDemand]] = {}  # number of the constraint, and itself
+        self.demands: dict[int, tuple[int, RequiredPhrases]] = {}  # number of the constraint, and itself
         self.used = bool(self.shared)
 
     def __bool__(self) -> bool:
@@ -113,7 +379,7 @@ class Constrained:
         self.constraints[slot] = all_constraints
         self.demands.pop(slot, None)
         for number, constraint in enumerate(all_constraints):
-            if isinstance(constraint, Demand):
+            if isinstance(constraint, RequiredPhrases):
                 self.demands[slot] = number, constraint
         if slot not in self.demands:
             return 0

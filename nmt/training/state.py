@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from nmt.errors import CheckpointError, UserError
+from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
-from nmt.runs import weights
 from nmt.runs.directory import INDEX, STATE, weights_path
 from nmt.training.job import Carried, TrainingJob, TrainingProgress
 from nmt.training.records import LogTable
@@ -53,8 +53,8 @@ def save(job: TrainingJob, tables: tuple[LogTable, LogTable]) -> None:
         state["raw"] = dict(job.model.state_dict())
     with run_directory.writing(job.directory, drop=old) as new:
         with job.averaged():
-            weights.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
-        weights.save_tensors(state, new / STATE)
+            checkpoint.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
+        checkpoint.save_tensors(state, new / STATE)
         run_directory.write_index(new, progress.best_step or progress.step, progress.step)
     progress.saved = steps
 
@@ -75,7 +75,7 @@ def load_state(directory: Path) -> TrainingState | None:
     if not (directory / STATE).exists():
         return None
     run_directory.verify(directory, INDEX)
-    state = weights.load_tensors(directory / STATE)
+    state = checkpoint.load_tensors(directory / STATE)
     if not isinstance(state, dict) or not {"progress", "optimizer", "random", "sizes", "extra"} <= set(state):
         raise CheckpointError(f"{directory / STATE}: not a training state of this toolkit")
     return cast(TrainingState, state)
@@ -112,7 +112,7 @@ def restore(job: TrainingJob, state: TrainingState) -> None:
 
 def load_weights(job: TrainingJob, state: TrainingState) -> None:
     """The weights of the last save, and their average where the training keeps one."""
-    weights.load_weights(job.model, weights_path(job.directory, job.progress.step))
+    checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
     if "raw" in state:
         if job.average:
             job.average.set()

@@ -20,7 +20,7 @@ from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.io import files
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
-from nmt.runs.weights import load_tensors
+from nmt.runs.checkpoint import load_tensors
 from smt_bridge.build import evaluation, schedule
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides

@@ -12,8 +12,8 @@ from nmt.compute import device
 from nmt.errors import ConfigError, DataError
 from nmt.formats.pharaoh import Links
 from nmt.io import files
+from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
-from nmt.runs import weights
 from nmt.runs.directory import TRAIN_LOG
 from nmt.text.pipeline import SideConfig
 from nmt.training import config_file
@@ -235,7 +235,7 @@ def train_network(task: TrainingTask) -> None:
         if not run_directory.exists(output):
             run_training(config_file.from_mapping(task.content, task.preset or None))
             best = None if task.name == "attention" else [run_directory.find_step(run, "best")]
-            weights.write_average(run, output, best, AVERAGED)
+            checkpoint.write_average(run, output, best, AVERAGED)
         # Its last file; a training killed just before has none, and a later step would measure another one.
         back_ends = output / run_directory.BACK_ENDS
         if not device.recall_choice(back_ends):

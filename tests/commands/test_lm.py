@@ -10,7 +10,7 @@ import pytest
 
 from nmt.io import files
 from nmt.ngram import arpa
-from nmt.runs import checkpoint, weights
+from nmt.runs import checkpoint
 from nmt.runs.language_model import load_language_model
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -54,7 +54,7 @@ def test_resumed_is_as_never_stopped(
     for limit in (13, 27, 40):
         done = command("nmt-train", *config(tiny, tmp_path, kind, f"training.max_steps={limit}"))
         assert done.returncode == 0, done.stderr
-    first, second = (weights.load_tensors(run / "step-40.pt") for run in (runs[kind], tmp_path / "run"))
+    first, second = (checkpoint.load_tensors(run / "step-40.pt") for run in (runs[kind], tmp_path / "run"))
     assert first.keys() == second.keys() and all((first[key] == second[key]).all() for key in first)
 
 
@@ -343,7 +343,7 @@ def test_what_a_model_computes(runs: dict[str, Path], tiny: Path, tmp_path: Path
     assert fields[-1]["line"] == "20" and all(0 < float(row["m"]) < 1 for row in fields)
     assert all(0 < int(row["dimensions"]) <= 16 for row in fields)
     assert (tmp_path / "out" / "computation.svg").read_text(encoding="utf-8").startswith("<svg")
-    trained = weights.load_tensors(runs["vcgru"] / "step-40.pt")
+    trained = checkpoint.load_tensors(runs["vcgru"] / "step-40.pt")
     assert float(trained["cells.0.scheduler.sharpness"]) > 0.5
     done = command("nmt-analyze", "computation", runs["elman"], tiny / "dev.fr")
     assert done.returncode == 2 and "computes all of its state at each step" in done.stderr

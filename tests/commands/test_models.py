@@ -21,7 +21,7 @@ from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.models.config import RNNConfig
 from nmt.models.joint import JointConfig, JointModel
 from nmt.models.rnn import RNNTranslator
-from nmt.runs import alignment, weights
+from nmt.runs import alignment, checkpoint
 from nmt.runs.language_model import load_language_model
 from nmt.runs.run import Run
 from nmt.scoring import pair_scores, word_scores
@@ -327,7 +327,7 @@ def trained_output(
     for limit in (13, 27, 40):
         start(tiny, folder / "run", *options, f"training.max_steps={limit}", "training.log_every=4")
     start(tiny, folder / "whole", *options, "training.max_steps=40", "training.log_every=4")
-    one, other = (weights.load_tensors(folder / name / "step-40.pt") for name in ("run", "whole"))
+    one, other = (checkpoint.load_tensors(folder / name / "step-40.pt") for name in ("run", "whole"))
     assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
     return folder / "run"
 
@@ -437,7 +437,7 @@ def test_lists_scores_and_averages(run: Path, tmp_path: Path, command: Command) 
         assert float(value) == pytest.approx(one.features["NMT0"][0], rel=1e-4)
     lines = points.read_text(encoding="utf-8").split("\n")[:-1]
     assert [len(line.split()) for line in lines] == [len(one.words) for one in entries]
-    weights.write_average(run, tmp_path / "mean", None, last=3)
+    checkpoint.write_average(run, tmp_path / "mean", None, last=3)
     assert len(Run.load(str(tmp_path / "mean")).translate(["a b"], BeamConfig(2))) == 1
 
 

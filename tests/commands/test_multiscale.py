@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.runs import weights
+from nmt.runs import checkpoint
 from tests.commands.test_lm import config
 
 pytestmark = pytest.mark.ci
@@ -47,7 +47,7 @@ def test_a_multiscale_run(tiny: Path, tmp_path: Path, command: Command, refused:
             command("nmt-train", *base, *multiscale(tmp_path, "b", f"training.max_steps={limit}")).returncode
             == 0
         )
-    first, second = (weights.load_tensors(tmp_path / name / "step-40.pt") for name in "ab")
+    first, second = (checkpoint.load_tensors(tmp_path / name / "step-40.pt") for name in "ab")
     assert all((first[key] == second[key]).all() for key in first)
     rows = [
         float(line)
@@ -103,7 +103,7 @@ def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refus
     )
     done = command("nmt-train", *base, *multiscale(tmp_path, "b", *carried, *spelled))
     assert done.returncode == 0, done.stderr
-    first, second = (weights.load_tensors(tmp_path / name / "step-5.pt") for name in "ab")
+    first, second = (checkpoint.load_tensors(tmp_path / name / "step-5.pt") for name in "ab")
     assert all((first[key] == second[key]).all() for key in first)
     (tmp_path / "n").write_text("0 ||| le chat ||| X= -1 ||| -1\n")
     (tmp_path / "s").write_text("a\n")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nmt import Run, load_language_model
-from nmt.cli import perplexity, score, scorers
-from nmt.cli.scorers import BlockScorer, ScoringBlock
+from nmt.cli import perplexity, score
+from nmt.cli.score import BlockScorer, ScoringBlock
 from nmt.errors import ConfigError, DataError
 from nmt.runs.language_model import LineScores, line_scorer
 from tests.commands.runs import LINES
@@ -88,7 +88,7 @@ PAIRS = [(line, line) for line in LINES]
 
 
 def made(*words: object) -> BlockScorer:
-    return scorers.load_scorer(score.parser().parse_args(list(map(str, words))))
+    return score.load_scorer(score.parser().parse_args(list(map(str, words))))
 
 
 def test_scores_of_pairs_are_those_of_python() -> None:

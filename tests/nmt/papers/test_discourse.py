@@ -25,7 +25,7 @@ from nmt.papers.discourse import (
     Paragraphs,
     conjunction,
 )
-from nmt.runs import checkpoint, weights
+from nmt.runs import checkpoint
 from nmt.text.vocab import Vocab
 from nmt.training import build, config_file
 from nmt.training.optimizers import make_optimizer
@@ -342,7 +342,7 @@ def test_resumed_is_as_never_stopped(tmp_path: Path) -> None:
     whole = learn(tmp_path, "whole", 9, dropout=0.1)
     learn(tmp_path, "cut", 4, dropout=0.1)
     cut = learn(tmp_path, "cut", 9, dropout=0.1)
-    first, second = (weights.load_tensors(run / "step-9.pt") for run in (whole, cut))
+    first, second = (checkpoint.load_tensors(run / "step-9.pt") for run in (whole, cut))
     assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
     header, *rows = (whole / "dev.tsv").read_text(encoding="utf-8").splitlines()
     signature = rows[-1].split("\t")[header.split("\t").index("signature")]

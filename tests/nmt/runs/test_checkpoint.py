@@ -1,6 +1,7 @@
 """"""
 
 import json
+import logging
 import os
 import shutil
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from nmt.compute import device
 from nmt.config.settings import number
@@ -18,15 +20,18 @@ from nmt.models.config import ModelConfig
 from nmt.models.registry import MODELS
 from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import TransformerConfig
-from nmt.runs import checkpoint, weights
+from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
-from nmt.runs.checkpoint import Saved
+from nmt.runs.checkpoint import Saved, choose_checkpoints, save_average
 from nmt.runs.language_model import line_scorer, load_language_model
 from nmt.runs.run import Run
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
 from nmt.training import config_file
 from nmt.training.config import RunConfig
+
+# ---- test checkpoint ---------------------------------------------------------------------------------------
+
 
 # ---- test checkpoint ---------------------------------------------------------------------------------------
 
@@ -216,7 +221,7 @@ def test_code_in_a_checkpoint_is_never_run(run: Path, tmp_path: Path) -> None:
 
 def test_foreign_weights_are_refused(run: Path) -> None:
     for path in run.glob("step-*.pt"):
-        weights.save_tensors({"a": torch.zeros(1)}, path)
+        checkpoint.save_tensors({"a": torch.zeros(1)}, path)
     list_files(run)
     with pytest.raises(CheckpointError, match="do not fit"):
         checkpoint.load(run)
@@ -392,3 +397,102 @@ def test_what_is_no_run_is_left_to_its_reader(tmp_path: Path) -> None:
     assert device.back_end_in_use() == before and not list(tmp_path.iterdir())
     with pytest.raises(ConfigError, match="device: 'nonsense' is unknown"):
         Run.load(SAVED / "translator", device="nonsense")
+
+
+# ---- test weights ------------------------------------------------------------------------------------------
+# Weights as files: written whole, read as written, averaged exactly.
+
+
+# ---- test weights ------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    model, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    checkpoint.save_tensors(model.state_dict(), tmp_path / "step-1.pt")
+    checkpoint.load_weights(other, tmp_path / "step-1.pt")
+    assert torch.equal(model.weight, other.weight) and torch.equal(model.bias, other.bias)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-1.pt"]  # no file beside it
+
+
+def test_an_average_is_the_mean_in_double_precision(tmp_path: Path) -> None:
+    """In float32 the sum of 2^24 and 1 is 2^24."""
+    paths = [tmp_path / f"step-{number}.pt" for number in range(3)]
+    for path, value in zip(paths, (2.0**24, 1.0, 1.0), strict=True):
+        checkpoint.save_tensors({"a": torch.full((2,), value)}, path)
+    expected = torch.tensor((2.0**24 + 2) / 3, dtype=torch.float64).to(torch.float32)
+    assert checkpoint.average_weights(paths)["a"].tolist() == [expected.item()] * 2
+    checkpoint.save_tensors({"a": torch.zeros(3)}, paths[1])
+    with pytest.raises(CheckpointError, match="not of the same model"):
+        checkpoint.average_weights(paths)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "step-1.pt"
+    checkpoint.save_tensors({"a": torch.zeros(100)}, path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"step-1\.pt: damaged"):
+        checkpoint.load_tensors(path)
+
+
+def test_the_classes_of_an_output_layer_are_kept_and_have_no_mean(tmp_path: Path) -> None:
+    first, second = ({"rows": torch.full((2,), float(n)), "leaf": torch.tensor([1, 0])} for n in (1, 3))
+    for index, value in enumerate((first, second, {**second, "leaf": torch.tensor([0, 1])})):
+        checkpoint.save_tensors(value, tmp_path / f"{index}.pt")
+    paths = [tmp_path / f"{number}.pt" for number in range(3)]
+    mean = checkpoint.average_weights(paths[:2])
+    assert torch.equal(mean["leaf"], first["leaf"]) and mean["rows"].tolist() == [2, 2]
+    with pytest.raises(CheckpointError, match=r"2\.pt: its leaf is not that of .*0\.pt"):
+        checkpoint.average_weights(paths)
+
+
+# ---- test averaging ----------------------------------------------------------------------------------------
+# Which checkpoints are averaged.
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    for step in (5, 10, 20, 100):
+        (tmp_path / f"step-{step}.pt").touch()
+    return tmp_path
+
+
+def test_the_newest_by_number_oldest_first(kept: Path) -> None:
+    assert choose_checkpoints(kept, None, 3) == [10, 20, 100]
+    assert choose_checkpoints(kept, None, 4) == [5, 10, 20, 100]
+
+
+def test_those_that_are_named_each_once(kept: Path) -> None:
+    assert choose_checkpoints(kept, [100, 5, 100], 99) == [5, 100]
+
+
+def test_what_is_not_there_is_named_with_what_is(kept: Path) -> None:
+    with pytest.raises(CheckpointError, match="update 7 asked for, but it holds updates 5, 10, 20, 100"):
+        choose_checkpoints(kept, [5, 9, 7], 1)
+    with pytest.raises(CheckpointError, match="checkpoints asked for, but it holds updates none"):
+        choose_checkpoints(kept / "empty", None, 5)
+
+
+def test_fewer_than_asked_for_are_averaged_and_reported(
+    kept: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("nmt"), "propagate", True)
+    assert choose_checkpoints(kept, None, 5) == [5, 10, 20, 100]
+    assert "holds 4 checkpoints, not 5" in caplog.text
+
+
+def test_nothing_is_left_of_an_average_that_cannot_be_written(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(value: object, path: Path) -> None:
+        raise CheckpointError("disk full")
+
+    for name in ("version", "matmul.tsv"):
+        (kept / name).write_text("nmt-run 2\n")
+    monkeypatch.setattr("nmt.runs.checkpoint.save_tensors", full)
+    output = tmp_path / "average"
+    output.mkdir()
+    with pytest.raises(CheckpointError, match="disk full"):
+        save_average(kept, output, 5, {})
+    assert not any(output.iterdir())

@@ -12,7 +12,7 @@ from nmt.errors import CheckpointError, UserError
 from nmt.io import manifest
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
-from nmt.runs import weights
+from nmt.runs import checkpoint
 from nmt.training.config import TrainingConfig
 from nmt.training.job import TrainingJob
 from nmt.training.loop import update
@@ -84,7 +84,7 @@ def test_nothing_is_restored_before_the_first_save_nor_from_foreign_files(tmp_pa
     state["progress"]["steps"] = 5
     with pytest.raises(CheckpointError, match=r"training\.pt: does not fit this configuration"):
         restore(work, state)
-    weights.save_tensors({"progress": {}}, tmp_path / "training.pt")
+    checkpoint.save_tensors({"progress": {}}, tmp_path / "training.pt")
     manifest.write(tmp_path, ["checkpoints.json", "training.pt"])
     with pytest.raises(CheckpointError, match="not a training state"):
         load_state(tmp_path)

@@ -158,7 +158,7 @@ def test_a_finished_network_is_not_trained_again(
     monkeypatch.setattr("smt_bridge.build.training.run_training", lambda config: trained.append(config.run))
     monkeypatch.setattr("nmt.runs.directory.find_step", lambda run, which: 12)
     monkeypatch.setattr(
-        "nmt.runs.weights.write_average", lambda run, output, steps, last: taken.append((run.name, steps))
+        "nmt.runs.checkpoint.write_average", lambda run, output, steps, last: taken.append((run.name, steps))
     )
     train = training.start_trainer(str(tmp_path), logging.INFO)
     attention, joint = (training.network_task(build, one) for one in build.plan.networks)

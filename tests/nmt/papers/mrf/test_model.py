@@ -24,7 +24,7 @@ from nmt.papers.mrf.model import (
     windows,
 )
 from nmt.papers.mrf.settings import MRFConfig
-from nmt.runs.weights import save_tensors
+from nmt.runs.checkpoint import save_tensors
 from nmt.text.vocab import EOS, UNK, Vocab
 from smt_bridge.features.base import WordPairs
 from smt_bridge.features.registry import FEATURES, FeatureSettings, parse_features
