@@ -23,8 +23,7 @@ from nmt.text.inspection.held_out import held_out, split
 from nmt.text.inspection.texts import PairReport, inspect_pairs
 
 if TYPE_CHECKING:
-    from nmt.training.cost import Cost
-    from nmt.training.proposal import ParallelTexts, Proposal
+    from nmt.training.proposal import Cost, ParallelTexts, Proposal
 
 SIDES = ("source", "target")
 
@@ -203,7 +202,7 @@ def propose_config(args: argparse.Namespace, train: PairReport, texts: "Parallel
 def measure_training(args: argparse.Namespace, train: PairReport, proposal: "Proposal") -> None:
     """Measure and print how long the training will take; a warm-up too long for --minutes is shortened."""
     from nmt.training import config_file
-    from nmt.training.cost import measure
+    from nmt.training.proposal import measure
 
     path = Path(args.folder, CONFIG)
     config = config_file.load(str(path))

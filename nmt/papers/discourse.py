@@ -34,8 +34,9 @@ from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedPair, load_weights
 from nmt.text.vocab import Vocab
-from nmt.training import build, inputs, prepare
+from nmt.training import build, prepare
 from nmt.training.build import TrainableKind
+from nmt.training.job import TrainingJob
 from nmt.training.validation import DevScore, evaluating
 
 Ints = NDArray[np.int64]
@@ -438,28 +439,27 @@ class Discourse(nn.Module):
 DEV_SEED = 0  # draws the examples of the development text, the same ones at each validation
 
 
-def pretrained(run: build.RunSetup) -> build.Parts:
-    """Model, batches and development text of an encoder."""
-    config, directory = run.config, run.directory
-    training, sizes = config.training, cast(DiscourseConfig, config.model)
-    words = prepare.training_text(config.data, directory, run.show_bar)
-    if not run_directory.exists(directory):
-        stamps = inputs.take_stamps(config.data)
-        build.create(config, directory, {"target": prepare.make_text(config.data, words)}, stamps)
-    pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
-    build.remember_back_end(directory)
-    cache = build.cache_of(config, directory)
-    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, run.thorough)
+def pretrained(job: TrainingJob) -> None:
+    """Give a job the model, batches and development text of an encoder."""
+    config, sizes = job.config, cast(DiscourseConfig, job.config.model)
+    words = prepare.training_text(config.data, job.directory, job.show_bar)
+    if not run_directory.exists(job.directory):
+        stamps = prepare.take_stamps(config.data)
+        build.create(config, {"target": prepare.make_text(config.data, words)}, stamps)
+    pipeline, vocab = checkpoint.load_side(job.directory, "target", config.data)
+    build.remember_back_end(job.directory)
+    cache = build.cache_of(config)
+    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, job.team.first)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
-    model = Discourse(sizes, vocab.words, fill=run.fresh).to(run.device)
-    stream = stream_of(corpus, vocab, sizes, training.batch_size, config.seed)
+    model = Discourse(sizes, vocab.words, fill=job.fresh).to(job.device)
+    stream = stream_of(corpus, vocab, sizes, job.training.batch_size, config.seed)
     for name, positions in stream.positions.items():
         log.info("objective %s: %s examples", name, f"{len(positions):,}")
     validate = None
     if dev:
         validate = partial(validate_pretrained, model, stream_of(dev, vocab, sizes, 64, DEV_SEED))
-    return build.Parts(model=model, stream=stream, validate=validate)
+    job.set_up(model, stream, validate)
 
 
 def stream_of(

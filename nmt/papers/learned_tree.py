@@ -21,7 +21,7 @@ from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.hierarchy import Hierarchical, Ints, SeenNodes, everyone
 from nmt.layers.output.tree import complete, levels_of, spread, wide_enough
 from nmt.papers.settings import RebuildSettings
-from nmt.training.callbacks import Callback
+from nmt.training.protocols import Callback
 
 # ---- assignment --------------------------------------------------------------------------------------------
 # Which child of a node each word belongs to: the learning of trees of Jernite 2018, section 3.3 (algorithm

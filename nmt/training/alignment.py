@@ -25,11 +25,12 @@ from nmt.text.vocab import Vocab
 from nmt.training.prepare import lock_cache, remark_dev, report_pairs
 from nmt.training.subwords import RATES, LearningSide
 
+log = logging.getLogger(__name__)
+
+
 # ---- aligned -----------------------------------------------------------------------------------------------
 # What the training of an aligned model reads: parallel text with its word alignment.
 
-
-log = logging.getLogger(__name__)
 
 Pipelines = tuple[TextPipeline, TextPipeline]
 Vocabs = tuple[Vocab, Vocab]

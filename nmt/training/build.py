@@ -1,4 +1,4 @@
-"""The parts of a training job, from its configuration: model, batches, development set; and a new run
+"""Fills a training job from its configuration: model, batches, development set; and makes a new run
 directory."""
 
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import cast
 
 import torch
 from torch import nn
@@ -32,138 +32,101 @@ from nmt.runs.alignment import load_aligned
 from nmt.runs.checkpoint import Configured, Parent, Saved
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
-from nmt.training import alignment, config_file, inputs, prepare
+from nmt.training import alignment, config_file, prepare
 from nmt.training.config import RunConfig
-from nmt.training.job import Stream, Trainable
+from nmt.training.job import TrainingJob
+from nmt.training.protocols import Stream
 from nmt.training.transfer import apply_vectors, check_vectors, transfer_weights
-from nmt.training.validation import (
-    DevScore,
-    validate_aligned,
-    validate_language_model,
-    validate_translator,
-)
+from nmt.training.validation import validate_aligned, validate_language_model, validate_translator
 
 log = logging.getLogger(__name__)
+
 
 Side = tuple[TextPipeline, Vocab]
 
 
-@dataclass
-class Parts:
-    """Model, batches and development set of a training."""
-
-    model: Trainable
-    stream: Stream
-    validate: Callable[[], DevScore] | None
-
-
-@dataclass(frozen=True)
-class RunSetup:
-    """Settings, files and vocabularies from which model and batches of a run are built."""
-
-    config: RunConfig
-    directory: Path
-    device: str
-    fresh: bool  # there are no weights yet
-    show_bar: bool = False
-    thorough: bool = True  # read the whole corpus once to check it
-
-
-def translator(run: RunSetup) -> Parts:
-    """Model, batches and development set of an encoder-decoder."""
-    config, directory = run.config, run.directory
-    training = config.training
-    words = prepare.training_text(config.data, directory, run.show_bar)
-    if run.fresh and training.guided_alignment:
+def translator(job: TrainingJob) -> None:
+    """Give a job the model, batches and development set of an encoder-decoder."""
+    config, training, cache = job.config, job.training, cache_of(job.config)
+    words = prepare.training_text(config.data, job.directory, job.show_bar)
+    if job.fresh and training.guided_alignment:
         alignment.check_links(config.data, words)
-    pipelines, vocabs = text(config, directory, words)
-    remember_back_end(directory)
-    cache = cache_of(config, directory)
-    corpus = prepare.make_corpus(config.data, cache, pipelines, vocabs, words, run.thorough)
+    pipelines, vocabs = text(config, words)
+    remember_back_end(job.directory)
+    corpus = prepare.make_corpus(config.data, cache, pipelines, vocabs, words, job.team.first)
     dev = prepare.make_dev(config.data, pipelines, vocabs, training.bleu_tokenizer)
     torch.manual_seed(config.seed)
-    model = make(
-        cast(ModelConfig, config.model),
-        len(vocabs[0]),
-        len(vocabs[1]),
-        fill=run.fresh,
-        spelling=vocabs[0].words,
-    ).to(run.device)
-    if run.fresh:
+    sizes = cast(ModelConfig, config.model)
+    model = make(sizes, len(vocabs[0]), len(vocabs[1]), fill=job.fresh, spelling=vocabs[0].words)
+    model = model.to(job.device)
+    if job.fresh:
         show_text(cast(nn.Module, model), corpus)
-    if run.fresh and config.init_from:
+    if job.fresh and config.init_from:
         start_from(model, vocabs, config.init_from)
-    apply_vectors(config, model, sides(*vocabs), run.fresh)
+    apply_vectors(config, model, sides(*vocabs), job.fresh)
     cut = prepare.make_cut(config.data, pipelines, vocabs)
     counts = prepare.epoch_counts(config.data, corpus)
     pairs = BatchStream(
         corpus, training.batch_size, training.pool, config.seed, cut, counts, training.batch_tokens
     )
     stream: Stream = pairs
-    if training.guided_alignment:
-        weight = training.guided_alignment
+    if weight := training.guided_alignment:
         stream = alignment.guided_stream(
-            pairs, weight, config.data, cache, pipelines, vocabs, words, run.thorough
+            pairs, weight, config.data, cache, pipelines, vocabs, words, job.team.first
         )
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
-    return Parts(model=model, stream=stream, validate=validate)
+    job.set_up(model, stream, validate)
 
 
-def aligned_model(run: RunSetup) -> Parts:
-    """Model, batches and development set of a model that is given the alignment."""
-    config, directory = run.config, run.directory
-    training, sizes = config.training, cast(ModelConfig, config.model)
-    words = prepare.training_text(config.data, directory, run.show_bar)
-    if run.fresh:
+def aligned_model(job: TrainingJob) -> None:
+    """Give a job the model, batches and development set of a model that is given the alignment."""
+    config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
+    words = prepare.training_text(config.data, job.directory, job.show_bar)
+    if job.fresh:
         alignment.check_links(config.data, words)
-    pipelines, vocabs = text(config, directory, words)
-    remember_back_end(directory)
+    pipelines, vocabs = text(config, words)
+    remember_back_end(job.directory)
     torch.manual_seed(config.seed)
-    model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=run.fresh).to(run.device)
-    cache = cache_of(config, directory)
+    model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=job.fresh).to(job.device)
     corpus = alignment.make_aligned_corpus(
-        config.data, cache, pipelines, vocabs, words, model.within, run.thorough
+        config.data, cache_of(config), pipelines, vocabs, words, model.within, job.team.first
     )
     dev = alignment.make_aligned_dev(config.data, pipelines, vocabs, model.within)
-    if run.fresh:
+    if job.fresh:
         show_text(cast(nn.Module, model), corpus)
-    apply_vectors(config, model, sides(*vocabs), run.fresh)
+    apply_vectors(config, model, sides(*vocabs), job.fresh)
     stream = AlignedStream(
         corpus, training.batch_size, training.pool, config.seed, model.shape, training.batch_tokens
     )
-    return Parts(model, stream, partial(validate_aligned, model, dev) if dev else None)
+    job.set_up(model, stream, partial(validate_aligned, model, dev) if dev else None)
 
 
-def language_model(run: RunSetup) -> Parts:
-    """Model, batches and development text of a language model."""
-    config, directory = run.config, run.directory
-    training = config.training
-    sizes = cast(LMConfig, config.lm)
+def language_model(job: TrainingJob) -> None:
+    """Give a job the model, batches and development text of a language model."""
+    config, training, sizes = job.config, job.training, cast(LMConfig, job.config.lm)
     kind = language_model_class(sizes.type)
-    if kind.cpu_only and run.device != "cpu":
-        raise ConfigError(f"device: {run.device!r}: {sizes.type} models train on the CPU only")
-    words = prepare.training_text(config.data, directory, run.show_bar)
-    pipeline, vocab = text_of_lm(config, directory, sizes, kind, words)
-    remember_back_end(directory)
-    cache = cache_of(config, directory)
-    corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, run.thorough)
+    if kind.cpu_only and job.device != "cpu":
+        raise ConfigError(f"device: {job.device!r}: {sizes.type} models train on the CPU only")
+    words = prepare.training_text(config.data, job.directory, job.show_bar)
+    pipeline, vocab = text_of_lm(config, kind, words)
+    remember_back_end(job.directory)
+    corpus = prepare.make_running(config.data, cache_of(config), pipeline, vocab, words, job.team.first)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
-    run_files = checkpoint.load_run_files(directory, kind)
-    model = kind.build(sizes, vocab.words, run_files, run.fresh).to(run.device)
-    if run.fresh:
+    run_files = checkpoint.load_run_files(job.directory, kind)
+    model = kind.build(sizes, vocab.words, run_files, job.fresh).to(job.device)
+    if job.fresh:
         show_text(cast(nn.Module, model), corpus)
-    apply_vectors(config, model, {"target": vocab}, run.fresh)
+    apply_vectors(config, model, {"target": vocab}, job.fresh)
     stream: Stream = BatchStream(
         corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
     )
     if model.carries:
-        assert isinstance(sizes, Truncated)
-        stream = running.ChunkStream(running.join_sentences(corpus), training.batch_size, sizes.bptt)
-    validate = partial(validate_language_model, model, dev) if dev else None
-    return Parts(model=model, stream=stream, validate=validate)
+        steps: int = getattr(sizes, "bptt")  # noqa: B009  # of models that carry their state
+        stream = running.ChunkStream(running.join_sentences(corpus), training.batch_size, steps)
+    job.set_up(model, stream, partial(validate_language_model, model, dev) if dev else None)
 
 
 def sides(source: Vocab, target: Vocab) -> dict[str, Vocab]:
@@ -171,54 +134,51 @@ def sides(source: Vocab, target: Vocab) -> dict[str, Vocab]:
     return {"source": source, "target": target}
 
 
-def cache_of(config: RunConfig, directory: Path) -> Path:
+def cache_of(config: RunConfig) -> Path:
     """The folder of the binarized corpus."""
-    return Path(config.data.cache or directory / run_directory.DATA)
+    return Path(config.data.cache or Path(config.run, run_directory.DATA))
 
 
 def text(
-    config: RunConfig, directory: Path, words: TokenizedText | None = None
+    config: RunConfig, words: TokenizedText | None = None
 ) -> tuple[tuple[TextPipeline, TextPipeline], tuple[Vocab, Vocab]]:
     """Text pipelines and vocabularies of the run; a new one gets them from the training text."""
-    data = config.data
+    data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
-        stamps = inputs.take_stamps(data)
+        stamps = prepare.take_stamps(data)
         source, target, source_counts, target_counts = prepare.make_pipelines(data, words)
         vocabs = prepare.make_vocabs(data, (source, target), (source_counts, target_counts))
         check_vectors(config, sides(*vocabs))
-        create(config, directory, {"source": (source, vocabs[0]), "target": (target, vocabs[1])}, stamps)
+        create(config, {"source": (source, vocabs[0]), "target": (target, vocabs[1])}, stamps)
     source, source_vocab = checkpoint.load_side(directory, "source", data)
     target, target_vocab = checkpoint.load_side(directory, "target", data)
     return (source, target), (source_vocab, target_vocab)
 
 
-def text_of_lm(
-    config: RunConfig, directory: Path, sizes: LMConfig, kind: type[LanguageModel], words: TokenizedText
-) -> Side:
-    """Read the text of a language model."""
-    data = config.data
+def text_of_lm(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) -> Side:
+    """Text pipeline and vocabulary of a language model; a new run gets them from the training text."""
+    data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
-        stamps = inputs.take_stamps(data)
+        stamps = prepare.take_stamps(data)
         pipeline, vocab = prepare.make_text(data, words)
         check_vectors(config, {"target": vocab})
         run_files = {
-            name: content.learn(sizes, prepare.known_units(pipeline, vocab, words), words.show_bar)
+            name: content.learn(config.lm, prepare.known_units(pipeline, vocab, words), words.show_bar)
             for name, content in kind.run_files.items()
         }
-        create(config, directory, {"target": (pipeline, vocab)}, stamps, run_files)
+        create(config, {"target": (pipeline, vocab)}, stamps, run_files)
     return checkpoint.load_side(directory, "target", data)
 
 
 def create(
     config: RunConfig,
-    directory: Path,
     sides: Mapping[str, Side],
     stamps: dict[str, Stamp],
     run_files: Mapping[str, RunFile] = NO_FILES,
 ) -> None:
     """A new run directory without weights: the text pipeline and vocabulary of each side, the configuration,
     stamps of the inputs, and the files that the kind of model has beside its weights."""
-    with run_directory.writing(directory) as new:
+    with run_directory.writing(Path(config.run)) as new:
         text = config_file.to_yaml(config)
         files.write_text(new / run_directory.CONFIG, text.rstrip("\n").split("\n"))
         for name, (pipeline, vocab) in sides.items():
@@ -226,15 +186,8 @@ def create(
             vocab.save(new / f"{name}.vocab")
         for name, content in run_files.items():
             content.save(new / name)
-        inputs.save_stamps(stamps, new)
+        prepare.save_stamps(stamps, new)
         run_directory.write_version(new)
-
-
-@runtime_checkable
-class Truncated(Protocol):
-    """The settings of a language model that reads running text."""
-
-    bptt: int  # steps that a gradient is propagated back
 
 
 def remember_back_end(directory: Path) -> None:
@@ -284,7 +237,7 @@ class TrainableKind:
     section: str  # of the configuration, model | lm
     types: Mapping[str, Configured]  # by the names that its `type` takes
     check_data: Callable[[RunConfig, bool], None]  # the flag: texts are read, too
-    build: Callable[[RunSetup], Parts]
+    build: Callable[[TrainingJob], None]  # gives a job its model, batches and development set
     load: Callable[[Path], Saved]  # the best weights of a run
     starts_translators: bool = False  # may `init_from` name such a run?
 

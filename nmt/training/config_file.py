@@ -45,6 +45,8 @@ from nmt.training.config import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+log = logging.getLogger(__name__)
+
 
 # ---- schema ------------------------------------------------------------------------------------------------
 # The keys that a configuration may have, which depend on what it trains.
@@ -167,9 +169,6 @@ def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
 
 
 # ---- config file -------------------------------------------------------------------------------------------
-
-
-log = logging.getLogger(__name__)
 
 
 PRESETS = Path(__file__).parents[1] / "presets"

@@ -1,78 +1,23 @@
 """A training: its model, data and optimizer, its progress, and when it ends."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Self, cast
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
-from nmt.data.batches import WHOLE, Share
-from nmt.training.callbacks import Callback
-from nmt.training.config import TrainingConfig
+from nmt.compute.precision import Mixed
+from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.optimizers import WeightAverage, make_optimizer
 from nmt.training.parallel import Team
+from nmt.training.protocols import AnyBatch, Callback, Carried, Stream, Trainable
 from nmt.training.validation import DevScore
 
 # ---- job ---------------------------------------------------------------------------------------------------
-
-
-Carried = Any  # the state after a batch of running text, as the language model that made it has it; else None
-
-
-class AnyBatch(Protocol):
-    """A batch of sentence pairs, or a chunk of running text."""
-
-    @property
-    def sentences(self) -> int: ...
-
-    @property
-    def target_tokens(self) -> int: ...
-
-    @property
-    def tokens(self) -> int: ...
-
-    @property
-    def longest(self) -> int: ...
-
-    def to(self, device: torch.device | str) -> Self: ...
-
-
-class Trainable(Protocol):
-    """The interface of models to the training loop: an nn.Module with a cost for each batch of its stream."""
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def cost(self, batch: Any, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """Σ -log p of the target tokens, (), with label smoothing; and the state after running text."""
-        ...
-
-    def train(self, mode: bool = True) -> Self: ...
-
-    def parameters(self) -> Iterator[nn.Parameter]: ...
-
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
-
-    def state_dict(self) -> Mapping[str, Tensor]: ...
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
-
-
-class Stream(Protocol):
-    """The batches of each epoch."""
-
-    def count(self, epoch: int) -> int:
-        """The number of batches of an epoch."""
-        ...
-
-    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[AnyBatch]:
-        """The batches of an epoch, from number `start` on, of a share: no process reads the others'."""
-        ...
 
 
 @dataclass
@@ -100,42 +45,88 @@ class TrainingProgress:
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """The sizes of a batch: sentences, units of its longer side, units of its longest sentence."""
+class BatchSize:
+    """Sentences of a batch, units of its longer side, units of its longest sentence."""
 
     sentences: int = 0
     tokens: int = 0
     longest: int = 0
 
+    @classmethod
+    def of(cls, batch: AnyBatch) -> Self:
+        return cls(batch.sentences, batch.tokens, batch.longest)
 
-@dataclass
+    def __str__(self) -> str:
+        sentences = "1 sentence" if self.sentences == 1 else f"{self.sentences:,} sentences"
+        return f"{sentences}, {self.tokens:,} units, the longest of {self.longest:,}"
+
+
+@dataclass(eq=False, repr=False)
 class TrainingJob:
-    """Everything a training holds. `stop` is asked after each update; true ends the training with a save."""
+    """A training of a run, in one of the processes that share it. The steps of `run_training` fill it: what
+    is asked for; model and batches, which nmt/training/build.py makes; the state that is saved.
 
-    directory: Path
-    config: TrainingConfig
-    model: Trainable
-    optimizer: Optimizer
-    stream: Stream
-    validate: Callable[[], DevScore] | None  # None: no development set
-    stop: Callable[[], bool]
-    extra: dict[str, str] = field(default_factory=dict)  # choices made once a run: the matrix back end
+    `stop` is asked after each update; true ends the training with a save.
+    """
+
+    config: RunConfig
+    device: str = "cpu"  # of this process
+    team: Team = field(default_factory=Team)  # the processes that train together
+    stop: Callable[[], bool] = bool  # never
+    show_bar: bool = False
+    fresh: bool = True  # there are no weights yet
+
+    # see `set_up`
+    model: Trainable = field(init=False)
+    stream: Stream = field(init=False)
+    validate: Callable[[], DevScore] | None = None  # None: no development set
+    optimizer: Optimizer = field(init=False)
+    average: WeightAverage | None = None  # of training.ema, in the first process alone
+
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     carried: Carried = None  # after the last batch
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: new run
-    precision: str = "fp32"  # of matrix products in training: fp32 | bf16
-    show_bar: bool = False
-    callbacks: Sequence[Callback] = ()  # parts of the model
-    team: Team = field(default_factory=Team)  # the processes that train together
     spare: AnyBatch | None = None  # that a process computes with, and drops, when it has none
-    fitted: Fitted = field(default_factory=Fitted)  # the largest batch since this start
-    average: WeightAverage | None = None  # of training.ema, in the first process alone
+    largest: BatchSize = BatchSize()  # of the batches that fit into memory since this start
+
+    def set_up(
+        self, model: Trainable, stream: Stream, validate: Callable[[], DevScore] | None = None
+    ) -> None:
+        """Give the job a model with its first weights, its batches and its development set; makes optimizer
+        and average for them."""
+        config = self.training
+        self.model, self.stream, self.validate = model, stream, validate
+        self.optimizer = make_optimizer(
+            config.optimizer,
+            model.parameters(),
+            config.learning_rate,
+            config.rho,
+            config.eps,
+            (config.beta1, config.beta2),
+        )
+        if config.ema > 0 and self.team.first:
+            self.average = WeightAverage(model.parameters(), config.ema)
+
+    @property
+    def directory(self) -> Path:
+        """The run directory."""
+        return Path(self.config.run)
+
+    @property
+    def training(self) -> TrainingConfig:
+        """The section `training` of the configuration."""
+        return self.config.training
+
+    @cached_property
+    def callbacks(self) -> list[Callback]:
+        """The parts of the model that follow the training."""
+        return [part for part in cast(nn.Module, self.model).modules() if isinstance(part, Callback)]
 
     @property
     def update_batches(self) -> int:
         """Batches of an update, by all processes together: as configured, as before, or `accumulate` of each
         process."""
-        config, size = self.config, self.team.size
+        config, size = self.training, self.team.size
         return config.update_batches or self.progress.update_batches or config.accumulate * size
 
     @cached_property
@@ -143,22 +134,14 @@ class TrainingJob:
         """Updates of the first epoch, by all processes together; later epochs are about as long."""
         return -(-self.stream.count(0) // self.update_batches)
 
+    def mixed(self) -> AbstractContextManager[object]:
+        """Inside, matrix products have the precision of the configuration."""
+        return Mixed() if self.config.precision == "bf16" else nullcontext()
+
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the model has the weights that are validated and saved: their average, where one is
         kept."""
         return self.average.in_place() if self.average else nullcontext()
-
-
-def optimizer_of(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> Optimizer:
-    """The optimizer of a configuration."""
-    return make_optimizer(
-        config.optimizer,
-        parameters,
-        config.learning_rate,
-        config.rho,
-        config.eps,
-        (config.beta1, config.beta2),
-    )
 
 
 # ---- limits ------------------------------------------------------------------------------------------------
@@ -202,7 +185,7 @@ def time_used(config: TrainingConfig, progress: TrainingProgress) -> float:
 def last_update(job: TrainingJob) -> int:
     """The update that max_steps or max_epochs, whichever comes first, makes the last one; all epochs are
     taken to be as long as the first. 0: neither is set."""
-    config = job.config
+    config = job.training
     by_epochs = config.max_epochs * job.epoch_updates if config.max_epochs else 0
     return min(filter(None, (config.max_steps, by_epochs)), default=0)
 
@@ -210,7 +193,7 @@ def last_update(job: TrainingJob) -> int:
 def seconds_left(job: TrainingJob, pace: float) -> float | None:
     """Seconds until a limit ends the training, validations included; patience may end it sooner. None: no
     limit is set. `pace`: seconds of an update."""
-    config, progress = job.config, job.progress
+    config, progress = job.training, job.progress
     times = []
     if last := last_update(job):
         updates = max(0, last - progress.step)

@@ -1,28 +1,25 @@
 """The training loop, top to bottom: batch, cost, gradient, clip, update, log, validate, save, stop.
 
 A run that is killed at any moment is resumed from its last save, cuts its logs back to it, and ends bit-equal
-(on CPU, with the same threads) to one that was never stopped; nmt/training/state.py saves and restores.
-"""
+(on CPU, with the same threads) to one that was never stopped; nmt/training/state.py saves and restores."""
 
 import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import torch
 
-from nmt.compute.precision import Mixed
-from nmt.errors import UserError
+from nmt.errors import UserError, ran_out_of_memory
 from nmt.io import progress as bars
 from nmt.runs import directory as run_directory
-from nmt.training import memory, sharing
 from nmt.training.config import TrainingConfig
 from nmt.training.job import (
-    AnyBatch,
+    BatchSize,
     TrainingJob,
     TrainingProgress,
     deciding,
@@ -32,11 +29,12 @@ from nmt.training.job import (
     time_used,
 )
 from nmt.training.optimizers import clip, current_rate, scheduled, set_rate
-from nmt.training.records import Board, Clock, LogTable, NullLogTable, open_tables
-from nmt.training.state import save
+from nmt.training.protocols import AnyBatch
+from nmt.training.state import Board, Clock, LogTable, NullLogTable, open_tables, save
 from nmt.training.validation import DevScore
 
 log = logging.getLogger(__name__)
+
 
 Item = TypeVar("Item")
 ZEROS = 3  # validations of BLEU or chrF 0.00 in a row after which a warning says what that means
@@ -74,15 +72,15 @@ def train(job: TrainingJob) -> str:
 
 def updates(job: TrainingJob, records: TrainingLogs) -> str:
     """Update after update until something ends the training; returns the reason."""
-    config, progress = job.config, job.progress
+    config, progress = job.training, job.progress
     job.model.train()
     job.team.wrap(job.model)
-    sharing.compute_first_batch(job)
+    compute_first_batch(job)
     reason = limit_reached(config, progress)
     while not reason:
         batch_count = job.stream.count(progress.epoch)
         for size, batches in show_progress(job, records, groups(job, batch_count), batch_count):
-            with memory.report_out_of_memory(job, batches):
+            with report_out_of_memory(job, batches):
                 done = update(job, batches, job.team.idle(size))
             count(progress, size, done)
             records.clock.tick()
@@ -138,7 +136,7 @@ class Updated(NamedTuple):
 
 def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) -> Updated:
     """One step of the optimizer, from the batches of this process. `idle`: other processes have one more."""
-    config, team = job.config, job.team
+    config, team = job.training, job.team
     job.optimizer.zero_grad(set_to_none=True)
     sentences, words = team.totals(
         sum(batch.sentences for batch in batches), sum(batch.target_tokens for batch in batches)
@@ -146,7 +144,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
     divisor = {"sentence": sentences, "word": words, "sum": 1}[config.cost] or 1
     cost = 0.0
     team.begin_update(job.progress.step)
-    with Mixed() if job.precision == "bf16" else nullcontext():
+    with job.mixed():
         # a process without a batch joins the exchange of gradients with 0 times those of another batch
         weighted = [(batch, 1.0) for batch in batches]
         if idle and job.spare is not None:
@@ -234,11 +232,11 @@ def score_and_save(job: TrainingJob, records: TrainingLogs) -> None:
     if job.validate is None:
         progress.best_step = progress.step
     else:
-        with memory.validating(job), job.averaged():
+        with validating(job), job.averaged():
             score = job.validate()
         progress.validation_seconds = time.monotonic() - began
-        better = judge(job.config, progress, score.value(job.config.metric))
-        decay(job.config, progress, better, score.perplexity)
+        better = judge(job.training, progress, score.value(job.training.metric))
+        decay(job.training, progress, better, score.perplexity)
         progress.seconds = records.clock.seconds()
         log_validation(job, records, score, better)
     save(job, records.tables)
@@ -247,7 +245,7 @@ def score_and_save(job: TrainingJob, records: TrainingLogs) -> None:
 
 def log_validation(job: TrainingJob, records: TrainingLogs, score: DevScore, better: bool) -> None:
     """A line of the log and of dev.tsv, and a point of each curve; a warning where BLEU stays 0."""
-    config, progress = job.config, job.progress
+    config, progress = job.training, job.progress
     by_cost = config.metric != "cost" and deciding(config.metric, progress) == "cost"
     if score.signature != records.signature:
         records.signature = score.signature
@@ -300,7 +298,7 @@ def decay(config: TrainingConfig, progress: TrainingProgress, better: bool, perp
 def open_records(job: TrainingJob) -> TrainingLogs:
     """train.tsv and dev.tsv, cut back to where the last save left them, curves and clock."""
     progress, first = job.progress, job.team.first
-    board = Board(job.directory / run_directory.CURVES, job.config.tensorboard and first, progress.step)
+    board = Board(job.directory / run_directory.CURVES, job.training.tensorboard and first, progress.step)
     tables = open_tables(job.directory, job.log_sizes) if first else (NullLogTable(), NullLogTable())
     return TrainingLogs(tables, board, Clock(progress.seconds, progress.log_words))
 
@@ -320,3 +318,120 @@ def show_progress(
         for update in updates:
             yield update
             shown.reach(job.progress.batch, batch_count)
+
+
+# ---- several processes -------------------------------------------------------------------------------------
+# What processes agree on before their first update: the number of batches of an update, and the order in
+# which gradients are summed.
+#
+# The batches of an update stay as many as they were when the run began, whoever shares them. So a run that
+# goes on with fewer processes, or more, has the same updates of the same sentences at the same rates; only
+# the sums are rounded otherwise, and units are dropped by other random numbers.
+
+
+def record_shares(job: TrainingJob) -> None:
+    """Note how many processes share how many batches of an update, and log where that is not as it was."""
+    progress, size, batches = job.progress, job.team.size, job.update_batches
+    before, progress.update_batches = progress.update_batches, batches
+    processes, progress.processes = progress.processes, size
+    if not job.team.first:
+        return
+    if size > 1:
+        log.info("processes: %d; an update is of %d batches", size, batches)
+    if processes and processes != size:
+        log.info("processes: %d, of an earlier start %d", size, processes)
+    if before and before != batches:
+        log.info("an update is of %d batches, before of %d", batches, before)
+    if batches < size:
+        log.warning(
+            "training.update_batches: an update is of %d, so %d of the %d processes have nothing to do; "
+            "%d would be one for each, in larger updates",
+            batches, size - batches, size, size,
+        )  # fmt: skip
+
+
+def compute_first_batch(job: TrainingJob) -> None:
+    """Compute a batch whose gradients are dropped, where several processes train.
+
+    DistributedDataParallel sums gradients in the order in which those of the first backward pass came. That
+    pass itself has another order, so without this one the sums of three processes or more would be rounded
+    otherwise in the first update after a start, and a resumed run would differ in the last bits. The batch,
+    the same in all processes and starts, also stands in where there are fewer batches than processes.
+    """
+    if job.team.size == 1:
+        return
+    job.spare = next(iter(job.stream.batches(0)))
+    with report_out_of_memory(job, [job.spare]), job.mixed():
+        cost = job.team.cost(job.spare.to(job.model.device), job.training.label_smoothing)
+        torch.autograd.backward(0 * cost)
+    job.optimizer.zero_grad(set_to_none=True)
+
+
+# ---- too little memory -------------------------------------------------------------------------------------
+# One line that says which batch was too large, which fit, and what to set.
+
+
+@contextmanager
+def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Iterator[None]:
+    """Notes in `job.largest` the largest of the batches that the body computes with. UserError where they do
+    not fit into memory."""
+    size = max(map(BatchSize.of, batches), key=lambda batch: batch.tokens, default=BatchSize())
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        before = f"the largest that fit had {job.largest}" if job.largest.tokens else "none has fit before"
+        raise UserError(
+            f"{job.directory}: out of memory at update {job.progress.step + 1}, in a batch of {size}; "
+            f"{before}. {last_save(job)}. {remedy(job, size)}"
+        ) from error
+    job.largest = max(job.largest, size, key=lambda batch: batch.tokens)
+
+
+@contextmanager
+def validating(job: TrainingJob) -> Iterator[None]:
+    """UserError where the development set does not fit into memory."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        beam = job.training.dev_beam
+        hint = f"training.dev_beam={beam // 2} (it is {beam}) or " if beam > 1 else ""
+        raise UserError(
+            f"{job.directory}: out of memory while the development set was scored, after update "
+            f"{job.progress.step}. {last_save(job)}. Set {hint}data.max_length lower, or make the model "
+            "smaller"
+        ) from error
+
+
+def last_save(job: TrainingJob) -> str:
+    """From which update the training can be resumed."""
+    steps = job.progress.saved
+    return f"The save of update {max(steps)} is whole" if steps else "Nothing was saved before"
+
+
+def remedy(job: TrainingJob, batch: BatchSize) -> str:
+    """Settings of a new run that have the updates of this one, in batches that fit."""
+    if batch.sentences == 1:
+        return f"Set data.max_length below {batch.longest - 1}, or make the model smaller"
+    if getattr(job.model, "carries", False):
+        return f"Start a new run with training.batch_size={batch.sentences // 2}"
+    tokens, fitted = batch.tokens // 2, job.largest.tokens
+    if tokens < fitted < batch.tokens:
+        tokens = fitted
+    config, parts = job.training, -(-batch.tokens // tokens)
+    key, batches = "accumulate", config.accumulate
+    if config.update_batches:
+        key, batches = "update_batches", config.update_batches
+    return (
+        f"Start a new run with training.batch_tokens={in_round_numbers(tokens)} "
+        f"training.{key}={parts * batches}, whose updates are as large"
+    )
+
+
+def in_round_numbers(tokens: int) -> int:
+    """Two digits and zeros, not more than the number: 3,978 -> 3,900"""
+    unit: int = 10 ** max(0, len(str(tokens)) - 2)
+    return max(1, tokens // unit * unit)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar, cast
+from typing import cast
 
 import torch
 import torch.distributed as dist
@@ -29,6 +29,10 @@ from nmt.data.batches import Share
 from nmt.errors import ConfigError, UserError
 from nmt.io.manifest import digest64
 from nmt.runs import directory as run_directory
+from nmt.training.protocols import AnyBatch, Trainable
+
+log = logging.getLogger(__name__)
+
 
 LOST_AFTER = timedelta(minutes=10)  # a process that is not heard from so long is lost
 SAID = 4  # most numbers that the first process says at a time
@@ -40,33 +44,19 @@ LOOK = 0.2  # seconds between two looks
 # What gloo says when a connection breaks; NCCL's errors have a class of their own.
 LOST = re.compile(r"(?i)gloo|connection (closed|reset|refused)|broken pipe")
 
-log = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
-Given = TypeVar("Given", contravariant=True)
-
 
 class LostProcess(UserError):
     """Another process of the training has ended, or cannot be reached."""
 
 
-class CostModel(Protocol[Given]):
-    """A model with a cost for a batch: Σ -log p, and the state to carry on, which is none here."""
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def cost(self, batch: Given, smoothing: float, carried: None) -> tuple[Tensor, object]: ...
-
-
-class Costs(nn.Module, Generic[Item]):
+class Costs(nn.Module):
     """A model whose call is its cost, as DistributedDataParallel wants it."""
 
-    def __init__(self, model: CostModel[Item]) -> None:
+    def __init__(self, model: Trainable) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, batch: Item, smoothing: float) -> Tensor:
+    def forward(self, batch: AnyBatch, smoothing: float) -> Tensor:
         """The cost of a batch: ()"""
         return self.model.cost(batch, smoothing, None)[0]
 
@@ -95,7 +85,7 @@ class Team:
         """Is this the process that logs, validates and saves?"""
         return self.rank == 0
 
-    def wrap(self, model: CostModel[Item]) -> None:
+    def wrap(self, model: Trainable) -> None:
         """Let the gradients of a model be summed over the processes. ConfigError for one that carries its
         state through the text, or has a part with `one_process`, the reason why it needs one."""
         if self.size == 1:
@@ -125,7 +115,7 @@ class Team:
         update."""
         return nullcontext() if last or self.costs is None else self.costs.no_sync()
 
-    def cost(self, batch: object, smoothing: float) -> Tensor:
+    def cost(self, batch: AnyBatch, smoothing: float) -> Tensor:
         """The cost of a batch of this process, after `wrap`: ()"""
         assert self.costs is not None
         return cast(Tensor, self.costs(batch, smoothing))

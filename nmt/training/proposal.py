@@ -1,22 +1,47 @@
 """A configuration for texts that have been inspected: a preset for their number, and settings for what was
-seen in them. It is text with comments, for people to change."""
+seen in them. It is text with comments, for people to change. And what its training will cost here."""
 
+import logging
+import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
 from pathlib import Path
+from typing import cast
 
+import torch
+
+from nmt.compute import device as devices
+from nmt.data.batches import BatchStream
+from nmt.data.corpus import Corpus
 from nmt.io import files
+from nmt.models.config import ModelConfig
+from nmt.models.registry import AnyModel, make
+from nmt.search.beam import search
+from nmt.search.config import BeamConfig
 from nmt.text.inspection.findings import CASED
+from nmt.text.inspection.language import WORD
 from nmt.text.inspection.texts import PairReport, SideReport
+from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.scripts import is_spaceless
+from nmt.text.subwords.sentencepiece import MOST_PIECES as PIECES
+from nmt.text.vocab import Vocab
+from nmt.training import loop, prepare
+from nmt.training.config import RunConfig
 from nmt.training.config_file import PRESETS
+from nmt.training.job import TrainingJob
+from nmt.training.loop import update
 from nmt.training.optimizers import LINEAR
+from nmt.training.protocols import Stream
+from nmt.training.validation import dev_cost, evaluating
 
-LARGE = 200_000  # pairs from which the preset `large` is worth its time
-EPOCHS = {LARGE: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the number of pairs
-MERGES = {0: 2000, 10_000: 4000, 50_000: 8000, LARGE: 16_000, 1_000_000: 32_000}
-WARM_UP = 0.2  # most of the updates of a training whose time is limited
+LARGE_TEXT = 200_000  # pairs from which the preset `large` is worth its time
+EPOCHS = {LARGE_TEXT: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the number of pairs
+MERGES = {0: 2000, 10_000: 4000, 50_000: 8000, LARGE_TEXT: 16_000, 1_000_000: 32_000}
+MOST_WARM_UP = 0.2  # most of the updates of a training whose time is limited
 SUBWORD_FACTOR, TOKEN_FACTOR = 1.4, 1.15  # units for a word between blanks
 SHORTEST, LONGEST = 60, 100  # of `max_length`; longer sentences cost more than they teach
 PLAIN = re.compile(r"[\w./][\w./+-]*")
@@ -47,29 +72,29 @@ class Proposal:
     def lines(self) -> Iterator[str]:
         """Lines of the configuration file."""
         yield "# Made by nmt-init. Paths are those from the folder in which nmt-train is started."
-        yield f"run: {plain(self.run)}"
+        yield f"run: {quoted(self.run)}"
         yield "device: auto  # a GPU if there is one"
         yield "data:"
         for name, pair in (("train", self.texts.train), ("dev", self.texts.dev)):
             for side, path in zip(("source", "target"), pair, strict=True):
-                yield f"  {name}_{side}: {plain(path)}"
-        yield from written(self.data, "  ")
+                yield f"  {name}_{side}: {quoted(path)}"
+        yield from values_as_yaml(self.data, "  ")
         for side, values in zip(("source", "target"), self.sides, strict=True):
             if values:
                 yield f"  {side}:"
-                yield from written(values, "    ")
+                yield from values_as_yaml(values, "    ")
         yield f"# From here on the preset {self.preset}; nmt-train --print-config shows all other settings."
         for line in sections_of(self.preset):  # `training` is the last one
             if line.strip().partition(":")[0] not in self.training:
                 yield line
-        yield from written(self.training, "  ")
+        yield from values_as_yaml(self.training, "  ")
 
     def fit_warmup(self, warmup: int, updates: int) -> bool:
         """Shorten a warm-up that takes too many of the updates for which there is time; returns whether it
         did."""
-        if warmup <= WARM_UP * updates:
+        if warmup <= MOST_WARM_UP * updates:
             return False
-        most = int(WARM_UP * updates)
+        most = int(MOST_WARM_UP * updates)
         self.training["warmup"] = (most, f"of about {updates:,} updates for which there is time")
         return True
 
@@ -80,10 +105,13 @@ def propose(
     """Propose a configuration for a parallel text. `preset`: empty for the one of its size; `minutes`: how
     long training may take, 0 for no limit."""
     pairs = report.usable
-    preset = preset or ("large" if pairs >= LARGE else "small")
+    preset = preset or ("large" if pairs >= LARGE_TEXT else "small")
     proposal = Proposal(run, preset, texts)
     if preset == "large":
-        proposal.training["max_epochs"] = (by_size(EPOCHS, max(pairs, LARGE)), "patience may end it sooner")
+        proposal.training["max_epochs"] = (
+            by_size(EPOCHS, max(pairs, LARGE_TEXT)),
+            "patience may end it sooner",
+        )
     if minutes:
         proposal.training["schedule"] = (LINEAR, "down to 0 at the end, be it by epochs or by minutes")
         proposal.training["max_minutes"] = (minutes, "the last validation included")
@@ -155,15 +183,259 @@ def sections_of(preset: str) -> Iterator[str]:
     yield from lines
 
 
-def written(values: Values, indent: str) -> Iterator[str]:
+def values_as_yaml(values: Values, indent: str) -> Iterator[str]:
     """Format values as lines of YAML."""
     for key, (value, reason) in values.items():
-        shown = f"{value:g}" if isinstance(value, float) else plain(str(value).lower())
-        shown = plain(value) if isinstance(value, str) else shown
+        shown = f"{value:g}" if isinstance(value, float) else quoted(str(value).lower())
+        shown = quoted(value) if isinstance(value, str) else shown
         yield f"{indent}{key}: {shown}{f'  # {reason}' if reason else ''}"
 
 
-def plain(text: str | Path) -> str:
+def quoted(text: str | Path) -> str:
     """A string of YAML, in quotes where it needs them."""
     text = str(text)
     return text if PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
+
+
+# ---- cost --------------------------------------------------------------------------------------------------
+# The cost of a training on this machine: a model of the size of the configuration is trained for some seconds
+# on a sample of the text.
+
+
+SAMPLE = 3000  # pairs
+WHOLE_TEXT = (
+    100_000  # pairs of a text whose vocabulary is made as training makes it; that of longer ones is estimated
+)
+SEARCHED = 64  # lines whose translation is timed
+WARM_UP, FEWEST = 1, 2  # updates that are not measured, and that are, at least
+SECONDS = 10.0  # of measured updates
+FEWEST_MERGES = 100
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A measurement, and what it means for the whole training. Units are those of the target, end symbols
+    included."""
+
+    device: str
+    parameters: int
+    updates: int  # that were measured
+    units: int  # that they had
+    seconds: float
+    validation_seconds: float  # of one validation
+    epoch_updates: float
+    epoch_units: float
+    validate_every: int  # updates; 0: each epoch
+    epochs: float  # after which the training ends; 0: the configuration does not say
+    minutes: float = 0.0  # the same
+
+    @property
+    def per_thousand(self) -> float:
+        """Seconds for a thousand units."""
+        return 1000 * self.seconds / self.units
+
+    @property
+    def epoch_seconds(self) -> float:
+        """Of an epoch with its validations."""
+        validations = self.epoch_updates / self.validate_every if self.validate_every else 1
+        return self.epoch_units * self.seconds / self.units + validations * self.validation_seconds
+
+    @property
+    def planned_epochs(self) -> float:
+        """Epochs until a limit ends the training; 0: no limit is set."""
+        limits = [self.epochs] if self.epochs else []
+        if self.minutes:
+            limits.append(max(0.0, 60 * self.minutes - self.validation_seconds) / self.epoch_seconds)
+        return min(limits, default=0.0)
+
+    @property
+    def planned_updates(self) -> int:
+        return round(self.planned_epochs * self.epoch_updates)
+
+    @property
+    def planned_validations(self) -> int:
+        """The last one, of a part of an epoch or of `validate_every`, included."""
+        return math.ceil(round(self.planned_updates / (self.validate_every or self.epoch_updates), 3))
+
+    @property
+    def planned_seconds(self) -> float:
+        """Seconds of all updates and validations."""
+        updates = self.planned_epochs * self.epoch_units * self.seconds / self.units
+        return updates + self.planned_validations * self.validation_seconds
+
+
+@dataclass
+class TrainingSample:
+    """Pairs from all over a text, as a model reads them."""
+
+    share: float  # of its pairs in those of the text
+    corpus: Corpus
+    vocab_sizes: tuple[int, int]  # of the whole text, estimated
+
+
+def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path) -> TrainingSample:
+    """A sample of the training text; its files lie in `folder`."""
+    data, merges = config.data, config.data.bpe_merges
+    paths = folder / "sample.source", folder / "sample.target"
+    pairs = files.number_of_lines(data.train_source)
+    step = max(1, pairs // SAMPLE)
+    rows = list(islice(files.parallel(data.train_source, data.train_target), 0, None, step))
+    for path, lines in zip(paths, zip(*rows, strict=True), strict=True):
+        files.write_text(path, lines)
+    small = replace(data, train_source=str(paths[0]), train_target=str(paths[1]))
+    if pairs > WHOLE_TEXT:
+        small.bpe_merges = fewer_merges(merges, sides, rows)
+    with silent():
+        source, target, source_counts, target_counts = prepare.make_pipelines(
+            small if pairs > WHOLE_TEXT else data
+        )
+        vocabs = prepare.make_vocabs(small, (source, target), (source_counts, target_counts))
+        corpus = prepare.make_corpus(small, folder / "corpus", (source, target), vocabs)
+    sizes = len(vocabs[0]), len(vocabs[1])
+    if pairs > WHOLE_TEXT:
+        growth = merges / small.bpe_merges if merges else 1.0
+        sizes = (
+            vocab_size(data.source, sides[0], vocabs[0], source, growth),
+            vocab_size(data.target, sides[1], vocabs[1], target, growth),
+        )
+    return TrainingSample(len(rows) / pairs, corpus, (max(sizes),) * 2 if data.shared_vocabulary else sizes)
+
+
+def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequence[tuple[str, ...]]) -> int:
+    """Number of BPE merges that split the words of a sample about as finely as the whole text's cut its
+    words."""
+    if not merges:
+        return 0
+    words = sum(len(side.words) for side in sides)
+    texts = zip(*rows, strict=True)
+    here = sum(len({word for line in lines for word in WORD.findall(line.lower())}) for lines in texts)
+    return max(FEWEST_MERGES, merges * here // max(here, words))
+
+
+def vocab_size(
+    config: SideConfig, side: SideReport, vocab: Vocab, pipeline: TextPipeline, growth: float
+) -> int:
+    """About how many words or units the vocabulary of a side will have, of which a sample shows fewer.
+    `growth`: merges of the text over those of the sample."""
+    if pipeline.subwords:
+        expected = PIECES if pipeline.subwords.raw else round(growth * len(vocab))
+    else:
+        expected = sum(1 for number in side.words.values() if number >= config.min_count)
+    return max(len(vocab), min(expected, config.vocabulary))
+
+
+# ---- measuring ---------------------------------------------------------------------------------------------
+
+
+def measure(
+    config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path, seconds: float = SECONDS
+) -> Cost:
+    """Train for some seconds on a sample, which is kept in `folder`. `sides`: what the text holds.
+    UserError where the batches do not fit into memory."""
+    sample = take_sample(config, sides, folder)
+    device = devices.resolve_device(config.device)
+    shown = devices.set_up_device(device, config.threads or None, config.matmul)
+    job = job_of(config, sample, device)
+    updates, units, took = time_updates(job, seconds)
+    epoch_updates = epoch_batches(config, sample, job.stream) / job.update_batches
+    return Cost(
+        device=shown,
+        parameters=sum(parameter.numel() for parameter in job.model.parameters()),
+        updates=updates,
+        units=units,
+        seconds=took,
+        validation_seconds=validation_seconds(config, sample, job),
+        epoch_updates=epoch_updates,
+        epoch_units=(len(sample.corpus.target) + len(sample.corpus)) / sample.share,
+        validate_every=config.training.validate_every,
+        epochs=planned_epochs(config, epoch_updates),
+        minutes=config.training.max_minutes,
+    )
+
+
+def validation_seconds(config: RunConfig, sample: TrainingSample, job: TrainingJob) -> float:
+    """About how long a validation takes: lines of the sample stand for those of the development set, and
+    translations are as long as the other side. 0 without a development set."""
+    if not config.data.dev_source:
+        return 0.0
+    model = cast(AnyModel, job.model)
+    rows = range(0, len(sample.corpus), -(-len(sample.corpus) // SEARCHED))
+    pairs = [sample.corpus.pair(row) for row in rows]
+    ratio = len(sample.corpus.target) / max(1, len(sample.corpus.source))
+    beam = config.training.dev_beam
+    began = time.monotonic()
+    with evaluating(model):
+        dev_cost(model, pairs)
+        if beam:
+            limits = BeamConfig(beam_size=beam, max_length_factor=ratio)
+            for _ in search(model, [source for source, _ in pairs], limits):
+                pass
+    return (time.monotonic() - began) / len(pairs) * files.number_of_lines(config.data.dev_source)
+
+
+def job_of(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJob:
+    """A training of the sample by a new model."""
+    training = config.training
+    torch.manual_seed(config.seed)
+    model = make(
+        cast(ModelConfig, config.model),
+        *sample.vocab_sizes,
+        spelling=list(map(str, range(sample.vocab_sizes[0]))),
+    ).to(device)
+    job = TrainingJob(config, device)
+    job.set_up(
+        model,
+        BatchStream(
+            sample.corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
+        ),
+    )
+    return job
+
+
+def time_updates(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
+    """Updates, their units, and the seconds that they took."""
+    job.model.train()
+    stream = chain.from_iterable(map(job.stream.batches, count()))
+    updates = units = 0
+    began = end = time.monotonic()
+    while updates < WARM_UP + FEWEST or end - began < seconds:
+        group = list(islice(stream, job.update_batches))
+        with loop.report_out_of_memory(job, group):
+            update(job, group)
+        updates += 1
+        job.progress.step += 1
+        if job.model.device.type == "cuda":
+            torch.cuda.synchronize(job.model.device)
+        end = time.monotonic()
+        if updates == WARM_UP:
+            began, units = end, 0
+        else:
+            units += sum(batch.target_tokens for batch in group)
+    return updates - WARM_UP, units, end - began
+
+
+def epoch_batches(config: RunConfig, sample: TrainingSample, stream: Stream) -> int:
+    """Batches of an epoch of the whole text; `stream`: those of the sample."""
+    if config.training.batch_tokens:
+        return round(stream.count(0) / sample.share)
+    return -(-round(len(sample.corpus) / sample.share) // config.training.batch_size)
+
+
+def planned_epochs(config: RunConfig, updates: float) -> float:
+    """How often a training sees its text, in so many updates each time, if nothing ends it sooner; 0: no
+    limit is set."""
+    limits = [float(config.training.max_epochs)] if config.training.max_epochs else []
+    if config.training.max_steps:
+        limits.append(config.training.max_steps / updates)
+    return min(limits, default=0.0)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Messages about a sample would be taken for those on the text."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(level)

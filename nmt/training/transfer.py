@@ -18,6 +18,9 @@ from nmt.runs.checkpoint import Parent
 from nmt.text.vocab import Vocab
 from nmt.training.config import RunConfig
 
+log = logging.getLogger(__name__)
+
+
 # ---- transfer ----------------------------------------------------------------------------------------------
 
 
@@ -102,9 +105,6 @@ def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Ten
 # ---- vectors -----------------------------------------------------------------------------------------------
 # Pretrained word vectors: the start of a model's own, which may stay as they are (data.source_vectors,
 # data.target_vectors, training.freeze_vectors).
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass

@@ -4,14 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, Self
 
 import torch
-from torch import Tensor
 
 from nmt import metrics
 from nmt.data.aligned import AlignedPair, make_aligned_batch
-from nmt.data.batches import Batch, Ids, make_batch
+from nmt.data.batches import Ids, make_batch
 from nmt.data.corpus import Corpus, DataConfig
 from nmt.data.running import ChunkStream, join_sentences
 from nmt.layers.batch_scores import batches_by_length
@@ -24,26 +22,10 @@ from nmt.search.config import BeamConfig
 from nmt.text.pipeline import TextPipeline, kind_of, reads_raw
 from nmt.text.vocab import Vocab
 from nmt.training.config import AUTO
+from nmt.training.protocols import Trainable
 
 BATCH = 64
 TRACKS, STEPS = 16, 100  # of a development text that is read with the state carried
-
-
-class Switched(Protocol):
-    """A model that may have dropout in training."""
-
-    training: bool
-
-    def train(self, mode: bool = True) -> Self: ...
-
-
-class Costed(Switched, Protocol):
-    """A model whose loss on a batch of sentences can be computed."""
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor: ...
 
 
 @dataclass
@@ -140,7 +122,7 @@ def validate_aligned(model: AlignedModel, pairs: Sequence[AlignedPair]) -> DevSc
 
 
 @contextmanager
-def evaluating(model: Switched) -> Iterator[None]:
+def evaluating(model: Trainable) -> Iterator[None]:
     """A model without dropout; afterwards it is in the mode it was in."""
     training = model.training
     model.train(False)
@@ -148,7 +130,7 @@ def evaluating(model: Switched) -> Iterator[None]:
     model.train(training)
 
 
-def dev_cost(model: Costed, pairs: Sequence[tuple[Ids, Ids]]) -> float:
+def dev_cost(model: AnyModel | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]) -> float:
     """Mean -log p of a target word, end symbols included."""
     total, words = 0.0, 0
     with torch.no_grad():

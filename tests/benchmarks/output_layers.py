@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from nmt.data.running import TrackChunk
 from nmt.layers.output import OutputSettings, make_output
 from nmt.layers.output.hierarchy import Hierarchical
-from nmt.training.callbacks import Callback
+from nmt.training.protocols import Callback
 from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.search.hypotheses import topk
 from nmt.search.beam import MOST_BANNED

@@ -23,10 +23,10 @@ from nmt.models.registry import AnyModel
 from nmt.runs import checkpoint
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.training import build, loop
+from nmt.training import build
+from nmt.training import loop
 from nmt.training import config_file
 from nmt.training.job import TrainingJob
-from nmt.training.optimizers import make_optimizer
 
 
 class Contestant:
@@ -45,16 +45,11 @@ class Contestant:
         }
         content = {"run": f"{folder}/{preset}", "data": sides, "training": training}
         config = config_file.from_mapping(content, preset)
-        parts = build.translator(build.RunSetup(config, Path(config.run), "cpu", True))
+        self.job = TrainingJob(config)
+        build.translator(self.job)
         self.name, self.config, self.seconds, self.words = preset, config, 0.0, 0
-        self.model = cast(AnyModel, parts.model)
-        settings = config.training
-        optimizer = make_optimizer(
-            settings.optimizer, self.model.parameters(), settings.learning_rate, 0, 0,
-            (settings.beta1, settings.beta2),
-        )  # fmt: skip
-        self.job = TrainingJob(Path(config.run), settings, self.model, optimizer, parts.stream, None, bool)
-        self.batches = (batch for epoch in cycle(range(10**6)) for batch in parts.stream.batches(epoch))
+        self.model = cast(AnyModel, self.job.model)
+        self.batches = (batch for epoch in cycle(range(10**6)) for batch in self.job.stream.batches(epoch))
 
     def train(self, seconds: float) -> None:
         """Updates for so many CPU seconds."""

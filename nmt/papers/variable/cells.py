@@ -21,7 +21,7 @@ from nmt.compute.autograd import Context, apply_pair
 from nmt.compute.precision import in_mode
 from nmt.layers.cells import ConfiguredCell, Penalized
 from nmt.papers.settings import ComputationSettings
-from nmt.training.callbacks import Callback
+from nmt.training.protocols import Callback
 
 # ---- computation -------------------------------------------------------------------------------------------
 # How much of its state a recurrent cell computes at each step (Jernite 2018, section 2.4): a

@@ -7,8 +7,7 @@ import pytest
 
 from nmt.cli import init, train, translate
 from nmt.training import config_file
-from nmt.training import cost as costs
-from nmt.training.cost import Cost
+from nmt.training.proposal import Cost
 
 EN = [f"The man number {number} sleeps in the house of a dog." for number in range(60)]
 FR = [f"L'homme numéro {number} dort dans la maison d'un chien." for number in range(60)]
@@ -120,7 +119,7 @@ def test_a_run_that_is_not_trained_yet(texts: Path, capsys: pytest.CaptureFixtur
 
 def test_minutes(texts: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer epochs than the preset has, and a warm-up that fits into them."""
-    monkeypatch.setattr(costs, "measure", lambda config, *others: Cost(
+    monkeypatch.setattr("nmt.training.proposal.measure", lambda config, *others: Cost(
         device="cpu", parameters=7, updates=5, units=1000, seconds=10.0, validation_seconds=20.0,
         epoch_updates=10.0, epoch_units=4000.0, validate_every=config.training.validate_every,
         epochs=config.training.max_epochs, minutes=config.training.max_minutes,

@@ -14,6 +14,7 @@ from nmt.models.config import RNNConfig
 from nmt.runs import directory as run_directory
 from nmt.training import build, config_file
 from nmt.training.config import RunConfig
+from nmt.training.job import TrainingJob
 
 LINES = "a b c\nb c\nc a\nb\n" * 5
 
@@ -42,24 +43,30 @@ def lm_config(folder: Path, **lm: object) -> RunConfig:
     )
 
 
-def weights(parts: build.Parts) -> dict[str, torch.Tensor]:
-    return dict(parts.model.state_dict())
+def built(config: RunConfig, fresh: bool = True) -> TrainingJob:
+    job = TrainingJob(config, config.device, fresh=fresh)
+    build.trainable_kind(config.settings).build(job)
+    return job
+
+
+def weights(job: TrainingJob) -> dict[str, torch.Tensor]:
+    return dict(job.model.state_dict())
 
 
 def test_a_translator_is_made_once(folder: Path) -> None:
     """The same seed gives the same weights in another folder; vocabularies are read from the run, not counted
     again."""
     config = config_of(folder)
-    parts = build.translator(build.RunSetup(config, folder / "run", "cpu", fresh=True))
-    other = build.translator(build.RunSetup(config_of(folder, "other"), folder / "other", "cpu", fresh=True))
-    assert all(torch.equal(value, weights(other)[name]) for name, value in weights(parts).items())
-    assert isinstance(parts.stream, BatchStream) and parts.validate
-    assert parts.validate().cost == pytest.approx(other.validate().cost if other.validate else 0)
+    job = built(config)
+    other = built(config_of(folder, "other"))
+    assert all(torch.equal(value, weights(other)[name]) for name, value in weights(job).items())
+    assert isinstance(job.stream, BatchStream) and job.validate
+    assert job.validate().cost == pytest.approx(other.validate().cost if other.validate else 0)
     assert config_file.load(str(folder / "run" / run_directory.CONFIG)).seed == 3
     (folder / "run" / "source.vocab").write_text(
         (folder / "run" / "source.vocab").read_text().replace("a\t", "q\t"), encoding="utf-8"
     )
-    _, (source, target) = build.text(config, folder / "run")
+    _, (source, target) = build.text(config)
     assert "q" in source.ids and "a" not in source.ids and "a" in target.ids
 
 
@@ -67,12 +74,12 @@ def test_what_is_left_out(folder: Path) -> None:
     """No development set, no validation; another folder for the ids."""
     config = config_of(folder, dev=False)
     config.data.cache = str(folder / "cache")
-    parts = build.translator(build.RunSetup(config, folder / "run", "cpu", fresh=True))
-    assert parts.validate is None
-    assert build.cache_of(config, folder / "run") == folder / "cache"
+    job = built(config)
+    assert job.validate is None
+    assert build.cache_of(config) == folder / "cache"
     assert (folder / "cache").is_dir() and not (folder / "run" / run_directory.DATA).exists()
     config.data.cache = ""
-    assert build.cache_of(config, folder / "run") == folder / "run" / run_directory.DATA
+    assert build.cache_of(config) == folder / "run" / run_directory.DATA
 
 
 def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -80,15 +87,15 @@ def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCa
     training = {"max_steps": 2, "batch_size": 4, "tensorboard": False, "dev_beam": 0, "metric": "cost"}
     parent = nmt.train(config_of(folder, "parent", training=training, matmul="mkl")).members[0]
     child = config_of(folder, "child", init_from=str(folder / "parent"))
-    found = weights(build.translator(build.RunSetup(child, folder / "child", "cpu", fresh=True)))
+    found = weights(built(child))
     assert all(torch.equal(value, found[name]) for name, value in parent.model.state_dict().items())
-    fresh = weights(build.translator(build.RunSetup(child, folder / "child", "cpu", fresh=False)))
+    fresh = weights(built(child, fresh=False))
     assert not all(torch.equal(value, found[name]) for name, value in fresh.items())  # a resumed run
     wider = config_of(folder, "wider", init_from=str(folder / "parent"))
     assert isinstance(wider.model, RNNConfig)
     wider.model.maxout = 6
     with caplog.at_level("WARNING", logger="nmt"):
-        build.translator(build.RunSetup(wider, folder / "wider", "cpu", fresh=True))
+        built(wider)
     assert "parameters do not fit and start afresh: decoder.output." in caplog.text
 
 
@@ -103,10 +110,10 @@ def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCa
 )
 def test_a_language_model_and_its_batches(kind: dict[str, object], stream: type, folder: Path) -> None:
     config = lm_config(folder, embedding=4, **kind)
-    parts = build.language_model(build.RunSetup(config, folder / "lm", "cpu", fresh=True))
-    assert isinstance(parts.stream, stream) and parts.stream.count(0) > 0 and parts.validate is None
-    batch = next(parts.stream.batches(0))
-    cost, _ = parts.model.cost(batch, 0.0, None)
+    job = built(config)
+    assert isinstance(job.stream, stream) and job.stream.count(0) > 0 and job.validate is None
+    batch = next(job.stream.batches(0))
+    cost, _ = job.model.cost(batch, 0.0, None)
     assert float(cost.detach()) > 0
     assert (folder / "lm" / "dictionary").exists() == (kind["type"] == "multiscale")
 
@@ -115,7 +122,7 @@ def test_a_model_of_the_cpu(folder: Path) -> None:
     config = lm_config(folder, type="multiscale")
     config.device = "cuda"
     with pytest.raises(ConfigError, match="multiscale models train on the CPU only"):
-        build.language_model(build.RunSetup(config, folder / "lm", "cuda", fresh=True))
+        built(config)
     assert not (folder / "lm").exists()
 
 

@@ -1,21 +1,13 @@
-""""""
+"""Optimizers by hand and against torch; clipping, the average of weights, schedules of the learning rate."""
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
 from torch.nn import Parameter
 
-from nmt.data.batches import WHOLE, Batch, Share, make_batch
 from nmt.errors import ConfigError
-from nmt.models.config import RNNConfig
-from nmt.models.rnn import RNNTranslator
 from nmt.training import optimizers
-from nmt.training.config import TrainingConfig
-from nmt.training.job import TrainingJob
-from nmt.training.loop import TrainingLogs, update, validate_and_save
 from nmt.training.optimizers import (
     Adadelta,
     WeightAverage,
@@ -26,11 +18,8 @@ from nmt.training.optimizers import (
     make_optimizer,
     scheduled,
 )
-from nmt.training.records import Board, Clock, NullLogTable
-from nmt.training.state import load_state, restore, save
-from nmt.training.validation import DevScore
 
-# ---- test optimizers ---------------------------------------------------------------------------------------
+# ---- optimizers --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [3, optimizers.BLOCK + 7])
@@ -110,11 +99,8 @@ def test_clip_is_that_of_one_long_vector_in_double_precision() -> None:
     assert torch.allclose(after.double(), together * (0.5 / norm), rtol=1e-6, atol=0)
 
 
-# ---- test ema ----------------------------------------------------------------------------------------------
-# The average of weights is what the formula says; training does not notice it, and it is resumed exactly.
-
-
-TABLES = (NullLogTable(), NullLogTable())
+# ---- ema ---------------------------------------------------------------------------------------------------
+# The average of weights; see test_state.py for how it is saved and resumed.
 
 
 def test_the_average_is_the_formula_written_out() -> None:
@@ -132,98 +118,6 @@ def test_the_average_is_the_formula_written_out() -> None:
     assert [ema_decay_at(step, 0.9) for step in (1, 2, 8, 80, 81)] == [0, 3 / 12, 9 / 18, 0.9, 0.9]
 
 
-class OneBatch:
-    """A stream of the same batch."""
-
-    def count(self, epoch: int) -> int:
-        return 1
-
-    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
-        yield make_batch([[3, 4], [5]], [[4], [6, 3]])
-
-
-def job(directory: Path, ema: float, seed: int = 0, tied: str = "none") -> TrainingJob:
-    torch.manual_seed(seed)
-    model = RNNTranslator(
-        RNNConfig(embedding=4, hidden=5, maxout=4, dropout=0.5, attention=3, encoder="birnn", tied=tied), 7, 7
-    )
-    config = TrainingConfig(optimizer="adam", learning_rate=0.1, ema=ema, metric="cost")
-    return TrainingJob(
-        directory=directory,
-        config=config,
-        model=model,
-        optimizer=make_optimizer("adam", model.parameters(), 0.1, 0, 0),
-        stream=OneBatch(),
-        validate=None,
-        stop=lambda: False,
-        average=WeightAverage(model.parameters(), ema) if ema else None,
-    )
-
-
-def weights(work: TrainingJob) -> list[torch.Tensor]:
-    return [parameter.detach().clone() for parameter in work.model.parameters()]
-
-
-def go(work: TrainingJob, updates: int) -> list[list[torch.Tensor]]:
-    """The weights after each of some updates."""
-    work.model.train()
-    found = []
-    for _ in range(updates):
-        update(work, list(work.stream.batches(0)))
-        work.progress.step += 1
-        found.append(weights(work))
-    return found
-
-
-def test_saved_and_validated_is_the_average_and_training_does_not_notice(tmp_path: Path) -> None:
-    """The weights after each update are those of a training without an average, also after a validation."""
-    plain, averaged = job(tmp_path / "plain", 0, tied="all"), job(tmp_path / "averaged", 0.6, tied="all")
-    seen: list[list[torch.Tensor]] = []
-
-    def validate() -> DevScore:
-        seen.append(weights(averaged))
-        return DevScore(1.0)
-
-    averaged.validate = validate
-    torch.manual_seed(1)  # of dropout
-    raw = go(plain, 4)
-    torch.manual_seed(1)
-    found = go(averaged, 3)
-    validate_and_save(averaged, TrainingLogs(TABLES, Board(tmp_path, False, 0), Clock(0)))
-    found += go(averaged, 1)
-    for ours, theirs in zip(found, raw, strict=True):
-        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
-    mean = raw[0]
-    for step, now in enumerate(raw[1:3], 2):
-        mean = [torch.lerp(old, new, 1 - ema_decay_at(step, 0.6)) for old, new in zip(mean, now, strict=True)]
-    assert len(seen) == 1 and all(torch.equal(a, b) for a, b in zip(seen[0], mean, strict=True))
-    averaged.model.load_state_dict(torch.load(tmp_path / "averaged" / "step-3.pt", weights_only=True))
-    assert all(torch.equal(a, b) for a, b in zip(weights(averaged), mean, strict=True))
-
-
-def test_resume_is_exact(tmp_path: Path) -> None:
-    """The weights, and their average, after 3 + 3 updates with a new process between are those after 6."""
-    whole = job(tmp_path, 0.9)
-    go(whole, 3)
-    save(whole, TABLES)
-    go(whole, 3)
-    parts = job(tmp_path, 0.9, seed=9)
-    state = load_state(tmp_path)
-    assert state is not None and state["raw"].keys() == whole.model.state_dict().keys()
-    restore(parts, state)
-    go(parts, 3)
-    assert whole.average is not None and parts.average is not None
-    pairs = zip([*weights(whole), *whole.average.mean], [*weights(parts), *parts.average.mean], strict=True)
-    assert all(torch.equal(expected, found) for expected, found in pairs)
-
-
-def test_without_an_average_the_training_state_is_as_before(tmp_path: Path) -> None:
-    work = job(tmp_path, 0)
-    go(work, 1)
-    save(work, TABLES)
-    assert "raw" not in torch.load(tmp_path / "training.pt", weights_only=True)
-
-
 def test_weights_come_back_after_an_error() -> None:
     weight = Parameter(torch.ones(2))
     average = WeightAverage([weight], 0.5)
@@ -235,7 +129,7 @@ def test_weights_come_back_after_an_error() -> None:
     assert weight.tolist() == [3, 3]
 
 
-# ---- test schedules ----------------------------------------------------------------------------------------
+# ---- schedules ---------------------------------------------------------------------------------------------
 # The learning rate after the warm-up.
 
 

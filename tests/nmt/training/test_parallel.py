@@ -182,7 +182,7 @@ def test_carried_state_is_refused() -> None:
             return torch.zeros(()), None
 
     with pytest.raises(ConfigError, match=r"lm\.carry: .* trains in one process"):
-        Team(0, 2).wrap(Carrying())
+        Team(0, 2).wrap(Carrying())  # type: ignore[arg-type]
 
 
 def test_batches_of_several_objectives_are_refused() -> None:

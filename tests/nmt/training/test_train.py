@@ -11,9 +11,9 @@ import torch
 
 import nmt
 from nmt.errors import ConfigError, DataError
-from nmt.training import build, config_file, loop
-from nmt.training.build import Parts, RunSetup
-from nmt.training.records import Clock
+from nmt.training import build, config_file
+from nmt.training.job import TrainingJob
+from nmt.training.state import Clock
 from nmt.training.train import run_training
 
 TINY = {"embedding": 4, "hidden": 4, "maxout": 4}
@@ -88,7 +88,7 @@ def test_a_rate_that_follows_the_clock_is_resumed_exactly(
     data: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time that has passed is a part of the saved state; the rate has fallen to 0 when it is over."""
-    monkeypatch.setattr(loop, "Clock", HalfASecond)
+    monkeypatch.setattr("nmt.training.loop.Clock", HalfASecond)
     timed = {"schedule": "linear", "max_minutes": 0.1, "batch_size": 4, "log_every": 1, "tensorboard": False}
     weights = []
     for run, stops in (("whole", []), ("parts", [2, 7])):
@@ -110,7 +110,7 @@ def test_a_training_that_is_over_loads_nothing(
     given = settings(data, tmp_path, 3)
     nmt.train(given)
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").glob("[a-z]*.*")}
-    broken = replace(build.KINDS["translator"], build=cast(Callable[[RunSetup], Parts], None))
+    broken = replace(build.KINDS["translator"], build=cast(Callable[[TrainingJob], None], None))
     monkeypatch.setitem(build.KINDS, "translator", broken)
     limits = {"max_steps": 3} if limit == "max_steps" else {"max_steps": 0, "max_minutes": 1e-9}
     again = {**given, "training": {"batch_size": 4, "tensorboard": False, **limits}}

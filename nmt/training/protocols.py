@@ -1,0 +1,77 @@
+"""The interfaces of the training loop: a model, its batches, and the parts of a model that follow its
+progress."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from nmt.data.batches import WHOLE, Share
+
+Carried = Any  # the state after a batch of running text, as the language model that made it has it; else None
+
+
+class AnyBatch(Protocol):
+    """A batch of sentence pairs, or a chunk of running text."""
+
+    @property
+    def sentences(self) -> int: ...
+
+    @property
+    def target_tokens(self) -> int: ...
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def longest(self) -> int: ...
+
+    def to(self, device: torch.device | str) -> Self: ...
+
+
+class Stream(Protocol):
+    """The batches of each epoch."""
+
+    def count(self, epoch: int) -> int:
+        """The number of batches of an epoch."""
+        ...
+
+    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[AnyBatch]:
+        """The batches of an epoch, from number `start` on, of a share: no process reads the others'."""
+        ...
+
+
+class Trainable(Protocol):
+    """A model: an nn.Module with a cost for each batch of its stream."""
+
+    training: bool
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def cost(self, batch: Any, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+        """Σ -log p of the target tokens, (), with label smoothing; and the state after running text."""
+        ...
+
+    def train(self, mode: bool = True) -> Self: ...
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
+
+    def state_dict(self) -> Mapping[str, Tensor]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
+
+
+class Callback:
+    """A part of a model, a `torch.nn.Module`, that the training loop tells of its progress. The methods here
+    do nothing."""
+
+    def on_start(self, epoch_updates: int) -> None:
+        """Called before the first update of each start of a training; `epoch_updates`: updates of an
+        epoch."""
+
+    def on_update(self, step: int) -> None:
+        """Called after each update, with its number from 1."""
