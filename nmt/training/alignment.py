@@ -21,8 +21,7 @@ from nmt.io import files
 from nmt.runs.directory import LINKS
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of
 from nmt.text.subwords import NONE
-from nmt.text.vocab import Vocab
-from nmt.training.prepare import lock_cache, remark_dev, report_pairs
+from nmt.training.prepare import Pipelines, Vocabs, lock_cache, remark_dev, report_pairs
 from nmt.training.subwords import RATES, LearningSide
 
 log = logging.getLogger(__name__)
@@ -30,10 +29,6 @@ log = logging.getLogger(__name__)
 
 # ---- aligned -----------------------------------------------------------------------------------------------
 # What the training of an aligned model reads: parallel text with its word alignment.
-
-
-Pipelines = tuple[TextPipeline, TextPipeline]
-Vocabs = tuple[Vocab, Vocab]
 
 
 def check_aligned(config: DataConfig, thorough: bool = False) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import torch
 from torch import nn
@@ -35,6 +35,7 @@ from nmt.text.vocab import Vocab
 from nmt.training import alignment, config_file, prepare
 from nmt.training.config import RunConfig
 from nmt.training.job import TrainingJob
+from nmt.training.prepare import Pipelines, Vocabs
 from nmt.training.protocols import Stream
 from nmt.training.transfer import apply_vectors, check_vectors, transfer_weights
 from nmt.training.validation import validate_aligned, validate_language_model, validate_translator
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 
 
 Side = tuple[TextPipeline, Vocab]
+Part = TypeVar("Part")
 
 
 def translator(job: TrainingJob) -> None:
@@ -60,7 +62,7 @@ def translator(job: TrainingJob) -> None:
     model = make(sizes, len(vocabs[0]), len(vocabs[1]), fill=job.fresh, spelling=vocabs[0].words)
     model = model.to(job.device)
     if job.fresh:
-        show_text(cast(nn.Module, model), corpus)
+        show_text(model, corpus)
     if job.fresh and config.init_from:
         start_from(model, vocabs, config.init_from)
     apply_vectors(config, model, sides(*vocabs), job.fresh)
@@ -129,8 +131,8 @@ def language_model(job: TrainingJob) -> None:
     job.set_up(model, stream, partial(validate_language_model, model, dev) if dev else None)
 
 
-def sides(source: Vocab, target: Vocab) -> dict[str, Vocab]:
-    """The vocabulary of each side by its name."""
+def sides(source: Part, target: Part) -> dict[str, Part]:
+    """What each side has, by its name."""
     return {"source": source, "target": target}
 
 
@@ -139,17 +141,14 @@ def cache_of(config: RunConfig) -> Path:
     return Path(config.data.cache or Path(config.run, run_directory.DATA))
 
 
-def text(
-    config: RunConfig, words: TokenizedText | None = None
-) -> tuple[tuple[TextPipeline, TextPipeline], tuple[Vocab, Vocab]]:
+def text(config: RunConfig, words: TokenizedText | None = None) -> tuple[Pipelines, Vocabs]:
     """Text pipelines and vocabularies of the run; a new one gets them from the training text."""
     data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
         stamps = prepare.take_stamps(data)
-        source, target, source_counts, target_counts = prepare.make_pipelines(data, words)
-        vocabs = prepare.make_vocabs(data, (source, target), (source_counts, target_counts))
+        pipelines, vocabs = prepare.make_sides(data, words)
         check_vectors(config, sides(*vocabs))
-        create(config, {"source": (source, vocabs[0]), "target": (target, vocabs[1])}, stamps)
+        create(config, sides(*zip(pipelines, vocabs, strict=True)), stamps)
     source, source_vocab = checkpoint.load_side(directory, "source", data)
     target, target_vocab = checkpoint.load_side(directory, "target", data)
     return (source, target), (source_vocab, target_vocab)

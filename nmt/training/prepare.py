@@ -139,6 +139,9 @@ def is_inside(path: str, folder: str) -> bool:
 # ---- text, ids and development set -------------------------------------------------------------------------
 
 
+Pipelines = tuple[TextPipeline, TextPipeline]
+Vocabs = tuple[Vocab, Vocab]
+
 UNKNOWN = 0.1  # more unknown words than this are worth a warning; the papers have 7%
 
 
@@ -151,56 +154,45 @@ def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool
     )
 
 
-def make_pipelines(
-    config: DataConfig, text: TokenizedText | None = None
-) -> tuple[TextPipeline, TextPipeline, Counter[str], Counter[str]]:
-    """Learn what has to be learned from the training text (truecase, subwords); also returns the counts of
-    its units. `text`: where its words are kept for `make_corpus`."""
+def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[Pipelines, Vocabs]:
+    """Text pipelines and vocabularies, of which is learned from the training text (truecase, subwords, words)
+    what is not given. `text`: where its words are kept for `make_corpus`."""
     text = text or training_text(config)
-    source, target = (LearningSide.of(name, config) for name in ("source", "target"))
-    learn_case(config, source.pipeline, target.pipeline, text)
-    for words, target_words in pairs_of(config, source.pipeline, target.pipeline, text):
-        source.text.add(words)
-        target.text.add(target_words)
+    source, target = sides = [LearningSide.of(name, config) for name in ("source", "target")]
+    pipelines = source.pipeline, target.pipeline
+    if any(pipeline.tokenizer.case == "truecase" for pipeline in pipelines) and config.phrase_table:
+        raise ConfigError(
+            "data.source.case, data.target.case: truecase is learned from parallel text, and a phrase table "
+            "holds words as they are; use keep"
+        )
+    learn_case(pipelines, text)
+    for pair in pairs_of(config, pipelines, text):
+        for side, words in zip(sides, pair, strict=True):
+            side.text.add(words)
     learn_subwords(config, source, target, show_bar=text.show_bar)
-    return source.pipeline, target.pipeline, unit_counts(source, config), unit_counts(target, config)
+    counts = unit_counts(source, config), unit_counts(target, config)
+    return pipelines, make_vocabs(config, pipelines, counts)
 
 
-def pairs_of(
-    config: DataConfig, source: TextPipeline, target: TextPipeline, text: TokenizedText
-) -> Iterator[Pair]:
+def pairs_of(config: DataConfig, pipelines: Pipelines, text: TokenizedText) -> Iterator[Pair]:
     """The training pairs as words, before subwords."""
     if config.phrase_table:
         return text.show_progress(table_pairs(config), "pairs", "reading")
-    return ((words, target_words) for words, target_words in text.words(source, target))
+    return ((words, target_words) for words, target_words in text.words(*pipelines))
 
 
-def learn_case(config: DataConfig, source: TextPipeline, target: TextPipeline, text: TokenizedText) -> None:
+def learn_case(pipelines: Sequence[TextPipeline], text: TokenizedText) -> None:
     """Learn truecase models from the tokenized training text, for the sides that ask for one."""
-    for number, pipeline in enumerate((source, target)):
+    for number, pipeline in enumerate(pipelines):
         if pipeline.tokenizer.case == "truecase":
-            if config.phrase_table:
-                raise ConfigError(
-                    "data.source.case, data.target.case: truecase is learned from parallel text, and a "
-                    "phrase table holds words as they are; use keep"
-                )
-            learn_case_of((source, target), number, text)
-
-
-def learn_case_of(pipelines: Sequence[TextPipeline], number: int, text: TokenizedText) -> None:
-    """Give one of the pipelines the truecase model of its side."""
-    pipeline = pipelines[number]
-    pipeline.tokenizer.truecaser = truecase.Truecaser()  # changes nothing
-    pipeline.tokenizer.truecaser = truecase.learn(
-        pipeline.settle(row[number]) for row in text.split(*pipelines)
-    )
+            pipeline.tokenizer.truecaser = truecase.Truecaser()  # changes nothing
+            lines = (pipeline.settle(row[number]) for row in text.split(*pipelines))
+            pipeline.tokenizer.truecaser = truecase.learn(lines)
 
 
 def make_vocabs(
-    config: DataConfig,
-    pipelines: tuple[TextPipeline, TextPipeline],
-    counts: tuple[Counter[str], Counter[str]],
-) -> tuple[Vocab, Vocab]:
+    config: DataConfig, pipelines: Pipelines, counts: tuple[Counter[str], Counter[str]]
+) -> Vocabs:
     """The vocabulary of each side, or for shared_vocabulary one of both together. `counts`: of units."""
     if not config.shared_vocabulary:
         source, target = (
@@ -214,9 +206,7 @@ def make_vocabs(
     return both, both
 
 
-def make_cut(
-    config: DataConfig, pipelines: tuple[TextPipeline, TextPipeline], vocabs: tuple[Vocab, Vocab]
-) -> Cut | None:
+def make_cut(config: DataConfig, pipelines: Pipelines, vocabs: Vocabs) -> Cut | None:
     """How training segments words anew each time they are seen; None: it does not."""
     check_sampling(config, [pipeline.subwords for pipeline in pipelines])
     samplers = [make_sampler(config, *side) for side in zip(pipelines, vocabs, strict=True)]
@@ -258,8 +248,8 @@ def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], na
 def make_corpus(
     config: DataConfig,
     cache: Path,
-    pipelines: tuple[TextPipeline, TextPipeline],
-    vocabs: tuple[Vocab, Vocab],
+    pipelines: Pipelines,
+    vocabs: Vocabs,
     text: TokenizedText | None = None,
     thorough: bool = True,
 ) -> Corpus:
@@ -271,7 +261,7 @@ def make_corpus(
         if read_stamp(cache).get("stamp") != stamp:
             pairs = (
                 (pipelines[0].cut(words), pipelines[1].cut(target_words))
-                for words, target_words in tagged(config, pairs_of(config, *pipelines, text), text)
+                for words, target_words in tagged(config, pairs_of(config, pipelines, text), text)
             )
             numbered = text.show_progress(pairs, "pairs", "numbering the words")
             sizes = text.listed.sizes if text.listed else ()
@@ -327,12 +317,7 @@ def lock_cache(cache: Path) -> AbstractContextManager[None]:
     return locked(cache, "nmt-train", wait=True)
 
 
-def make_dev(
-    config: DataConfig,
-    pipelines: tuple[TextPipeline, TextPipeline],
-    vocabs: tuple[Vocab, Vocab],
-    bleu_tokenizer: str,
-) -> DevSet | None:
+def make_dev(config: DataConfig, pipelines: Pipelines, vocabs: Vocabs, bleu_tokenizer: str) -> DevSet | None:
     """The development pairs of a translator. ConfigError for a tokenizer that cannot be used."""
     if not config.dev_source:
         return None
@@ -360,9 +345,7 @@ def make_dev(
     )
 
 
-def remark_dev(
-    sources: Sequence[list[int]], targets: Sequence[list[int]], pipelines: tuple[TextPipeline, TextPipeline]
-) -> None:
+def remark_dev(sources: Sequence[list[int]], targets: Sequence[list[int]], pipelines: Pipelines) -> None:
     """Log how much of the development pairs is unknown."""
     source, target = unknown_share(sources), unknown_share(targets)
     log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(sources):,}", 100 * target)
@@ -393,8 +376,7 @@ def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[Te
     `text`: where its words are kept for `known_units` and `make_running`."""
     text = text or training_text(config)
     side = LearningSide.of("target", config)
-    if side.pipeline.tokenizer.case == "truecase":
-        learn_case_of([side.pipeline], 0, text)
+    learn_case([side.pipeline], text)
     for (words,) in text.words(side.pipeline):
         side.text.add(words)
     learn_subwords(config, side, show_bar=text.show_bar)

@@ -286,17 +286,14 @@ def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder:
     if pairs > WHOLE_TEXT:
         small.bpe_merges = fewer_merges(merges, sides, rows)
     with silent():
-        source, target, source_counts, target_counts = prepare.make_pipelines(
-            small if pairs > WHOLE_TEXT else data
-        )
-        vocabs = prepare.make_vocabs(small, (source, target), (source_counts, target_counts))
-        corpus = prepare.make_corpus(small, folder / "corpus", (source, target), vocabs)
+        pipelines, vocabs = prepare.make_sides(small if pairs > WHOLE_TEXT else data)
+        corpus = prepare.make_corpus(small, folder / "corpus", pipelines, vocabs)
     sizes = len(vocabs[0]), len(vocabs[1])
     if pairs > WHOLE_TEXT:
         growth = merges / small.bpe_merges if merges else 1.0
         sizes = (
-            vocab_size(data.source, sides[0], vocabs[0], source, growth),
-            vocab_size(data.target, sides[1], vocabs[1], target, growth),
+            vocab_size(data.source, sides[0], vocabs[0], pipelines[0], growth),
+            vocab_size(data.target, sides[1], vocabs[1], pipelines[1], growth),
         )
     return TrainingSample(len(rows) / pairs, corpus, (max(sizes),) * 2 if data.shared_vocabulary else sizes)
 

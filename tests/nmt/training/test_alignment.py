@@ -45,9 +45,7 @@ def test_units_of_kept_pairs_are_linked_and_made_anew_when_the_text_changes(tmp_
     text(tmp_path)
     config, cache = data(tmp_path, max_length=5, bpe_merges=1), tmp_path / "cache"
     words = TokenizedText([config.train_source, config.train_target])
-    *pipelines, source_counts, target_counts = prepare.make_pipelines(config, words)
-    sides = pipelines[0], pipelines[1]
-    vocabs = prepare.make_vocabs(config, sides, (source_counts, target_counts))
+    sides, vocabs = prepare.make_sides(config, words)
     corpus = prepare.make_corpus(config, cache, sides, vocabs, words)
 
     def make() -> GuidedStream:

@@ -64,10 +64,7 @@ CORPORA = (
     ("text", "message"),
     [
         ("run: r\nmodel:\n  hiden: 5\n", "c.yaml:3: unknown key 'model.hiden', did you mean 'model.hidden'?"),
-        (
-            "run: r\nhidden: 5\n",
-            "c.yaml:2: unknown key 'hidden', did you mean 'model.hidden'?",
-        ),
+        ("run: r\nhidden: 5\n", "c.yaml:2: unknown key 'hidden', did you mean 'model.hidden'?"),
         (
             "run: r\ndata:\n  source: {langage: en}\n",
             "c.yaml:3: unknown key 'data.source.langage', did you mean 'data.source.language'?",
@@ -240,11 +237,7 @@ def test_the_place_of_a_value_is_that_of_the_last_word(tmp_path: Path) -> None:
 
 
 def test_python_is_checked_alike() -> None:
-    for check in (
-        RNNConfig(hidden=-1),
-        CSLMConfig(order=0),
-        TrainingConfig(learning_rate=float("inf")),
-    ):
+    for check in (RNNConfig(hidden=-1), CSLMConfig(order=0), TrainingConfig(learning_rate=float("inf"))):
         with pytest.raises(ConfigError, match="is out of range"):
             check.check()
 

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from nmt.text.vocab import SPECIALS
 from nmt.training.config import RunConfig
 from nmt.training.parallel import Team, join
 from nmt.training.train import run_training
+from tests.conftest import Command
 from tests.nmt.training import elastic
 from tests.nmt.training.elastic import falling, hosts, killed_at_random
 
@@ -84,9 +84,7 @@ def test_a_lost_process_changes_nothing(tiny: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-def test_a_lost_host_costs_time_and_nothing_else(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_lost_host_costs_time_and_nothing_else(tiny: Path, tmp_path: Path, command: Command) -> None:
     """The host of the first process, which holds the run directory's lock, is gone after update 10. The other
     one goes on from update 7 with the same updates, as a run of two processes does that one resumes."""
     given = [tiny / "train.yaml", "training.validate_every=7"]
@@ -111,7 +109,7 @@ def test_a_lost_host_costs_time_and_nothing_else(
 
 @pytest.mark.slow
 def test_kills_at_random_moments_lose_and_repeat_nothing(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
+    tiny: Path, tmp_path: Path, command: Command
 ) -> None:
     """The first two columns of train.tsv, and the sentences that were seen, are those of a run that was left
     alone: each update is of the same batches, whoever computed it."""

@@ -21,7 +21,7 @@ from nmt.text.subwords import bpe
 from nmt.text.vocab import Vocab
 from nmt.training import prepare
 from nmt.training.config import RunConfig
-from nmt.training.prepare import epoch_counts, make_corpus, make_cut, make_dev, make_pipelines, make_vocabs
+from nmt.training.prepare import epoch_counts, make_corpus, make_cut, make_dev, make_sides
 from nmt.training.subwords import LearningSide, unit_counts
 from tests.spaceless import japanese
 
@@ -203,10 +203,10 @@ def corpus(folder: Path, text: str, **options: object) -> DataConfig:
 def test_a_carriage_return_inside_words_is_data(tmp_path: Path) -> None:
     """From the text to the ids of a training with BPE and dropout, and back."""
     config = corpus(tmp_path, "a\rb \r c\r d\ne\x85f\u2028 g\r\n" * 3, bpe_merges=9, bpe_dropout=0.3)
-    source, target, *counts = make_pipelines(config)
+    (source, target), vocabs = make_sides(config)
     # One at the end of a line belongs to the line.
-    assert {"\r", "d", "g"} <= set(counts[0]) and "g\r" not in source.join(list(counts[0]))
-    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    units = list(vocabs[0].counts)
+    assert {"\r", "d", "g"} <= set(units) and "g\r" not in source.join(units)
     cut = make_cut(config, (source, target), vocabs)
     made = make_corpus(config, tmp_path / "cache", (source, target), vocabs)
     assert cut
@@ -227,8 +227,7 @@ def test_tags_stay_whole_in_training(kind: dict[str, object], tmp_path: Path) ->
         side.subword = "unigram" if "pieces" in kind else "bpe"
     one = CorpusConfig(source=plain.train_source, target=plain.train_target)
     config = replace(plain, train_source="", train_target="", corpora=[one, replace(one, tag="<bt>")])
-    source, target, *counts = make_pipelines(config)
-    words = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    (source, target), words = make_sides(config)
     vocabs = words[0].with_tags(config.tags), words[1]
     source.tags = config.tags
     made = make_corpus(config, tmp_path / "cache", (source, target), vocabs)
@@ -271,16 +270,14 @@ def test_a_corpus_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
     good = CorpusConfig(source=str(tmp_path / "short"), target=str(tmp_path / "short"))
     long = CorpusConfig(source=plain.train_source, target=plain.train_target)
     config = replace(plain, train_source="", train_target="", corpora=[good, long])
-    source, target, *counts = make_pipelines(config)
-    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    (source, target), vocabs = make_sides(config)
     with pytest.raises(DataError, match=r"/text: no pair is left to train on; is data\.max_length too small"):
         make_corpus(config, tmp_path / "cache", (source, target), vocabs)
 
 
 def test_trainings_that_share_a_cache_wait_for_each_other(tmp_path: Path) -> None:
     config = corpus(tmp_path, "a b\nc\n")
-    source, target, *counts = make_pipelines(config)
-    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    (source, target), vocabs = make_sides(config)
     sizes: list[int] = []
     work = threading.Thread(
         target=lambda: sizes.append(len(make_corpus(config, tmp_path / "cache", (source, target), vocabs)))
@@ -300,8 +297,7 @@ def test_poor_coverage_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFix
         tmp_path, "a b\nc d\ne f\n" * 3, dev_source=str(tmp_path / "dev"), dev_target=str(tmp_path / "dev")
     )
     caplog.set_level(logging.INFO)
-    source, target, *counts = make_pipelines(config)
-    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    (source, target), vocabs = make_sides(config)
     assert {record.levelname for record in caplog.records} == {"INFO"} and "6 of 6, 100.00%" in caplog.text
     caplog.clear()
     make_dev(config, (source, target), vocabs, "none")
@@ -312,7 +308,7 @@ def test_poor_coverage_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFix
     )
     caplog.clear()
     config.target.vocabulary = 2
-    make_vocabs(config, (source, target), (counts[0], counts[1]))
+    make_sides(config)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1 and warnings[0].startswith(
         "target vocabulary: 2 of 6, 33.33% of the running text; all other words are UNK: cut words into units"
@@ -338,8 +334,7 @@ def test_a_target_without_blanks_is_learned_from_raw_text(tmp_path: Path) -> Non
     """Japanese by the unigram model, English by words or BPE; all units of the model get an id, and the
     training text is known."""
     config = data(tmp_path, SideConfig("en"), SideConfig("ja", vocabulary=10), bpe_merges=20)
-    source, target, *counts = make_pipelines(config)
-    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    (source, target), vocabs = make_sides(config)
     assert source.subwords and source.subwords.kind == "bpe"
     assert target.subwords and target.subwords.kind == "unigram"
     assert set(target.subwords.inventory((), False)) == set(vocabs[1].ids) and vocabs[1].coverage() == 1
@@ -351,18 +346,17 @@ def test_a_target_without_blanks_is_learned_from_raw_text(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["unigram", "sentencepiece-bpe"])
 def test_one_model_for_both_sides_where_they_share_a_script(tmp_path: Path, kind: str) -> None:
     sides = SideConfig("en", subword=kind), SideConfig("ja", subword=kind)
-    source, target, *_ = make_pipelines(data(tmp_path, *sides))
+    (source, target), _ = make_sides(data(tmp_path, *sides))
     assert source.subwords is not target.subwords
     config = data(tmp_path, *sides, shared_vocabulary=True)
-    source, target, *counts = make_pipelines(config)
+    (source, target), vocabs = make_sides(config)
     assert source.subwords is target.subwords
-    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
     assert vocabs[0] is vocabs[1] and source.subwords
     assert set(vocabs[0].ids) == set(source.subwords.inventory((), False))
     config = data(tmp_path, *sides, train_target=str(tmp_path / "en"))
-    source, target, *_ = make_pipelines(config)
+    (source, target), _ = make_sides(config)
     assert source.subwords is target.subwords
-    source, target, *_ = make_pipelines(replace(config, bpe_joint=False))
+    (source, target), _ = make_sides(replace(config, bpe_joint=False))
     assert source.subwords is not target.subwords
 
 
@@ -373,8 +367,7 @@ def test_one_model_for_both_sides_where_they_share_a_script(tmp_path: Path, kind
 def test_cuts_vary_where_they_are_sampled(tmp_path: Path, kind: str, key: str, rate: float) -> None:
     """The other side, of whole words, stays as it is."""
     config = data(tmp_path, SideConfig("en"), SideConfig("ja", subword=kind), pieces=200, **{key: rate})
-    source, target, *counts = make_pipelines(config)
-    vocabs = make_vocabs(config, (source, target), (counts[0], counts[1]))
+    (source, target), vocabs = make_sides(config)
     cut = make_cut(config, (source, target), vocabs)
     english, line = japanese(9)[8]
     ids = [
@@ -393,25 +386,25 @@ def test_settings_that_no_side_can_use_are_told(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"data\.bpe_merges: no side has BPE: source unigram, target unigram"
     ):
-        make_pipelines(data(tmp_path, SideConfig("ja"), SideConfig("zh"), bpe_merges=5))
+        make_sides(data(tmp_path, SideConfig("ja"), SideConfig("zh"), bpe_merges=5))
     with pytest.raises(ConfigError, match=r"data\.target: case: truecase needs words"):
-        make_pipelines(data(tmp_path, whole, SideConfig("de", subword="unigram", case="truecase")))
+        make_sides(data(tmp_path, whole, SideConfig("de", subword="unigram", case="truecase")))
     with pytest.raises(ConfigError, match=r"^data\.pieces: 9 is too small: the text has \d+ frequent"):
-        make_pipelines(data(tmp_path, whole, SideConfig("ja"), pieces=9))
+        make_sides(data(tmp_path, whole, SideConfig("ja"), pieces=9))
     for key in ("bpe_dropout", "unigram_sampling"):
         with pytest.raises(
             ConfigError, match=rf"data\.{key}: there is nothing to (drop|sample) without subwords"
         ):
-            make_pipelines(data(tmp_path, whole, SideConfig("ja", subword="none"), **{key: 0.1}))
+            make_sides(data(tmp_path, whole, SideConfig("ja", subword="none"), **{key: 0.1}))
     with pytest.raises(ConfigError, match=r"data\.unigram_sampling: there is nothing to sample"):
-        make_pipelines(data(tmp_path, whole, SideConfig("en"), unigram_sampling=0.1, bpe_merges=9))
+        make_sides(data(tmp_path, whole, SideConfig("en"), unigram_sampling=0.1, bpe_merges=9))
 
 
 def test_bpe_is_named_or_follows_from_its_merges(tmp_path: Path) -> None:
     """Of Japanese too; a new run is checked before its text is read."""
     config = data(tmp_path, SideConfig("en"), SideConfig("ja", subword="bpe"), bpe_merges=30)
     prepare.check_new_run(RunConfig(run=str(tmp_path / "run"), data=config), "")
-    source, target, *_ = make_pipelines(config)
+    (source, target), _ = make_sides(config)
     assert source.subwords is target.subwords and target.subwords and target.subwords.kind == "bpe"
     with pytest.raises(ConfigError, match=r"data\.target: subword: bpe needs data\.bpe_merges"):
         prepare.check_new_run(RunConfig(run=str(tmp_path / "run"), data=replace(config, bpe_merges=0)), "")
