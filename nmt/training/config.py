@@ -18,9 +18,6 @@ from nmt.text.pipeline import check_language, check_segment, needs_language
 from nmt.text.scripts import is_spaceless
 from nmt.training.optimizers import LINEAR, SCHEDULES
 
-# ---- config ------------------------------------------------------------------------------------------------
-
-
 AUTO = "auto"
 TOKENIZED = "tokenized"  # training.bleu_tokenizer: BLEU of the words that the model sees
 

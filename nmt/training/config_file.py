@@ -7,7 +7,7 @@ import difflib
 import logging
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
@@ -183,10 +183,7 @@ def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) ->
     type or out of its range.
     """
     content, text = read(path)
-    parts = [
-        ConfigPart(content, partial(locate_key, path, text)),
-        *(ConfigPart(parse_override(override), partial(show_override, override)) for override in overrides),
-    ]
+    parts = [ConfigPart(content, partial(locate_key, path, text)), *map(parse_override, overrides)]
     return assemble(parts, path, preset)
 
 
@@ -210,7 +207,7 @@ def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfi
         givers = [part for part in parts if gives(part.content, key)]
         return (givers or parts)[-1 if givers else 0].where(key)
 
-    result = resolve(merge_all(schema.defaults(kind), [*defaults, *parts], schema), where)
+    result = resolve(merge(schema.defaults(kind), [*defaults, *parts], schema), where)
     if preset and not any(gives(part.content, "data.bpe_merges") for part in parts):
         with located(where):
             set_languages(result)
@@ -268,17 +265,18 @@ def preset_file(preset: str) -> Path:
     return path
 
 
-def parse_override(override: str) -> Section:
+def parse_override(override: str) -> ConfigPart:
     """`section.key=value` as a configuration of that key alone."""
     key, equals, value = override.partition("=")
+    excerpt = override if len(override) <= 2 * LONGEST else f"{override[: 2 * LONGEST]}..."
     if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key, re.ASCII):
-        raise ConfigError(f"{short(override)}: expected section.key=value")
+        raise ConfigError(f"{excerpt}: expected section.key=value")
     try:
         yaml_text.parse(f"x: {value}")
         change = OmegaConf.from_dotlist([override if value else f"{key}=''"])  # YAML takes nothing for null
-        return cast(Section, OmegaConf.to_container(change))
+        return ConfigPart(cast(Section, OmegaConf.to_container(change)), lambda key: excerpt)
     except (NotYaml, YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
-        raise ConfigError(f"{short(override)}: not a valid value: {reason(error)}") from error
+        raise ConfigError(f"{excerpt}: not a valid value: {reason(error)}") from error
 
 
 def read(path: str) -> tuple[Section, str]:
@@ -299,17 +297,17 @@ def read(path: str) -> tuple[Section, str]:
     return cast(Section, content), text
 
 
-def merge_all(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> DictConfig:
-    """A configuration with what several parts give, one after the other."""
+def merge(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> DictConfig:
+    """A configuration with what several parts give, one after the other. ConfigError for an unknown key, or a
+    value of the wrong type."""
+    known_keys = set(schema.keys())
     for part in parts:
-        config = merge(config, part, schema)
+        config = merge_part(config, part, schema, known_keys)
     return config
 
 
-def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
-    """A configuration with what a part gives. ConfigError for an unknown key, or a value of the wrong
-    type."""
-    known_keys = set(schema.keys())
+def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys: Set[str]) -> DictConfig:
+    """A configuration with what one part gives."""
     values = {
         key: value
         for key, value in part.content.items()
@@ -353,8 +351,7 @@ def is_list(value: object) -> bool:
 
 def gives(content: Mapping[str, object], key: str) -> bool:
     """Does a part of a configuration have a value for a key, or for one of its sections as a whole?"""
-    names = {name for name, _ in given_keys(content)}
-    return key in names
+    return any(name == key for name, _ in given_keys(content))
 
 
 def resolve(config: DictConfig, where: Where) -> RunConfig:
@@ -374,14 +371,6 @@ def located(where: Where) -> Iterator[None]:
         yield
     except ConfigError as error:
         raise ConfigError(f"{where(str(error).partition(':')[0])}: {error}") from error
-
-
-def show_override(override: str, key: str) -> str:
-    return short(override)
-
-
-def short(override: str) -> str:
-    return override if len(override) <= 2 * LONGEST else f"{override[: 2 * LONGEST]}..."
 
 
 def locate_key(path: str, text: str, key: str) -> str:
@@ -419,7 +408,7 @@ def read_run_config(directory: Path) -> RunConfig:
     part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:
         schema, kind = choose_schema([part])
-        return resolve(merge(schema.defaults(kind), part, schema), part.where)
+        return resolve(merge(schema.defaults(kind), [part], schema), part.where)
     except ConfigError as error:
         path = directory / CONFIG
         message = str(error).removeprefix(f"{path}: ")

@@ -17,8 +17,6 @@ from nmt.training.parallel import Team
 from nmt.training.protocols import AnyBatch, Callback, Carried, Stream, Trainable
 from nmt.training.validation import DevScore
 
-# ---- job ---------------------------------------------------------------------------------------------------
-
 
 @dataclass
 class TrainingProgress:

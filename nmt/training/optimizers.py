@@ -12,9 +12,6 @@ from torch.optim import Optimizer
 
 from nmt.errors import ConfigError
 
-# ---- optimizers --------------------------------------------------------------------------------------------
-
-
 BLOCK = 1 << 16  # floats; five arrays of 256 kiB stay in a core's cache, three times as fast as whole tensors
 
 

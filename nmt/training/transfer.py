@@ -21,9 +21,6 @@ from nmt.training.config import RunConfig
 log = logging.getLogger(__name__)
 
 
-# ---- transfer ----------------------------------------------------------------------------------------------
-
-
 @dataclass
 class Transfer:
     """Counts of the parameters that a model took from its parent."""

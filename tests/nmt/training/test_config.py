@@ -22,8 +22,6 @@ from nmt.training.config import (
 )
 from nmt.training.config_file import from_mapping, load
 
-# ---- test config -------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -44,7 +42,7 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
         TrainingConfig(**options).check()  # type: ignore[arg-type]
 
 
-# ---- test run config ---------------------------------------------------------------------------------------
+# ---- run config --------------------------------------------------------------------------------------------
 # Keys of a configuration that may differ when a run is resumed: they are there, and reach their value.
 
 
@@ -62,7 +60,7 @@ def test_a_dotted_key() -> None:
         get_value(config, "data.sauce")
 
 
-# ---- test combinations -------------------------------------------------------------------------------------
+# ---- combinations ------------------------------------------------------------------------------------------
 # Settings of different sections that exclude each other are refused, with the place of the key.
 
 
@@ -129,7 +127,7 @@ def test_what_goes_together_is_accepted() -> None:
     from_mapping({"run": "r", "training": guided, "model": {"attention": 5}, "data": {"source_vectors": "v"}})
 
 
-# ---- test side languages -----------------------------------------------------------------------------------
+# ---- side languages ----------------------------------------------------------------------------------------
 # No text is read by the rules of another language than its own.
 
 

@@ -18,8 +18,6 @@ from nmt.training import config_file
 from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.config_file import ConfigPart, Schema, choose_schema, explain
 
-# ---- test config file --------------------------------------------------------------------------------------
-
 
 def load(folder: Path, text: str, *overrides: str) -> RunConfig:
     (folder / "c.yaml").write_text(text)
@@ -284,7 +282,7 @@ def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path
         config_file.differences(RunConfig(run="r"), tmp_path)
 
 
-# ---- test schema -------------------------------------------------------------------------------------------
+# ---- schema ------------------------------------------------------------------------------------------------
 # The keys that a configuration may have, by what it trains.
 
 

@@ -25,11 +25,7 @@ from nmt.training.prepare import epoch_counts, make_corpus, make_cut, make_dev, 
 from nmt.training.subwords import LearningSide, unit_counts
 from tests.spaceless import japanese
 
-# ---- test inputs -------------------------------------------------------------------------------------------
-# A run goes on with the files that it was started with, or not at all.
-
-
-# ---- test inputs -------------------------------------------------------------------------------------------
+# ---- files that a training reads ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -92,8 +88,8 @@ def test_of_pipes_nothing_is_noted(tmp_path: Path) -> None:
     assert prepare.take_stamps(DataConfig(train_text=str(tmp_path / "pipe"), dev_text="-")) == {}
 
 
-# ---- test new run ------------------------------------------------------------------------------------------
-# What nmt-train checks before it makes a run directory: nothing that it reads is in there.
+# ---- new run -----------------------------------------------------------------------------------------------
+# Nothing that nmt-train reads is in the folder that it makes.
 
 
 @pytest.fixture
@@ -179,7 +175,7 @@ def test_the_command_leaves_what_it_refuses_to_read(
     )
 
 
-# ---- test prepare ------------------------------------------------------------------------------------------
+# ---- text and ids ------------------------------------------------------------------------------------------
 
 
 def test_every_unit_that_dropout_can_give_is_in_the_vocabulary() -> None:
@@ -315,7 +311,7 @@ def test_poor_coverage_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFix
     )
 
 
-# ---- test subwords -----------------------------------------------------------------------------------------
+# ---- subwords ----------------------------------------------------------------------------------------------
 # Subwords that a training learns: of which side, from what, and how they vary.
 
 

@@ -30,9 +30,6 @@ from nmt.training.proposal import (
     time_updates,
 )
 
-# ---- test proposal -----------------------------------------------------------------------------------------
-
-
 EN = ["The man sleeps in the house.", "A dog is in the car, and the man is not."] * 9
 FR = ["L'homme dort dans la maison.", "Un chien est dans la voiture, et l'homme non."] * 9
 
@@ -125,7 +122,7 @@ def test_sizes_and_strings() -> None:
     ]  # fmt: skip
 
 
-# ---- test cost ---------------------------------------------------------------------------------------------
+# ---- cost --------------------------------------------------------------------------------------------------
 # What a training will cost: the amount of work is exact where the sample is the text; the seconds are those
 # of the clock.
 

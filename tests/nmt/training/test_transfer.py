@@ -27,9 +27,6 @@ from nmt.training.optimizers import clip, make_optimizer
 from nmt.training.transfer import shared_rows, transfer_weights
 from tests.nmt.models.models import with_options
 
-# ---- test transfer -----------------------------------------------------------------------------------------
-
-
 WORDS = (Vocab({"a": 3, "b": 2}, 9), Vocab({"x": 3, "y": 2, "z": 1}, 9))
 OTHER = (Vocab({"b": 5, "c": 2, "a": 1}, 9), Vocab({"z": 9, "w": 2}, 9))
 
@@ -73,29 +70,21 @@ def test_words_of_both_vocabularies_keep_their_vectors() -> None:
         )
     for name in ("words", "words_bias"):
         ours, theirs = getattr(child.decoder.output, name), getattr(old.decoder.output, name)
-        assert torch.equal(ours[OTHER[1].ids["z"]], theirs[WORDS[1].ids["z"]]) and torch.equal(
-            ours[:3], theirs[:3]
-        )
-    assert torch.equal(
-        child.decoder.output.words[OTHER[1].ids["w"]], before[OTHER[1].ids["w"]]
-    )  # a new word starts afresh
+        assert torch.equal(ours[OTHER[1].ids["z"]], theirs[WORDS[1].ids["z"]])
+        assert torch.equal(ours[:3], theirs[:3])
+    new = OTHER[1].ids["w"]
+    assert torch.equal(child.decoder.output.words[new], before[new]), "a new word starts afresh"
     assert torch.equal(child.decoder.cell.recurrent, old.decoder.cell.recurrent)
 
 
 def test_what_does_not_fit_is_named_and_nothing_in_common_is_refused() -> None:
     child = make_model(OTHER, 2, hidden=6)
     done = transfer_weights(child, OTHER, saved(parent()))
-    assert (
-        "decoder.cell.recurrent" in done.left
-        and "encoder.embedding.weight" not in done.left
-        and 0 < done.copied < done.total
-    )
+    assert "decoder.cell.recurrent" in done.left and "encoder.embedding.weight" not in done.left
+    assert 0 < done.copied < done.total
+    child = make_model(OTHER, 2, embedding=8, hidden=16, maxout=11, bias=False)
     with pytest.raises(ConfigError, match="no parameter of parent fits"):
-        transfer_weights(
-            make_model(OTHER, 2, embedding=8, hidden=16, maxout=11, bias=False),
-            OTHER,
-            saved(parent(cell="lstm")),
-        )
+        transfer_weights(child, OTHER, saved(parent(cell="lstm")))
 
 
 def test_characters_are_matched_by_spelling() -> None:
@@ -121,7 +110,7 @@ def test_rows_of_classes_stay_as_they_were() -> None:
     assert all(torch.equal(value, before[name]) for name, value in after.items())
 
 
-# ---- test vectors ------------------------------------------------------------------------------------------
+# ---- word vectors ------------------------------------------------------------------------------------------
 # Models start from the vectors of a file, read them as they stand there, and keep those that are frozen.
 
 
@@ -146,19 +135,13 @@ def config_of(path: Path, kind: dict[str, object], side: str = "target", freeze:
 
 def model_of(config: RunConfig) -> nn.Module:
     torch.manual_seed(0)
-    found: object
     if config.lm:
-        found = language_model_class(config.lm.type).build(config.lm, VOCAB.words)
-    else:
-        assert config.model is not None
-        size = len(VOCAB)
-        found = (
-            ALIGNED_MODELS[config.model.type](config.model, size, size)
-            if config.settings.reads == ALIGNED_PAIRS
-            else make(config.model, size, size)
-        )  # fmt: skip
-    assert isinstance(found, nn.Module)
-    return found
+        language_model = language_model_class(config.lm.type).build(config.lm, VOCAB.words)
+        assert isinstance(language_model, nn.Module)
+        return language_model
+    assert config.model is not None
+    kind = ALIGNED_MODELS[config.model.type] if config.settings.reads == ALIGNED_PAIRS else make
+    return kind(config.model, len(VOCAB), len(VOCAB))
 
 
 def table_of(model: nn.Module, side: str) -> nn.Embedding:
