@@ -65,10 +65,7 @@ class ConstraintMaker:
     has no words, Unmet for one that cannot be required."""
 
     def __init__(
-        self,
-        member: SavedRun,
-        constraints: Constraints,
-        rows: Iterable[tuple[str, str, str]] | None = None,
+        self, member: SavedRun, constraints: Constraints, rows: Iterable[tuple[str, str, str]] | None = None
     ) -> None:
         """`rows`: the name of a term in messages, the term, its translation; instead of `given.terms`."""
         settings.check(constraints)

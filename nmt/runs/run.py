@@ -83,10 +83,7 @@ def to_translation(
                 word if unit == SPECIALS[UNK] else unit for unit, word in zip(units, instead, strict=True)
             ]
     return BeamTranslation(
-        words=run.target.join(units),
-        log_prob=candidate.log_prob,
-        score=candidate.score,
-        alignment=alignment,
+        words=run.target.join(units), log_prob=candidate.log_prob, score=candidate.score, alignment=alignment
     )
 
 

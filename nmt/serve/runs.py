@@ -376,8 +376,7 @@ def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
         return None
     nodes = sentences.parse_nodes(gates[0].cpu().numpy())
     return SoftParse(
-        units,
-        [SoftParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes],
+        units, [SoftParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes]
     )
 
 
