@@ -222,15 +222,7 @@ def test_a_resumed_run_measures_bleu_as_before(copied: Path, monkeypatch: pytest
         start(copied, run, "training.max_steps=63", "training.bleu_tokenizer=char")
 
 
-DAMAGED = [
-    "config.yaml",
-    "source.vocab",
-    "step-*.pt",
-    "training.pt",
-    "checkpoints.json",
-    "inputs.json",
-    "manifest.json",
-]
+DAMAGED = "config.yaml source.vocab step-*.pt training.pt checkpoints.json inputs.json manifest.json".split()
 
 
 DAMAGED += [

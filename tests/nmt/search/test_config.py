@@ -32,7 +32,9 @@ def test_bounds_of_length() -> None:
         (BeamConfig(max_length_factor=math.nan), "max_length_factor"),
         (BeamConfig(max_length_factor=0), "max_length_factor"),
         (BeamConfig(min_length_factor=-1), "min_length_factor"),
+        (SamplingConfig(samples=0), "samples"),
         (SamplingConfig(temperature=0.0), "temperature"),
+        (SamplingConfig(temperature=math.nan), "temperature"),
     ],
     ids=str,
 )

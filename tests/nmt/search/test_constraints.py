@@ -145,9 +145,6 @@ def test_results_that_are_forgotten_are_computed_again(monkeypatch: pytest.Monke
     assert len(forgetful.next) <= 3 and len(forgetful.summaries) <= 3
 
 
-# ---- avoided phrases ----
-
-
 # ---- test avoided ------------------------------------------------------------------------------------------
 
 
@@ -412,11 +409,8 @@ def test_an_ensemble_and_its_short_lists() -> None:
 def test_continuous_search_is_the_same() -> None:
     """Sentences with constraints that come while others are being searched, and one that is cancelled."""
     model, config = make(words=20, seed=4), BeamConfig(beam_size=4, rows=14)
-    work, numbers, found = (
-        ContinuousSearch(model, config),
-        dict[int, int](),
-        dict[int, list[FinishedHypothesis]](),
-    )
+    work = ContinuousSearch(model, config)
+    numbers, found = dict[int, int](), dict[int, list[FinishedHypothesis]]()
     for number in (1, 0, 2, 3, 4):
         numbers[work.add(SOURCES[number], constraints=constraints_of(ASKED[number]))] = number
         for place, candidates in work.step():
