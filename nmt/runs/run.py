@@ -61,32 +61,6 @@ def empty_candidate() -> FinishedHypothesis:
     return FinishedHypothesis(words=[], log_prob=0.0, score=0.0)
 
 
-def to_translation(
-    run: SavedRun, line: str, candidate: FinishedHypothesis, unknown: Lexicon | None
-) -> BeamTranslation:
-    """Convert a hypothesis of the search to words. `unknown`: a lexical table, by which each UNK is replaced
-    by the translation of the source word with the most attention."""
-    units = run.target_words.decode(candidate.words)
-    words_of = run.target.word_numbers(units)
-    alignment: list[tuple[int, int]] = []
-    if candidate.looked_at:
-        source_units = run.source.units(line)
-        source_of = run.source.word_numbers(source_units)
-        source = run.source.join(source_units)
-        alignment = sorted(
-            {(source_of[look], words_of[unit]) for unit, look in enumerate(candidate.looked_at)}
-        )
-        if unknown is not None:
-            words = (source[source_of[look]] for look in candidate.looked_at)
-            instead = [SPECIALS[UNK] if word in run.source.tags else unknown.best(word) for word in words]
-            units = [
-                word if unit == SPECIALS[UNK] else unit for unit, word in zip(units, instead, strict=True)
-            ]
-    return BeamTranslation(
-        words=run.target.join(units), log_prob=candidate.log_prob, score=candidate.score, alignment=alignment
-    )
-
-
 def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTranslation:
     """Translations of the parts of a line as one, without alignment."""
     if len(parts) == 1:
@@ -371,8 +345,32 @@ class Run:
         self, line: str, candidate: FinishedHypothesis, unknown: Lexicon | None = None
     ) -> BeamTranslation:
         """A candidate as words. `unknown`: replace each UNK by this table's translation of the source word
-        that the attention looked at."""
-        return to_translation(self.members[0], line, candidate, unknown)
+        that the attention looked at most."""
+        member = self.members[0]
+        units = member.target_words.decode(candidate.words)
+        words_of = member.target.word_numbers(units)
+        alignment: list[tuple[int, int]] = []
+        if candidate.looked_at:
+            source_units = member.source.units(line)
+            source_of = member.source.word_numbers(source_units)
+            source = member.source.join(source_units)
+            alignment = sorted(
+                {(source_of[look], words_of[unit]) for unit, look in enumerate(candidate.looked_at)}
+            )
+            if unknown is not None:
+                words = (source[source_of[look]] for look in candidate.looked_at)
+                instead = [
+                    SPECIALS[UNK] if word in member.source.tags else unknown.best(word) for word in words
+                ]
+                units = [
+                    word if unit == SPECIALS[UNK] else unit for unit, word in zip(units, instead, strict=True)
+                ]
+        return BeamTranslation(
+            words=member.target.join(units),
+            log_prob=candidate.log_prob,
+            score=candidate.score,
+            alignment=alignment,
+        )
 
     def n_best(
         self,

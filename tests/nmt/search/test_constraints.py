@@ -12,7 +12,14 @@ from nmt.models.registry import AnyModel
 from nmt.scoring import word_scores
 from nmt.search.beam import ContinuousSearch, FinishedHypothesis, search
 from nmt.search.config import BeamConfig, length_normalizer
-from nmt.search.constraints import AnyConstraint, ForbiddenPhrases, NoRepeat, PhraseProgress, RequiredPhrases
+from nmt.search.constraints import (
+    AnyConstraint,
+    Constraint,
+    ForbiddenPhrases,
+    NoRepeat,
+    PhraseProgress,
+    RequiredPhrases,
+)
 from nmt.search.steps import Ensemble, Reading, Shortlisted
 from nmt.text import spelling
 from nmt.text.spelling import Spelling, bounded
@@ -373,7 +380,7 @@ def test_what_cannot_be_met_has_no_probability() -> None:
     assert [(one.words, one.log_prob) for one in found[0]] == [([], -math.inf)]
 
 
-class NoEnd:
+class NoEnd(Constraint[None]):
     """Forbids the end."""
 
     def start(self) -> None: ...

@@ -55,7 +55,7 @@ def test_turns_go_on_when_each_line_is_done_before_the_next() -> None:
         queue.put(waiting_lines(3, client))
     while line := queue.take(0):
         order.append(line.sender.client)
-        line.finish(empty_translation())  # type: ignore[arg-type]
+        line.finish(empty_translation())
     assert order == ["a", "b", "c"] * 3 and queue.live == 0 and not queue.waiting and not queue.clients
 
 
@@ -125,7 +125,7 @@ def test_a_spare_thread_leaves_the_line_to_one_that_is_idle() -> None:
     def work(room: bool) -> None:
         while line := queue.take(room=room):
             order.append(room)
-            line.finish(empty_translation())  # type: ignore[arg-type]
+            line.finish(empty_translation())
 
     threads = [threading.Thread(target=work, args=(room,)) for room in (False, True)]
     for thread in threads:
