@@ -22,14 +22,12 @@ from nmt.io import files
 from nmt.compute import device
 from nmt.compute.precision import Mixed
 from nmt.compute.device import processor_flags
-from nmt.data.batches import Batch
-from nmt.data.batches import make_batch
+from nmt.data.batches import Batch, make_batch
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
 from nmt.runs.run import Run
 from nmt.search.config import BeamConfig
-from nmt.training.optimizers import clip
-from nmt.training.optimizers import make_optimizer
+from nmt.training.optimizers import clip, make_optimizer
 
 # What the profiler calls matrix products.
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::baddbmm", "aten::mkldnn_linear")

@@ -16,10 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from nmt.work.executors import ExecutorConfig
-from nmt.work.executors import Dask
-from nmt.work.executors import make
-from nmt.work.executors import require_results
+from nmt.work.executors import Dask, ExecutorConfig, make, require_results
 from tests.nmt.work import clusters
 
 Chunk = list[str]

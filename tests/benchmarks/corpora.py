@@ -15,9 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.batches import BatchStream
-from nmt.data.corpus import CorpusConfig
-from nmt.data.corpus import epoch_counts
-from nmt.data.corpus import Corpus
+from nmt.data.corpus import Corpus, CorpusConfig, epoch_counts
 
 # Without tokenization, which keeps nothing: it would be most of the time.
 START = """

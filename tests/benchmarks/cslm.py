@@ -38,11 +38,7 @@ def main() -> None:
     model = CSLM(CSLMConfig(init="glorot"), args.vocabulary + 3).eval()
     contexts, words = (part[:SAMPLE] for part in ngrams([vocab.encode(text) for text in texts], model.order))
     unique = len(distinct_windows(contexts)[0])
-    print(
-        f"{len(words):,} n-grams of real n-best lists, {unique:,} distinct contexts, {len(vocab):,} words "
-        "of "
-        "them"
-    )
+    print(f"{len(words):,} n-grams of real n-best lists, {unique:,} distinct contexts, {len(vocab):,} words")
 
     def direct(count: int, size: int) -> np.ndarray:
         found = []

@@ -28,8 +28,7 @@ from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.search.hypotheses import topk
 from nmt.search.beam import MOST_BANNED
 from nmt.text.vocab import EOS, Vocab
-from nmt.training.optimizers import clip
-from nmt.training.optimizers import make_optimizer
+from nmt.training.optimizers import clip, make_optimizer
 
 PERPLEXITY, BEAM = 150, 5
 SMALL, BATCH, RATE = 48, 512, 0.004  # of the networks whose perplexity is compared

@@ -12,15 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.compute import device
-from nmt.data.batches import Batch
-from nmt.data.batches import make_batch
+from nmt.data.batches import Batch, make_batch
 from nmt.layers.cells import GRU
 from nmt.layers.initialize import initialize
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
-from nmt.training.optimizers import Adadelta
-from nmt.training.optimizers import clip
-from nmt.training.optimizers import make_optimizer
+from nmt.training.optimizers import Adadelta, clip, make_optimizer
 
 T, B, E, H, V, M = 25, 64, 620, 1000, 30000, 500
 

@@ -17,15 +17,12 @@ from typing import cast
 import torch
 
 from nmt.io import files
-from nmt.data.batches import Batch
-from nmt.data.batches import Ids
+from nmt.data.batches import Batch, Ids
 from nmt.models.registry import AnyModel
 from nmt.runs import checkpoint
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.training import build
-from nmt.training import loop
-from nmt.training import config_file
+from nmt.training import build, config_file, loop
 from nmt.training.job import TrainingJob
 
 

@@ -15,23 +15,18 @@ from pathlib import Path
 import numpy as np
 
 from smt_bridge.build import evaluation
-from smt_bridge.build.config import Build
-from smt_bridge.build.config import BuildConfig
+from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.plan import read_plan
 from smt_bridge.build.training import DEV
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.weights import Weights
-from smt_bridge.tuning import loop
-from smt_bridge.tuning import pool
+from smt_bridge.tuning import loop, pool
 from smt_bridge.tuning.bleu import BleuReferences, bleu
-from smt_bridge.tuning.registry import TuneConfig
-from smt_bridge.tuning.loop import decode
-from smt_bridge.tuning.loop import starting_weights
-from smt_bridge.tuning.loop import Tuning
+from smt_bridge.tuning.registry import TUNERS, TuneConfig
+from smt_bridge.tuning.loop import Tuning, decode, starting_weights
 from smt_bridge.tuning.pool import Floats
-from smt_bridge.tuning.registry import TUNERS
 
 
 class Study:
