@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -16,7 +15,6 @@ import torch
 
 from nmt.errors import UserError, ran_out_of_memory
 from nmt.io import progress as bars
-from nmt.runs import directory as run_directory
 from nmt.training.config import TrainingConfig
 from nmt.training.job import (
     BatchSize,
@@ -30,7 +28,7 @@ from nmt.training.job import (
 )
 from nmt.training.optimizers import clip, current_rate, scheduled, set_rate
 from nmt.training.protocols import AnyBatch
-from nmt.training.state import Board, Clock, LogTable, NullLogTable, open_tables, save
+from nmt.training.state import TrainingLogs, open_logs, save
 from nmt.training.validation import DevScore
 
 log = logging.getLogger(__name__)
@@ -40,37 +38,22 @@ Item = TypeVar("Item")
 ZEROS = 3  # validations of BLEU or chrF 0.00 in a row after which a warning says what that means
 
 
-@dataclass
-class TrainingLogs:
-    """Logs, curves and clock of a training."""
-
-    tables: tuple[LogTable, LogTable]  # train.tsv, dev.tsv
-    board: Board
-    clock: Clock
-    signature: str = ""  # of the development scores that the log has last shown
-
-    def close(self) -> None:
-        self.board.close()
-        for table in self.tables:
-            table.close()
-
-
 def train(job: TrainingJob) -> str:
     """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
-    records = open_records(job)
+    logs = open_logs(job)
     try:
-        reason = updates(job, records)
+        reason = updates(job, logs)
         if reason == "signal":
             with job.team.busy():
-                save(job, records.tables)
+                save(job, logs.tables)
         elif job.progress.validated != job.progress.step:
-            validate_and_save(job, records)
+            validate_and_save(job, logs)
     finally:
-        records.close()
+        logs.close()
     return reason
 
 
-def updates(job: TrainingJob, records: TrainingLogs) -> str:
+def updates(job: TrainingJob, logs: TrainingLogs) -> str:
     """Update after update until something ends the training; returns the reason."""
     config, progress = job.training, job.progress
     job.model.train()
@@ -79,19 +62,19 @@ def updates(job: TrainingJob, records: TrainingLogs) -> str:
     reason = limit_reached(config, progress)
     while not reason:
         batch_count = job.stream.count(progress.epoch)
-        for size, batches in show_progress(job, records, groups(job, batch_count), batch_count):
+        for size, batches in show_progress(job, logs, groups(job, batch_count), batch_count):
             with report_out_of_memory(job, batches):
                 done = update(job, batches, job.team.idle(size))
             count(progress, size, done)
-            records.clock.tick()
-            progress.seconds = records.clock.seconds()
+            logs.clock.tick()
+            progress.seconds = logs.clock.seconds()
             if progress.step % config.log_every == 0:
-                write_log(job, records, done.norm)
+                write_log(job, logs, done.norm)
             if config.validate_every and progress.step % config.validate_every == 0:
-                validate_and_save(job, records)
+                validate_and_save(job, logs)
             elif config.save_every and progress.step % config.save_every == 0:
                 with job.team.busy():
-                    save(job, records.tables)
+                    save(job, logs.tables)
             reason = agree(job, "signal" if job.stop() else limit_reached(config, progress))
             if reason:
                 break
@@ -99,7 +82,7 @@ def updates(job: TrainingJob, records: TrainingLogs) -> str:
             progress.epoch += 1
             progress.batch = 0
             if not config.validate_every:
-                validate_and_save(job, records)
+                validate_and_save(job, logs)
             reason = agree(job, reason or limit_reached(config, progress))
     return reason
 
@@ -187,45 +170,45 @@ def count(progress: TrainingProgress, batches: int, done: Updated) -> None:
     progress.log_words += done.words
 
 
-def write_log(job: TrainingJob, records: TrainingLogs, norm: float) -> None:
+def write_log(job: TrainingJob, logs: TrainingLogs, norm: float) -> None:
     """A line of the log and of train.tsv, and a point of each curve."""
     progress = job.progress
     if not job.team.first:
         progress.log_cost, progress.log_words = 0.0, 0
         return
     cost = progress.log_cost / progress.log_words
-    speed, rate = records.clock.rate(progress.log_words), current_rate(job.optimizer)
-    left = time_left(job, records)
+    speed, rate = logs.clock.rate(progress.log_words), current_rate(job.optimizer)
+    left = time_left(job, logs)
     log.info(
         "epoch %d, update %s, cost %.2f, %s words/s%s",
         progress.epoch + 1, f"{progress.step:,}", cost, f"{speed:,.0f}", f", {left}" if left else "",
     )  # fmt: skip
-    records.tables[0].add({
+    logs.tables[0].add({
         "step": f"{progress.step}", "epoch": f"{progress.epoch + 1}", "sentences": f"{progress.sentences}",
         "cost": f"{cost:.6f}", "norm": f"{norm:.6f}", "rate": f"{rate:g}",
         "seconds": f"{progress.seconds:.1f}", "words_per_second": f"{speed:.0f}",
     })  # fmt: skip
     curves = {"cost": cost, "norm": norm, "rate": rate, "words_per_second": speed}
-    records.board.add("train", progress.step, curves)
+    logs.board.add("train", progress.step, curves)
     progress.log_cost, progress.log_words = 0.0, 0
 
 
-def time_left(job: TrainingJob, records: TrainingLogs) -> str:
+def time_left(job: TrainingJob, logs: TrainingLogs) -> str:
     """`12 min 3 s left`, of the whole training; empty where no limit says when it ends."""
-    seconds = seconds_left(job, records.clock.pace)
+    seconds = seconds_left(job, logs.clock.pace)
     return "" if seconds is None else f"{bars.duration(seconds)} left"
 
 
-def validate_and_save(job: TrainingJob, records: TrainingLogs) -> None:
+def validate_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
     """Score the development set, note whether it got better, adapt the learning rate, save: in the first
     process, for which the others wait."""
     job.progress.validated = job.progress.step
     if job.team.first:
         with job.team.busy():
-            score_and_save(job, records)
+            score_and_save(job, logs)
 
 
-def score_and_save(job: TrainingJob, records: TrainingLogs) -> None:
+def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
     """Validate and save, in the first process alone."""
     progress = job.progress
     began = time.monotonic()
@@ -237,32 +220,32 @@ def score_and_save(job: TrainingJob, records: TrainingLogs) -> None:
         progress.validation_seconds = time.monotonic() - began
         better = judge(job.training, progress, score.value(job.training.metric))
         decay(job.training, progress, better, score.perplexity)
-        progress.seconds = records.clock.seconds()
-        log_validation(job, records, score, better)
-    save(job, records.tables)
-    records.clock.leave_out(time.monotonic() - began)
+        progress.seconds = logs.clock.seconds()
+        log_validation(job, logs, score, better)
+    save(job, logs.tables)
+    logs.clock.leave_out(time.monotonic() - began)
 
 
-def log_validation(job: TrainingJob, records: TrainingLogs, score: DevScore, better: bool) -> None:
+def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better: bool) -> None:
     """A line of the log and of dev.tsv, and a point of each curve; a warning where BLEU stays 0."""
     config, progress = job.training, job.progress
     by_cost = config.metric != "cost" and deciding(config.metric, progress) == "cost"
-    if score.signature != records.signature:
-        records.signature = score.signature
+    if score.signature != logs.signature:
+        logs.signature = score.signature
         log.info("development scores, with a beam of %d: %s", config.dev_beam, score.signature)
     log.info(
         "development: update %s, cost %.2f, perplexity %.2f%s%s",
         f"{progress.step:,}", score.cost, score.perplexity, score.scores(),
         f", best so far{' (by cost)' if by_cost else ''}" if better else "",
     )  # fmt: skip
-    records.tables[1].add({
+    logs.tables[1].add({
         "step": f"{progress.step}", "epoch": f"{progress.epoch + (progress.batch > 0)}",
         "cost": f"{score.cost:.6f}", "perplexity": f"{score.perplexity:.4f}",
         "bleu": f"{score.bleu:.4f}", "best": "*" if better else "", "seconds": f"{progress.seconds:.1f}",
         "chrf": f"{score.chrf:.4f}", "signature": score.signature,
     })  # fmt: skip
     curves = {"cost": score.cost, "bleu": score.bleu, "chrf": score.chrf}
-    records.board.add("dev", progress.step, curves)
+    logs.board.add("dev", progress.step, curves)
     progress.zeros = progress.zeros + 1 if score.is_zero(config.metric) else 0
     if progress.zeros == ZEROS:
         log.warning(
@@ -295,16 +278,8 @@ def decay(config: TrainingConfig, progress: TrainingProgress, better: bool, perp
         progress.decayed *= config.decay
 
 
-def open_records(job: TrainingJob) -> TrainingLogs:
-    """train.tsv and dev.tsv, cut back to where the last save left them, curves and clock."""
-    progress, first = job.progress, job.team.first
-    board = Board(job.directory / run_directory.CURVES, job.training.tensorboard and first, progress.step)
-    tables = open_tables(job.directory, job.log_sizes) if first else (NullLogTable(), NullLogTable())
-    return TrainingLogs(tables, board, Clock(progress.seconds, progress.log_words))
-
-
 def show_progress(
-    job: TrainingJob, records: TrainingLogs, updates: Iterator[Item], batch_count: int
+    job: TrainingJob, logs: TrainingLogs, updates: Iterator[Item], batch_count: int
 ) -> Iterator[Item]:
     """The updates of the epoch, with its progress and the time that the training still takes. `batch_count`:
     batches of the epoch."""
@@ -313,7 +288,7 @@ def show_progress(
         return
     title = f"epoch {job.progress.epoch + 1}"
     with bars.Progress(None, "batches", job.show_bar, title) as shown:
-        shown.note = lambda: time_left(job, records) and f"{time_left(job, records)} of the training"
+        shown.note = lambda: time_left(job, logs) and f"{time_left(job, logs)} of the training"
         shown.reach(job.progress.batch, batch_count)
         for update in updates:
             yield update

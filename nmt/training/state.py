@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
@@ -18,7 +18,7 @@ from nmt.errors import CheckpointError, UserError
 from nmt.io import files
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
-from nmt.runs.directory import DEV_LOG, INDEX, STATE, TRAIN_LOG, weights_path
+from nmt.runs.directory import CURVES, DEV_LOG, INDEX, STATE, TRAIN_LOG, weights_path
 from nmt.training.job import TrainingJob, TrainingProgress
 from nmt.training.protocols import Carried
 
@@ -176,6 +176,29 @@ class Board:
         """Write pending values and close."""
         if self.writer is not None:
             self.writer.close()
+
+
+@dataclass
+class TrainingLogs:
+    """Logs, curves and clock of a training."""
+
+    tables: tuple[LogTable, LogTable]  # train.tsv, dev.tsv
+    board: Board
+    clock: Clock
+    signature: str = ""  # of the development scores that the log has last shown
+
+    def close(self) -> None:
+        self.board.close()
+        for table in self.tables:
+            table.close()
+
+
+def open_logs(job: TrainingJob) -> TrainingLogs:
+    """train.tsv and dev.tsv, cut back to where the last save left them, curves and clock."""
+    progress, first = job.progress, job.team.first
+    board = Board(job.directory / CURVES, job.training.tensorboard and first, progress.step)
+    tables = open_tables(job.directory, job.log_sizes) if first else (NullLogTable(), NullLogTable())
+    return TrainingLogs(tables, board, Clock(progress.seconds, progress.log_words))
 
 
 # ---- state -------------------------------------------------------------------------------------------------

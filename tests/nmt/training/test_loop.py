@@ -27,7 +27,6 @@ from nmt.training.job import (
     time_used,
 )
 from nmt.training.loop import (
-    TrainingLogs,
     decay,
     in_round_numbers,
     judge,
@@ -42,7 +41,7 @@ from nmt.training.loop import (
 from nmt.training.optimizers import current_rate
 from nmt.training.parallel import Team
 from nmt.training.protocols import Callback
-from nmt.training.state import DEV_COLUMNS, Board, Clock, LogTable, NullLogTable
+from nmt.training.state import DEV_COLUMNS, Board, Clock, LogTable, NullLogTable, TrainingLogs
 from nmt.training.validation import DevScore
 from tests.nmt.training.jobs import NO_LOGS, PAIRS, make_job, tiny_model, train_updates
 

@@ -12,9 +12,19 @@ from nmt.errors import CheckpointError, UserError
 from nmt.io import manifest
 from nmt.runs import checkpoint
 from nmt.training.job import TrainingJob
-from nmt.training.loop import TrainingLogs, validate_and_save
+from nmt.training.loop import validate_and_save
 from nmt.training.optimizers import ema_decay_at
-from nmt.training.state import RECENT, Board, Clock, LogTable, check_finite, load_state, restore, save
+from nmt.training.state import (
+    RECENT,
+    Board,
+    Clock,
+    LogTable,
+    TrainingLogs,
+    check_finite,
+    load_state,
+    restore,
+    save,
+)
 from nmt.training.validation import DevScore
 from tests.nmt.training.jobs import NO_LOGS, equal, make_job, tiny_model, train_updates, weights
 

@@ -88,7 +88,7 @@ def test_a_rate_that_follows_the_clock_is_resumed_exactly(
     data: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time that has passed is a part of the saved state; the rate has fallen to 0 when it is over."""
-    monkeypatch.setattr("nmt.training.loop.Clock", HalfASecond)
+    monkeypatch.setattr("nmt.training.state.Clock", HalfASecond)
     timed = {"schedule": "linear", "max_minutes": 0.1, "batch_size": 4, "log_every": 1, "tensorboard": False}
     weights = []
     for run, stops in (("whole", []), ("parts", [2, 7])):
