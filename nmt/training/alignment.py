@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
-from pathlib import Path
 
 from nmt.data import corpus
 from nmt.data.affiliation import affiliate_pair
@@ -21,7 +20,7 @@ from nmt.io import files
 from nmt.runs.directory import LINKS
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of
 from nmt.text.subwords import NONE
-from nmt.training.prepare import Pipelines, Vocabs, lock_cache, remark_dev, report_pairs
+from nmt.training.prepare import ParallelData, lock_cache, remark_dev, report_pairs
 from nmt.training.subwords import RATES, LearningSide
 
 log = logging.getLogger(__name__)
@@ -100,38 +99,29 @@ def check_links(config: DataConfig, text: TokenizedText) -> None:
         pass
 
 
-def make_aligned_corpus(
-    config: DataConfig,
-    cache: Path,
-    pipelines: Pipelines,
-    vocabs: Vocabs,
-    text: TokenizedText,
-    within: str,
-    thorough: bool = True,
-) -> Corpus:
+def make_aligned_corpus(data: ParallelData, within: str) -> Corpus:
     """The binarized training pairs with their affiliations, rebuilt only when something has changed.
-    `within`: SENTENCE or PHRASE; `thorough`: as for `open_corpus`."""
-    stamp = aligned_stamp(config, *vocabs, within)
+    `within`: SENTENCE or PHRASE."""
+    config, cache, stamp = data.config, data.cache, aligned_stamp(data.config, *data.vocabs, within)
     with lock_cache(cache):
         if read_stamp(cache).get("stamp") != stamp:
+            rows = with_links(data.text.words(*data.pipelines), config.alignment)
             pairs = (
                 (words, target_words, affiliate_pair(links, len(words), len(target_words), within))
-                for words, target_words, links in with_links(text.words(*pipelines), config.alignment)
+                for words, target_words, links in rows
             )
-            numbered = text.show_progress(pairs, "pairs", "numbering the words")
-            report_pairs(
-                binarize_aligned(numbered, *vocabs, cache, config.max_length, stamp), config.max_length
-            )
-        corpus = open_corpus(cache, *map(len, vocabs), thorough=thorough)
+            numbered = data.text.show_progress(pairs, "pairs", "numbering the words")
+            report = binarize_aligned(numbered, *data.vocabs, cache, config.max_length, stamp)
+            report_pairs(report, config.max_length)
+        corpus = open_corpus(cache, *map(len, data.vocabs), thorough=data.thorough)
     if not len(corpus):
         raise DataError(f"{config.train_source}: no pair is left to train on; is data.max_length too small?")
     return corpus
 
 
-def make_aligned_dev(
-    config: DataConfig, pipelines: Pipelines, vocabs: Vocabs, within: str
-) -> list[AlignedPair] | None:
+def make_aligned_dev(data: ParallelData, within: str) -> list[AlignedPair] | None:
     """Read the aligned development pairs; None if the configuration has no development text."""
+    config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     if not config.dev_source:
         return None
     rows = (
@@ -179,40 +169,29 @@ def check_guided(config: DataConfig, thorough: bool = False) -> None:
         files.check_parallel(config.train_source, config.train_target, config.alignment)
 
 
-def guided_stream(
-    stream: BatchStream,
-    weight: float,
-    config: DataConfig,
-    cache: Path,
-    pipelines: Pipelines,
-    vocabs: Vocabs,
-    text: TokenizedText,
-    thorough: bool = True,
-) -> GuidedStream:
+def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> GuidedStream:
     """A stream whose batches have the links of `data.alignment`. They lie in a folder beside the binarized
-    pairs, and are made anew only when something has changed. `thorough`: as for `open_corpus`."""
-    folder, stamp = cache / LINKS, aligned_stamp(config, *vocabs, "units")
-    with lock_cache(cache):
+    pairs, and are made anew only when something has changed."""
+    folder, stamp = data.cache / LINKS, aligned_stamp(data.config, *data.vocabs, "units")
+    with lock_cache(data.cache):
         if read_stamp(folder).get("stamp") != stamp:
             report = BinarizeReport()
-            numbers = range(config.max_length**2 + 1)
+            numbers = range(data.config.max_length**2 + 1)
             with store(folder, {"target": numbers}, stamp, report) as [side]:
-                for numbered in read_links(config, pipelines, text, report):
+                for numbered in read_links(data, report):
                     side.add(numbered)
-        links = open_corpus(folder, thorough=thorough)
+        links = open_corpus(folder, thorough=data.thorough)
     if len(links) != len(stream.corpus):
-        raise DataError(f"{folder}: not the links of the pairs in {cache}; remove it: it is made again")
+        raise DataError(f"{folder}: not the links of the pairs in {data.cache}; remove it: it is made again")
     return GuidedStream(stream, links, weight)
 
 
-def read_links(
-    config: DataConfig, pipelines: Pipelines, text: TokenizedText, report: BinarizeReport
-) -> Iterator[list[int]]:
+def read_links(data: ParallelData, report: BinarizeReport) -> Iterator[list[int]]:
     """The links of each pair that training keeps, three numbers each; the report counts the pairs."""
-    rows = with_links(text.words(*pipelines), config.alignment)
-    for number, (words, target_words, links) in enumerate(
-        text.show_progress(rows, "pairs", "linking the units"), 1
-    ):
+    config, pipelines = data.config, data.pipelines
+    rows = with_links(data.text.words(*pipelines), config.alignment)
+    shown = data.text.show_progress(rows, "pairs", "linking the units")
+    for number, (words, target_words, links) in enumerate(shown, 1):
         source, target = pipelines[0].cut(words), pipelines[1].cut(target_words)
         if is_kept(source, target, config.max_length, report):
             location = f"{config.alignment}:{number}"

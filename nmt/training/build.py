@@ -35,7 +35,7 @@ from nmt.text.vocab import Vocab
 from nmt.training import alignment, config_file, prepare
 from nmt.training.config import RunConfig
 from nmt.training.job import TrainingJob
-from nmt.training.prepare import Pipelines, Vocabs
+from nmt.training.prepare import ParallelData
 from nmt.training.protocols import Stream
 from nmt.training.transfer import apply_vectors, check_vectors, transfer_weights
 from nmt.training.validation import validate_aligned, validate_language_model, validate_translator
@@ -49,16 +49,12 @@ Part = TypeVar("Part")
 
 def translator(job: TrainingJob) -> None:
     """Give a job the model, batches and development set of an encoder-decoder."""
-    config, training, cache = job.config, job.training, cache_of(job.config)
-    words = prepare.training_text(config.data, job.directory, job.show_bar)
-    if job.fresh and training.guided_alignment:
-        alignment.check_links(config.data, words)
-    pipelines, vocabs = text(config, words)
-    remember_back_end(job.directory)
-    corpus = prepare.make_corpus(config.data, cache, pipelines, vocabs, words, job.team.first)
-    dev = prepare.make_dev(config.data, pipelines, vocabs, training.bleu_tokenizer)
+    config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
+    data = parallel_data(job, bool(training.guided_alignment))
+    vocabs = data.vocabs
+    corpus = prepare.make_corpus(data)
+    dev = prepare.make_dev(data, training.bleu_tokenizer)
     torch.manual_seed(config.seed)
-    sizes = cast(ModelConfig, config.model)
     model = make(sizes, len(vocabs[0]), len(vocabs[1]), fill=job.fresh, spelling=vocabs[0].words)
     model = model.to(job.device)
     if job.fresh:
@@ -66,16 +62,14 @@ def translator(job: TrainingJob) -> None:
     if job.fresh and config.init_from:
         start_from(model, vocabs, config.init_from)
     apply_vectors(config, model, sides(*vocabs), job.fresh)
-    cut = prepare.make_cut(config.data, pipelines, vocabs)
+    cut = prepare.make_cut(data)
     counts = prepare.epoch_counts(config.data, corpus)
     pairs = BatchStream(
         corpus, training.batch_size, training.pool, config.seed, cut, counts, training.batch_tokens
     )
     stream: Stream = pairs
     if weight := training.guided_alignment:
-        stream = alignment.guided_stream(
-            pairs, weight, config.data, cache, pipelines, vocabs, words, job.team.first
-        )
+        stream = alignment.guided_stream(data, pairs, weight)
     validate = None
     if dev:
         validate = partial(validate_translator, model, dev, training.dev_beam, training.metric == "chrf")
@@ -85,17 +79,12 @@ def translator(job: TrainingJob) -> None:
 def aligned_model(job: TrainingJob) -> None:
     """Give a job the model, batches and development set of a model that is given the alignment."""
     config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
-    words = prepare.training_text(config.data, job.directory, job.show_bar)
-    if job.fresh:
-        alignment.check_links(config.data, words)
-    pipelines, vocabs = text(config, words)
-    remember_back_end(job.directory)
+    data = parallel_data(job, aligned=True)
+    vocabs = data.vocabs
     torch.manual_seed(config.seed)
     model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=job.fresh).to(job.device)
-    corpus = alignment.make_aligned_corpus(
-        config.data, cache_of(config), pipelines, vocabs, words, model.within, job.team.first
-    )
-    dev = alignment.make_aligned_dev(config.data, pipelines, vocabs, model.within)
+    corpus = alignment.make_aligned_corpus(data, model.within)
+    dev = alignment.make_aligned_dev(data, model.within)
     if job.fresh:
         show_text(cast(nn.Module, model), corpus)
     apply_vectors(config, model, sides(*vocabs), job.fresh)
@@ -141,9 +130,13 @@ def cache_of(config: RunConfig) -> Path:
     return Path(config.data.cache or Path(config.run, run_directory.DATA))
 
 
-def text(config: RunConfig, words: TokenizedText | None = None) -> tuple[Pipelines, Vocabs]:
-    """Text pipelines and vocabularies of the run; a new one gets them from the training text."""
-    data, directory = config.data, Path(config.run)
+def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
+    """The texts of a run with its text pipelines and vocabularies; a new one gets these from the training
+    text. `aligned`: the word alignment of that text is read, too, and checked before a run is made."""
+    config, data, directory = job.config, job.config.data, job.directory
+    words = prepare.training_text(data, directory, job.show_bar)
+    if job.fresh and aligned:
+        alignment.check_links(data, words)
     if not run_directory.exists(directory):
         stamps = prepare.take_stamps(data)
         pipelines, vocabs = prepare.make_sides(data, words)
@@ -151,7 +144,9 @@ def text(config: RunConfig, words: TokenizedText | None = None) -> tuple[Pipelin
         create(config, sides(*zip(pipelines, vocabs, strict=True)), stamps)
     source, source_vocab = checkpoint.load_side(directory, "source", data)
     target, target_vocab = checkpoint.load_side(directory, "target", data)
-    return (source, target), (source_vocab, target_vocab)
+    remember_back_end(directory)
+    vocabs = source_vocab, target_vocab
+    return ParallelData(data, (source, target), vocabs, words, cache_of(config), job.team.first)
 
 
 def text_of_lm(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) -> Side:

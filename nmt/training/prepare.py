@@ -8,7 +8,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 
@@ -145,6 +145,18 @@ Vocabs = tuple[Vocab, Vocab]
 UNKNOWN = 0.1  # more unknown words than this are worth a warning; the papers have 7%
 
 
+@dataclass(frozen=True)
+class ParallelData:
+    """The parallel texts of a training, and how their lines become ids."""
+
+    config: DataConfig
+    pipelines: Pipelines
+    vocabs: Vocabs
+    text: TokenizedText  # may hold the words already
+    cache: Path  # the folder of the binarized pairs
+    thorough: bool = True  # as for `open_corpus`
+
+
 def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool = False) -> TokenizedText:
     """The text that a configuration names: of a translator or a language model, or the lines of a table."""
     paths = [config.train_source, config.train_target, config.train_text, config.phrase_table]
@@ -206,8 +218,9 @@ def make_vocabs(
     return both, both
 
 
-def make_cut(config: DataConfig, pipelines: Pipelines, vocabs: Vocabs) -> Cut | None:
+def make_cut(data: ParallelData) -> Cut | None:
     """How training segments words anew each time they are seen; None: it does not."""
+    config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     check_sampling(config, [pipeline.subwords for pipeline in pipelines])
     samplers = [make_sampler(config, *side) for side in zip(pipelines, vocabs, strict=True)]
     if not any(samplers):
@@ -245,30 +258,22 @@ def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], na
     return vocab
 
 
-def make_corpus(
-    config: DataConfig,
-    cache: Path,
-    pipelines: Pipelines,
-    vocabs: Vocabs,
-    text: TokenizedText | None = None,
-    thorough: bool = True,
-) -> Corpus:
+def make_corpus(data: ParallelData) -> Corpus:
     """The binarized training pairs, rebuilt only when a file, the text pipeline or a vocabulary has
-    changed. `text`: may hold the words already; `thorough`: as for `open_corpus`."""
-    text = text or training_text(config)
-    stamp = make_stamp(config, *vocabs)
-    with lock_cache(cache):
-        if read_stamp(cache).get("stamp") != stamp:
+    changed."""
+    config, text, stamp = data.config, data.text, make_stamp(data.config, *data.vocabs)
+    with lock_cache(data.cache):
+        if read_stamp(data.cache).get("stamp") != stamp:
+            source, target = data.pipelines
             pairs = (
-                (pipelines[0].cut(words), pipelines[1].cut(target_words))
-                for words, target_words in tagged(config, pairs_of(config, pipelines, text), text)
+                (source.cut(words), target.cut(target_words))
+                for words, target_words in tagged(config, pairs_of(config, data.pipelines, text), text)
             )
             numbered = text.show_progress(pairs, "pairs", "numbering the words")
             sizes = text.listed.sizes if text.listed else ()
-            report_pairs(
-                binarize(numbered, *vocabs, cache, config.max_length, stamp, sizes), config.max_length
-            )
-        corpus = open_corpus(cache, *map(len, vocabs), thorough=thorough)
+            report = binarize(numbered, *data.vocabs, data.cache, config.max_length, stamp, sizes)
+            report_pairs(report, config.max_length)
+        corpus = open_corpus(data.cache, *map(len, data.vocabs), thorough=data.thorough)
     paths = [part.source for part in config.corpora] or [config.train_source or config.phrase_table]
     for path, size in zip(paths, corpus.parts or [len(corpus)], strict=True):
         if not size:
@@ -317,8 +322,9 @@ def lock_cache(cache: Path) -> AbstractContextManager[None]:
     return locked(cache, "nmt-train", wait=True)
 
 
-def make_dev(config: DataConfig, pipelines: Pipelines, vocabs: Vocabs, bleu_tokenizer: str) -> DevSet | None:
+def make_dev(data: ParallelData, bleu_tokenizer: str) -> DevSet | None:
     """The development pairs of a translator. ConfigError for a tokenizer that cannot be used."""
+    config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     if not config.dev_source:
         return None
     pairs, sources, references = [], list[list[Ids]](), []

@@ -287,7 +287,8 @@ def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder:
         small.bpe_merges = fewer_merges(merges, sides, rows)
     with silent():
         pipelines, vocabs = prepare.make_sides(small if pairs > WHOLE_TEXT else data)
-        corpus = prepare.make_corpus(small, folder / "corpus", pipelines, vocabs)
+        text = prepare.training_text(small)
+        corpus = prepare.make_corpus(prepare.ParallelData(small, pipelines, vocabs, text, folder / "corpus"))
     sizes = len(vocabs[0]), len(vocabs[1])
     if pairs > WHOLE_TEXT:
         growth = merges / small.bpe_merges if merges else 1.0

@@ -26,7 +26,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training.alignment import check_aligned
-from nmt.training.prepare import make_cut, make_vocabs
+from nmt.training.prepare import ParallelData, make_cut, make_vocabs, training_text
 
 # ---- test corpus -------------------------------------------------------------------------------------------
 
@@ -136,9 +136,9 @@ def test_the_stamp_follows_files_tags_and_filters_of_a_list_but_no_weights(tmp_p
 
 
 def test_dropout_needs_subwords_and_a_shared_vocabulary_holds_both_sides() -> None:
-    plain = TextPipeline.of(SideConfig("en"))
+    plain, config = TextPipeline.of(SideConfig("en")), DataConfig(bpe_dropout=0.1)
     with pytest.raises(ConfigError, match="nothing to drop without subwords"):
-        make_cut(DataConfig(bpe_dropout=0.1), (plain, plain), vocabs())
+        make_cut(ParallelData(config, (plain, plain), vocabs(), training_text(config), Path()))
     config = DataConfig(shared_vocabulary=True, target=SideConfig(vocabulary=3))
     one, other = make_vocabs(config, (plain, plain), (Counter({"a": 3, "b": 1}), Counter({"x": 2, "a": 2})))
     assert one is other and one.words[3:] == ["a", "x", "b"] and one.counts["a"] == 5

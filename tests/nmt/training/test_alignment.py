@@ -40,10 +40,11 @@ def test_units_of_kept_pairs_are_linked_and_made_anew_when_the_text_changes(tmp_
     config, cache = data(tmp_path, max_length=5, bpe_merges=1), tmp_path / "cache"
     words = TokenizedText([config.train_source, config.train_target])
     sides, vocabs = prepare.make_sides(config, words)
-    corpus = prepare.make_corpus(config, cache, sides, vocabs, words)
+    pairs = prepare.ParallelData(config, sides, vocabs, words, cache)
+    corpus = prepare.make_corpus(pairs)
 
     def make() -> GuidedStream:
-        return alignment.guided_stream(BatchStream(corpus, 2, 1, 1), 2.0, config, cache, sides, vocabs, words)
+        return alignment.guided_stream(pairs, BatchStream(corpus, 2, 1, 1), 2.0)
 
     stream, kept = make(), [("ab abc", "x yx", {(0, 1), (1, 0)}), ("b ab", "x x yx", {(1, 2), (0, 0)})]
     assert stream.count(0) == 1 and len(corpus) == len(stream.links) == 2

@@ -66,7 +66,7 @@ def test_a_translator_is_made_once(folder: Path) -> None:
     (folder / "run" / "source.vocab").write_text(
         (folder / "run" / "source.vocab").read_text().replace("a\t", "q\t"), encoding="utf-8"
     )
-    _, (source, target) = build.text(config)
+    source, target = build.parallel_data(TrainingJob(config), aligned=False).vocabs
     assert "q" in source.ids and "a" not in source.ids and "a" in target.ids
 
 

@@ -21,7 +21,15 @@ from nmt.text.subwords import bpe
 from nmt.text.vocab import Vocab
 from nmt.training import prepare
 from nmt.training.config import RunConfig
-from nmt.training.prepare import epoch_counts, make_corpus, make_cut, make_dev, make_sides
+from nmt.training.prepare import (
+    ParallelData,
+    epoch_counts,
+    make_corpus,
+    make_cut,
+    make_dev,
+    make_sides,
+    training_text,
+)
 from nmt.training.subwords import LearningSide, unit_counts
 from tests.spaceless import japanese
 
@@ -199,16 +207,20 @@ def corpus(folder: Path, text: str, **options: object) -> DataConfig:
 def test_a_carriage_return_inside_words_is_data(tmp_path: Path) -> None:
     """From the text to the ids of a training with BPE and dropout, and back."""
     config = corpus(tmp_path, "a\rb \r c\r d\ne\x85f\u2028 g\r\n" * 3, bpe_merges=9, bpe_dropout=0.3)
-    (source, target), vocabs = make_sides(config)
+    data = prepared(config, tmp_path / "cache")
+    (source, _), vocabs = data.pipelines, data.vocabs
     # One at the end of a line belongs to the line.
     units = list(vocabs[0].counts)
     assert {"\r", "d", "g"} <= set(units) and "g\r" not in source.join(units)
-    cut = make_cut(config, (source, target), vocabs)
-    made = make_corpus(config, tmp_path / "cache", (source, target), vocabs)
+    cut, made = make_cut(data), make_corpus(data)
     assert cut
     for ids in (made.pair(0), cut(*made.pair(0), "key")):
         for side in ids:
             assert source.join(vocabs[0].decode(side)) == ["a\rb", "\r", "c\r", "d"]
+
+
+def prepared(config: DataConfig, cache: Path = Path()) -> ParallelData:
+    return ParallelData(config, *make_sides(config), training_text(config), cache)
 
 
 @pytest.mark.parametrize(
@@ -223,11 +235,12 @@ def test_tags_stay_whole_in_training(kind: dict[str, object], tmp_path: Path) ->
         side.subword = "unigram" if "pieces" in kind else "bpe"
     one = CorpusConfig(source=plain.train_source, target=plain.train_target)
     config = replace(plain, train_source="", train_target="", corpora=[one, replace(one, tag="<bt>")])
-    (source, target), words = make_sides(config)
-    vocabs = words[0].with_tags(config.tags), words[1]
+    data = prepared(config, tmp_path / "cache")
+    source, vocabs = data.pipelines[0], (data.vocabs[0].with_tags(config.tags), data.vocabs[1])
     source.tags = config.tags
-    made = make_corpus(config, tmp_path / "cache", (source, target), vocabs)
-    cut, tag = make_cut(config, (source, target), vocabs), vocabs[0].ids["<bt>"]
+    data = replace(data, vocabs=vocabs)
+    made = make_corpus(data)
+    cut, tag = make_cut(data), vocabs[0].ids["<bt>"]
     assert cut and made.parts == (18, 18) and epoch_counts(config, made) == [18, 18]
     for row in range(18):
         ids, tagged = made.pair(row)[0].tolist(), made.pair(18 + row)[0].tolist()
@@ -256,7 +269,9 @@ def test_development_text_without_the_tags_that_all_corpora_have(
             plain, corpora=corpora, dev_source=str(tmp_path / "dev"), dev_target=str(tmp_path / "dev")
         )
         caplog.clear()
-        dev = make_dev(config, (pipeline, pipeline), (vocab.with_tags(("<bt>",)), vocab), "none")
+        vocabs = vocab.with_tags(("<bt>",)), vocab
+        data = ParallelData(config, (pipeline, pipeline), vocabs, training_text(config), tmp_path)
+        dev = make_dev(data, "none")
         assert dev and ("no line begins with a tag" in caplog.text) == warned
 
 
@@ -266,18 +281,15 @@ def test_a_corpus_of_which_nothing_is_left_is_named(tmp_path: Path) -> None:
     good = CorpusConfig(source=str(tmp_path / "short"), target=str(tmp_path / "short"))
     long = CorpusConfig(source=plain.train_source, target=plain.train_target)
     config = replace(plain, train_source="", train_target="", corpora=[good, long])
-    (source, target), vocabs = make_sides(config)
+    data = prepared(config, tmp_path / "cache")
     with pytest.raises(DataError, match=r"/text: no pair is left to train on; is data\.max_length too small"):
-        make_corpus(config, tmp_path / "cache", (source, target), vocabs)
+        make_corpus(data)
 
 
 def test_trainings_that_share_a_cache_wait_for_each_other(tmp_path: Path) -> None:
     config = corpus(tmp_path, "a b\nc\n")
-    (source, target), vocabs = make_sides(config)
-    sizes: list[int] = []
-    work = threading.Thread(
-        target=lambda: sizes.append(len(make_corpus(config, tmp_path / "cache", (source, target), vocabs)))
-    )
+    data, sizes = prepared(config, tmp_path / "cache"), list[int]()
+    work = threading.Thread(target=lambda: sizes.append(len(make_corpus(data))))
     with locks.locked(tmp_path / "cache", "nmt-other"):
         work.start()
         work.join(0.3)
@@ -293,10 +305,10 @@ def test_poor_coverage_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFix
         tmp_path, "a b\nc d\ne f\n" * 3, dev_source=str(tmp_path / "dev"), dev_target=str(tmp_path / "dev")
     )
     caplog.set_level(logging.INFO)
-    (source, target), vocabs = make_sides(config)
+    data = prepared(config)
     assert {record.levelname for record in caplog.records} == {"INFO"} and "6 of 6, 100.00%" in caplog.text
     caplog.clear()
-    make_dev(config, (source, target), vocabs, "none")
+    make_dev(data, "none")
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 2 and warnings[1] == (
         "development target: 50.00% are unknown: cut words into units, with data.bpe_merges=8000 or subword: "
@@ -363,8 +375,8 @@ def test_one_model_for_both_sides_where_they_share_a_script(tmp_path: Path, kind
 def test_cuts_vary_where_they_are_sampled(tmp_path: Path, kind: str, key: str, rate: float) -> None:
     """The other side, of whole words, stays as it is."""
     config = data(tmp_path, SideConfig("en"), SideConfig("ja", subword=kind), pieces=200, **{key: rate})
-    (source, target), vocabs = make_sides(config)
-    cut = make_cut(config, (source, target), vocabs)
+    prepared_data = prepared(config)
+    (source, target), vocabs, cut = prepared_data.pipelines, prepared_data.vocabs, make_cut(prepared_data)
     english, line = japanese(9)[8]
     ids = [
         np.array(v.encode(p.units(t)))

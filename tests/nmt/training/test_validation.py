@@ -24,7 +24,7 @@ from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
 from nmt.training import validation
 from nmt.training.config import TOKENIZED
-from nmt.training.prepare import make_dev
+from nmt.training.prepare import ParallelData, make_dev, training_text
 from nmt.training.validation import (
     DevScore,
     DevSet,
@@ -62,7 +62,7 @@ def run_and_dev_set(folder: Path, tokenizer: str) -> tuple[Run, DevSet]:
     [member] = run.members
     config = replace(member.data, dev_source=str(folder / "source"), dev_target=str(folder / "target"))
     pipelines, vocabs = (member.source, member.target), (member.source_words, member.target_words)
-    dev = make_dev(config, pipelines, vocabs, tokenizer)
+    dev = make_dev(ParallelData(config, pipelines, vocabs, training_text(config), folder), tokenizer)
     assert dev
     return run, dev
 
