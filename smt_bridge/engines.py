@@ -24,10 +24,10 @@ from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.system import feature_names
-from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation, TokenizedLines
+from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation
 from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
-from smt_bridge.hybrid.lines import RawLines
+from smt_bridge.hybrid.decoder import RawLines
 
 SEARCHED = (20, 200)  # hypotheses among which one without what is to be avoided is sought
 CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
@@ -38,7 +38,7 @@ class PhraseEngine(Engine):
 
     def __init__(self, decoder: Decoder, info: EngineInfo, workers: int) -> None:
         self.decoder, self.info, self.workers = decoder, info, workers
-        self.tokenized: Lines = TokenizedLines()
+        self.tokenized = Lines()
 
     def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         decoder = self.decoder
@@ -140,7 +140,7 @@ class HybridEngine(PhraseEngine):
 def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
     """Positions of the source words that the model does not know."""
     return sorted(
-        int(sentence.begin[option])
+        int(sentence.first[option])
         for option in derivation.options
         if (extra := sentence.extra(option)) is not None and extra.unknown
     )
@@ -152,7 +152,7 @@ def segments(result: PhraseTranslation) -> list[Segment]:
     for sentence, derivation in result.searched:
         for option in derivation.options:
             size = int(sentence.length[option])
-            span = (sources + int(sentence.begin[option]), sources + int(sentence.last[option]))
+            span = (sources + int(sentence.first[option]), sources + int(sentence.last[option]))
             phrases.append(Segment(span, (targets, targets + size - 1)))
             targets += size
         sources += len(sentence.words)

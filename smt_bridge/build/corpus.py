@@ -22,8 +22,8 @@ from nmt.text.scripts import is_spaceless
 from nmt.work.executors import convert_lines
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.plan import CorpusSizes
+from smt_bridge.hybrid.decoder import read_glossary
 from smt_bridge.hybrid.folder import SIDES, truecase_file
-from smt_bridge.hybrid.lines import of_folder
 from smt_bridge.hybrid.side import TextSide, escaped
 
 FOLDER, COUNTS = "corpus", "corpus.json"
@@ -61,7 +61,7 @@ def side(config: BuildConfig, name: str) -> SideConfig:
 def check_glossary(config: BuildConfig) -> None:
     """DataError with the line number for a glossary that decoding would refuse."""
     if config.glossary:
-        of_folder(config.glossary, *map(TextSide, sides(config)))
+        read_glossary(config.glossary, *map(TextSide, sides(config)))
 
 
 def survey(config: BuildConfig) -> CorpusSizes:

@@ -4,10 +4,12 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, tee
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import jobs, options
@@ -16,18 +18,24 @@ from nmt.cli.jobs import TextJob
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import rate_of
+from nmt.text import glossary, sentences
 from nmt.text.sentences import SplitLine
 from nmt.work.executors import ExecutorConfig
 from nmt.work.texts import FinishedChunk, TextChunk
+from nmt.work.texts import Lines as OutputLines
 from smt_bridge.cli import decoding
-from smt_bridge.cli.decoding import LineBlock, PhraseTranslator, load_hybrid, make_decoder, split_lines
+from smt_bridge.cli.decoding import load_decoder, longest_line
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.folder import Hybrid
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import Ini, read_weights
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
+    from smt_bridge.decoder.translation import Lines, PhraseTranslation
     from smt_bridge.decoder.xml_input import MarkedLine
+
+    Writer = Callable[[int, PhraseTranslation], Iterable[str]]  # number of a line, from 0 -> lines of a file
 
 log = logging.getLogger(__name__)
 
@@ -188,6 +196,120 @@ def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> N
     log.info("%s sentences, %s", f"{progress.done:,}", rate_of(progress.rate))
 
 
+# ---- translation -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LineBlock:
+    """Lines that are translated together, with parsed markup."""
+
+    first: int  # number of the first line in the input, from 0
+    lines: list[SplitLine]
+    marked: "list[MarkedLine]"  # all sentences of the lines
+
+
+def load_hybrid(args: argparse.Namespace) -> Hybrid | None:
+    """Read the hybrid system that the options name; None for a phrase-based model."""
+    return folder.read(Path(args.model)) if folder.is_hybrid(args.model) else None
+
+
+def load_translator(args: argparse.Namespace, ini: Ini) -> "PhraseTranslator":
+    """In a worker: load the model from an ini with absolute paths."""
+    hybrid = load_hybrid(args)
+    return PhraseTranslator(args, make_decoder(args, ini, hybrid), hybrid)
+
+
+def make_decoder(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "Decoder":
+    """Load the decoder with the options of smt-decode."""
+    return load_decoder(
+        args,
+        ini,
+        args.n_best if args.n_best_list else 0,
+        args.distinct,
+        read_weights(args.weights) if args.weights else None,
+        explain=bool(args.explain),
+        lines=text_lines(args, hybrid),
+        beside=bool(hybrid),
+    )
+
+
+def text_lines(args: argparse.Namespace, hybrid: Hybrid | None) -> "Lines | None":
+    """Conversion of lines to words and back; None for tokenized lines without a glossary."""
+    from smt_bridge.hybrid import decoder as hybrids
+    from smt_bridge.hybrid.decoder import GlossaryLines
+
+    if hybrid:
+        return hybrids.lines_of(hybrid, longest_line(args), args.glossary)
+    return GlossaryLines(glossary.of_words(args.glossary)) if args.glossary else None
+
+
+def split_lines(args: argparse.Namespace, hybrid: Hybrid | None, lines: Iterable[str]) -> Iterator[SplitLine]:
+    """Split lines into sentences with --split-sentences; without it, each line is one sentence."""
+    for line in lines:
+        if hybrid and args.split_sentences:
+            yield sentences.split_line(line, hybrid.config.source.language)
+        else:
+            yield SplitLine([line], [])
+
+
+class PhraseTranslator:
+    """A decoder with the options of smt-decode."""
+
+    def __init__(self, args: argparse.Namespace, decoder: "Decoder", hybrid: Hybrid | None) -> None:
+        self.args, self.decoder, self.hybrid = args, decoder, hybrid
+        self.writers = [writer for name, writer in writers(decoder).items() if getattr(args, name)]
+        self.blank = sentences.blank_of(hybrid.config.target.language) if hybrid else ""
+
+    def models(self) -> list[Path]:
+        """The files, besides the input, that translations depend on."""
+        from smt_bridge.decoder.system import files_of
+
+        options_files = [Path(path) for path in (self.args.weights, self.args.glossary) if path]
+        if self.hybrid:
+            names = (folder.FILE, *self.hybrid.parts)
+            return [*(self.hybrid.folder / name for name in names), *options_files]
+        return [*files_of(self.decoder.system.ini), *options_files]
+
+    def lines(self, block: LineBlock) -> OutputLines:
+        """Translate a block: the lines that it adds to each output."""
+        outputs: OutputLines = [[] for _ in range(1 + len(self.writers))]
+        translations = map(self.decoder.translate_line, block.marked)
+        for number, line in enumerate(block.lines, block.first):
+            for lines, more in zip(outputs, self.outputs(number, line, translations), strict=True):
+                lines += more
+        return outputs
+
+    def outputs(
+        self, number: int, line: SplitLine, translations: "Iterator[PhraseTranslation]"
+    ) -> OutputLines:
+        """The lines that line `number` of the input, counted from 0, adds to each output. Takes the
+        translations of its sentences from `translations`."""
+        results = list(islice(translations, len(line.sentences)))
+        text = line.join([self.decoder.lines.text(result) for result in results], self.blank)
+        return [[text], *(list(writer(number, results[0])) for writer in self.writers)]
+
+
+def writers(decoder: "Decoder") -> "dict[str, Writer]":
+    """Functions that write the outputs besides the translation, by name of the option."""
+    from smt_bridge.decoder import feature_values, translation
+
+    def explained(number: int, result: "PhraseTranslation") -> Iterable[str]:
+        rows = [] if number else feature_values.explain_header(decoder.weights)
+        return map("\t".join, [*rows, *feature_values.explain_rows(number + 1, result)])
+
+    return {
+        "n_best_list": lambda number, translated: (
+            decoder.entry(number, translated, derivation) for derivation in translated.derivations
+        ),
+        "alignments": lambda number, translated: [
+            " ".join(f"{source}-{target}" for source, target in translation.alignment(translated))
+        ],
+        "explain": explained,
+        "source_words": lambda number, translated: [" ".join(translated.source)],
+        "target_words": lambda number, translated: [" ".join(translated.text)],
+    }
+
+
 @contextmanager
 def translate_input(
     work: PhraseTranslator, args: argparse.Namespace, job: TextJob | None
@@ -206,7 +328,7 @@ def translate_input(
             )
         return
     ini = decoding.absolute_ini(work.decoder.system.ini, bool(work.hybrid))
-    with job.run(partial(decoding.load_translator, ini=ini), work) as compute:
+    with job.run(partial(load_translator, ini=ini), work) as compute:
         yield compute(cut_chunks(lines, work.decoder.all_marked(sentences, name, numbers)))
 
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, positive
 from nmt.errors import ConfigError, UserError
-from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import weights
 from smt_bridge.moses.check import problems
 from smt_bridge.moses.ini import Ini
 
@@ -32,17 +30,14 @@ def command(argv: Sequence[str] | None) -> None:
         roots = [args.root] if args.root else [".", str(Path(args.ini).parent)]
         issues = list(problems(ini, roots, not args.quick))
         print("\n".join(issues) if issues else f"{args.ini}: nothing wrong")
-        if not args.root and (folder := ini_paths.folder_beside(ini)):
+        if not args.root and (folder := moses_ini.folder_beside(ini)):
             log.info("tables are found beside the ini: start Moses in %s, or write absolute paths", folder)
         if issues:
             raise UserError(f"{args.ini}: {len(issues)} problem{'s' * (len(issues) > 1)}, listed above")
     else:
-        moses_ini.write(args.output, adapt_paths(edit(args, ini), args.output))
-
-
-def adapt_paths(ini: Ini, output: str) -> Ini:
-    """Adapt relative paths to the folder that the ini is written to."""
-    return ini if output == "-" else ini_paths.with_moved_paths(ini, output)
+        edited = edit(args, ini)
+        moved = edited if args.output == "-" else moses_ini.with_moved_paths(edited, args.output)
+        moses_ini.write(args.output, moved)
 
 
 def parser() -> options.Parser:
@@ -122,7 +117,7 @@ def show(ini: Ini) -> None:
 def edit(args: argparse.Namespace, ini: Ini) -> Ini:
     """Return the ini edited as the action says."""
     if args.action == "set-weights":
-        return moses_ini.set_weights(ini, weights.read(args.weights))
+        return moses_ini.set_weights(ini, moses_ini.read_weights(args.weights))
     if args.action == "set-path":
         return moses_ini.set_path(ini, args.name, args.path)
     if args.action == "remove-feature":

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-import smt_bridge.moses.weights as weight_files
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, OutputPath, parse_settings
 from nmt.errors import ConfigError
@@ -17,6 +16,7 @@ from nmt.work import store
 from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli import shared_options
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse_features
+from smt_bridge.moses import ini
 from smt_bridge.nbest.union import NbestLists
 
 OUTPUTS = {"output": "--output", "best": "--best", "mbr_scale_output": "--mbr-scale-output"}
@@ -188,8 +188,8 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
     config = RescoreConfig(
         output=args.output,
         best=args.best,
-        weights=weight_files.read(args.weights) if args.weights else None,
-        decoder_weights=weight_files.read(args.decoder_weights) if args.decoder_weights else None,
+        weights=ini.read_weights(args.weights) if args.weights else None,
+        decoder_weights=ini.read_weights(args.decoder_weights) if args.decoder_weights else None,
         by_phrase=args.by_phrase,
         limit=args.max_line_words or MAX_LINE_WORDS,
         resume=args.resume,

@@ -20,11 +20,8 @@ from nmt.io import files, locks, manifest
 from nmt.work import executors, store
 from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli import decoding
-from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import weights as weight_files
-from smt_bridge.moses.ini import Ini
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import Ini, Weights
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
@@ -119,7 +116,7 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
     ini = moses_ini.read(path)
     decoding.check_tables(ini, [("--output", str(output)), ("--work", str(work))])
     beside = output.parent.resolve() == folder.resolve()
-    start = ini if beside else ini_paths.with_absolute_paths(ini, [".", str(folder)])
+    start = ini if beside else moses_ini.with_absolute_paths(ini, [".", str(folder)])
     return TuningPaths(ini=path, output=output, work=work, start=start)
 
 
@@ -251,7 +248,7 @@ def write_weights(
         f"BLEU {100 * iteration.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration "
         f"{best + 1} of {len(tuning.iterations)}"
     )
-    weight_files.write(paths.work / "weights", weights, [header])
+    moses_ini.write_weights(paths.work / "weights", weights, [header])
     moses_ini.write(paths.output, moses_ini.set_weights(paths.start, weights), f"# {header}")
 
 
@@ -264,7 +261,7 @@ def final_seeds(
         if not path.exists():
             point = tuning.tuned(tuning.pool(), seed)
             header = f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"
-            weight_files.write(path, all_weights(point.weights), [header])
+            moses_ini.write_weights(path, all_weights(point.weights), [header])
         log.info("seed %d: %s", seed, path)
 
 

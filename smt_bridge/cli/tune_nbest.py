@@ -11,7 +11,7 @@ from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath
 from nmt.errors import ConfigError
 from nmt.io import files
-from smt_bridge.moses import weights as weight_files
+from smt_bridge.moses import ini
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.pool import Lists, Pool
@@ -53,7 +53,7 @@ def command(argv: Sequence[str] | None) -> None:
             f"BLEU {best.bleu:.6f} on {pool.sentences} sentences",
             f"{args.method}, seeds {args.seed} to {args.seed + args.runs - 1}",
         ]
-        weight_files.write(args.output, pools.to_weights(pool.names, best.weights), header)
+        ini.write_weights(args.output, pools.to_weights(pool.names, best.weights), header)
 
 
 def parser() -> options.Parser:

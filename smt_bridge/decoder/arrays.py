@@ -1,11 +1,10 @@
 """The arrays of the compiled search: the options of a sentence, its settings, and the working memory."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from smt_bridge.decoder.constraints import ReorderingConstraints
 
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
@@ -16,6 +15,37 @@ HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK = range(7)
 SLICE = 2_000_000  # options a single call looks at: a fifth of a second, so that signals are obeyed
 NOTHING = -1e300  # below every score
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
+
+
+NO_ZONE = -1
+
+
+class ReorderingConstraints(NamedTuple):
+    """Walls and zones of a sentence of n words with Z zones; empty arrays where nothing is constrained."""
+
+    wall: NDArray[np.bool_]  # (n,) a wall after a word
+    local: NDArray[np.int32]  # (n,) the zone that a wall inside one belongs to
+    zones: NDArray[np.int32]  # (Z, 2) first and last word
+
+    @property
+    def active(self) -> bool:
+        return len(self.wall) > 0
+
+
+def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int]]) -> ReorderingConstraints:
+    """Build the arrays. A wall inside a zone, other than after its last word, applies to the innermost zone
+    alone."""
+    if not walls and not zones:
+        words = 0
+    wall, local = np.zeros(words, np.bool_), np.full(words, NO_ZONE, np.int32)
+    wall[list(walls)] = True
+    for number, (first, last) in enumerate(zones):
+        for word in range(first, last):
+            owner = local[word]
+            if wall[word] or (owner != NO_ZONE and (zones[owner][0] < first or zones[owner][1] > last)):
+                local[word] = number
+                wall[word] = False
+    return ReorderingConstraints(wall, local, np.array(zones, np.int32).reshape(-1, 2))
 
 
 class OptionArrays(NamedTuple):
@@ -58,8 +88,8 @@ class SearchState(NamedTuple):
     counters: Int64s
     # hypotheses, (H,)
     coverage: Int32s
-    begin: Int32s  # first source word of the last phrase
-    end: Int32s
+    first: Int32s  # source words of the last phrase
+    last: Int32s
     option: Int32s
     parent: Int32s
     score: Floats
@@ -85,8 +115,8 @@ class SearchState(NamedTuple):
     moves: Int32s
     coverage_table: Int32s
     # moves, (M,): spans that a coverage allows to translate next
-    move_start: Int32s
-    move_end: Int32s
+    move_first: Int32s
+    move_last: Int32s
     move_coverage: Int32s
     # stacks, (n + 1,)
     head: Int32s
@@ -98,8 +128,8 @@ class SearchState(NamedTuple):
     c_coverage: Int32s
     c_parent: Int32s
     c_option: Int32s
-    c_begin: Int32s
-    c_end: Int32s
+    c_first: Int32s
+    c_last: Int32s
     c_score: Floats
     c_total: Floats
     c_context: Int32s  # (Q, L)
@@ -130,16 +160,16 @@ def allocate(sizes: StateSizes) -> SearchState:
     H, E, C, M, Q, n = sizes[:6]
     return SearchState(
         counters=np.zeros(7, np.int64),
-        coverage=ints(H), begin=ints(H), end=ints(H), option=ints(H), parent=ints(H),
+        coverage=ints(H), first=ints(H), last=ints(H), option=ints(H), parent=ints(H),
         score=np.zeros(H), total=np.zeros(H), context=np.zeros((H, sizes.models), np.int32),
         key=np.zeros(H, np.int64), memory=np.zeros((H, sizes.features), np.int64),
         following=ints(H), listed=ints(H), edge=ints(H), table=hash_table(H),
         edge_parent=ints(E), edge_option=ints(E), edge_score=np.zeros(E), edge_next=ints(E),
         gap=ints(C), mask=np.zeros(C, np.uint64), covered=ints(C), future=np.zeros(C),
         first_move=ints(C), moves=ints(C), coverage_table=hash_table(C),
-        move_start=ints(M), move_end=ints(M), move_coverage=ints(M),
+        move_first=ints(M), move_last=ints(M), move_coverage=ints(M),
         head=ints(n + 1), size=ints(n + 1), worst=np.zeros(n + 1), best=np.zeros(n + 1),
-        c_stack=ints(Q), c_coverage=ints(Q), c_parent=ints(Q), c_option=ints(Q), c_begin=ints(Q),
-        c_end=ints(Q), c_score=np.zeros(Q), c_total=np.zeros(Q),
+        c_stack=ints(Q), c_coverage=ints(Q), c_parent=ints(Q), c_option=ints(Q), c_first=ints(Q),
+        c_last=ints(Q), c_score=np.zeros(Q), c_total=np.zeros(Q),
         c_context=np.zeros((Q, sizes.models), np.int32),
     )  # fmt: skip

@@ -154,13 +154,7 @@ def build(model: NgramModel) -> Automaton:
     )  # fmt: skip
 
 
-def child(
-    model: NgramModel,
-    offset: Int64s,
-    shorter: Int64s,
-    context: Int64s,
-    word: Int64s,
-) -> Int64s:
+def child(model: NgramModel, offset: Int64s, shorter: Int64s, context: Int64s, word: Int64s) -> Int64s:
     """Node of context + word, or of its longest suffix that exists: (M,), (M,) -> (M,)"""
     V, root = len(model.words), int(offset[-1])
     children = np.full(len(word), -1, np.int64)

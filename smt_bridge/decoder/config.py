@@ -1,4 +1,4 @@
-"""Settings of the decoder, whatever its model. The defaults are those of Moses."""
+"""Settings of the decoder, and the sections of a moses.ini that set them. The defaults are those of Moses."""
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
@@ -6,8 +6,11 @@ from typing import Any
 
 from nmt.config import settings
 from nmt.config.settings import HELP, choice, number, setting
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
+from nmt.io.numbers import integer, real, shown
 from nmt.text.sentences import MAX_LINE_WORDS
+from smt_bridge.decoder.xml_input import brackets
+from smt_bridge.moses.ini import FALSE, Ini, parse_truth
 
 WIDEST = 63  # words beyond the first untranslated one that a coverage can hold
 
@@ -96,3 +99,197 @@ def search_settings(config: DecoderConfig, ini: Mapping[str, object]) -> SearchS
     """Merge the settings of the search: the user's options, then the ini's, then Moses' defaults."""
     options = {name: getattr(config, name) for name in BY_NAME if getattr(config, name, None) is not None}
     return replace(SearchSettings(), **{**ini, **options})
+
+
+# ---- sections of a moses.ini -------------------------------------------------------------------------------
+# Those the engine honors, those that change no result, and those it refuses.
+#
+# Every parameter of Moses (its Parameter.cpp) is in exactly one of these tables; a section in none of them is
+# unknown to Moses too. Nothing is ignored silently: what is neither honored nor harmless is refused with its
+# line.
+
+RENAMED = {  # fields of SearchSettings whose sections have other names
+    "max_options": "max-trans-opt-per-coverage",
+    "nbest_factor": "n-best-factor",
+    "unknown_prefix": "unknown-word-prefix",
+    "unknown_suffix": "unknown-word-suffix",
+}
+# Section: field of SearchSettings. [ttable-limit] is of the old format; the table's own line has its limit.
+HONORED_SECTIONS = {
+    RENAMED.get(name, name.replace("_", "-")): name for name in BY_NAME if name != "table_limit"
+}
+MODEL_SECTIONS = {"feature", "weight"}  # read elsewhere
+
+# Where the engine's only way is one of Moses' ways: the values that ask for it. Anything else is refused for
+# the reason given.
+RESTRICTED_SECTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "input-factors": (("0",), "the engine reads one factor, 0"),
+    "output-factors": (("0",), "the engine writes one factor, 0"),
+    "mapping": (("0 T 0", "T 0"), "the engine has one translation step, 0 T 0"),
+    "inputtype": (("0",), "the engine reads plain text, 0"),
+    "factor-delimiter": (("|",), "the engine reads one factor"),
+    "decoding-graph-backoff": (("0",), "the engine has one translation step"),
+    "search-algorithm": (("0",), "the engine has stack search, 0"),
+    "stack-diversity": (("0",), "the engine has no stack diversity"),
+    "early-discarding-threshold": (("0",), "the engine has no early discarding"),
+    "translation-option-threshold": (("0",), "the engine has no threshold of options"),
+    "start-translation-id": (("0",), "the engine counts sentences from 0"),
+    "sort-word-alignment": (("0",), "the engine writes alignment points by source word"),
+    **dict.fromkeys(
+        """
+        monotone-at-punctuation phrase-drop-allowed disable-discarding always-create-direct-transopt
+        """.split(),
+        (FALSE, "the engine has no such search"),
+    ),
+    **dict.fromkeys(
+        "minimum-bayes-risk lminimum-bayes-risk consensus-decoding mira continue-partial-translation".split(),
+        (FALSE, "the engine decodes for the best derivation"),
+    ),
+    **dict.fromkeys(
+        """
+        print-id print-passthrough print-passthrough-in-n-best print-all-derivations print-alignment-info
+        report-segmentation report-segmentation-enriched output-hypo-score
+        """.split(),
+        (FALSE, "the engine writes plain translations"),
+    ),
+    "lmodel-oov-feature": (FALSE, "write oov-feature=1 in the line of the language model"),
+}
+
+# Nothing of this changes a translation, a total or a feature value. Options of n-best lists and logs are
+# those of our command line; the rest belongs to searches, inputs and tables that the engine refuses where
+# they are asked for.
+HARMLESS_SECTIONS = set(
+    """
+    config input-file verbose show-weights threads cpu-affinity-offset cpu-affinity-increment description
+    no-cache use-persistent-cache persistent-cache-size cache-path clean-lm-cache minphr-memory
+    minlexr-memory text-type references server server-port server-log server-maxconn server-maxconn-backlog
+    server-keepalive-maxconn server-keepalive-timeout server-timeout serial session-timeout
+    session-cache-size n-best-list distinct-nbest labeled-n-best-list include-segmentation-in-n-best
+    print-alignment-info-in-n-best report-all-factors report-all-factors-in-n-best recover-input-path
+    cube-pruning-pop-limit cube-pruning-diversity cube-pruning-lazy-scoring
+    cube-pruning-deterministic-search mbr-size mbr-scale lmbr-thetas lmbr-pruning-factor lmbr-p lmbr-r
+    lmbr-map-weight lattice-hypo-set max-chart-span non-terminals rule-limit source-label-overlap
+    unknown-lhs parsing-algorithm s2t-parsing-algorithm default-non-term-for-empty-range-only
+    unpruned-search-graph include-lhs-in-search-graph
+    """.split()
+)
+
+REFUSED_SECTIONS = {
+    name: reason
+    for reason, names in {
+        "sparse features are not supported": """
+            weight-file report-sparse-features phrase-pair-feature phrase-boundary-source-feature
+            phrase-boundary-target-feature phrase-length-feature target-word-insertion-feature
+            source-word-deletion-feature word-translation-feature glm-feature dlm-model global-lexical-file
+        """,
+        "write features and weights into [feature] and [weight]": """
+            feature-overwrite feature-add feature-name-overwrite weight-overwrite weight-add
+            alternate-weight-setting distortion lmodel-dub slmodel-file slmodel-factor slmodel-beam
+            translation-systems
+        """,
+        "the engine does not write this file": """
+            output-unknowns alignment-output-file translation-details tree-translation-details
+            translation-all-details output-word-graph output-search-graph output-search-graph-extended
+            output-search-graph-slf output-search-graph-pb output-search-graph-hypergraph lattice-samples
+            n-best-trees spe-src spe-trg spe-aln
+        """,
+        "the engine has no forced decoding": "constraint",
+        "factors are not supported": "placeholder-factor",
+        "the engine has one translation step": "max-partial-trans-opt",
+        "the engine reads plain text": "link-param-count input-scores",
+        "the engine translates each sentence to its end": "time-out segment-time-out",
+        "the engine translates each sentence alone": "context-string context-weights context-window",
+    }.items()
+    for name in names.split()
+}
+
+# Moses knows these names too, but on its command line only: in an ini it passes over them. Its tuning scripts
+# write some there, such as [v].
+SHORT_NAMES = dict(
+    pair.split("=")
+    for pair in """
+    b=beam-threshold s=stack dl=distortion-limit du=drop-unknown mu=mark-unknown edc=early-distortion-cost
+    xi=xml-input xb=xml-brackets sd=stack-diversity edt=early-discarding-threshold
+    tot=translation-option-threshold mp=monotone-at-punctuation da=phrase-drop-allowed dd=disable-discarding
+    dpb=decoding-graph-backoff fd=factor-delimiter mbr=minimum-bayes-risk lmbr=lminimum-bayes-risk
+    con=consensus-decoding cpt=continue-partial-translation t=report-segmentation
+    tt=report-segmentation-enriched T=translation-details Tall=translation-all-details
+    Ttree=tree-translation-details owg=output-word-graph osg=output-search-graph
+    osgx=output-search-graph-extended slf=output-search-graph-slf pb=output-search-graph-pb wf=weight-file
+    aws=alternate-weight-setting gl=global-lexical-file f=config i=input-file v=verbose th=threads
+    r=recover-input-path usg=unpruned-search-graph lhssg=include-lhs-in-search-graph
+    cbp=cube-pruning-pop-limit cbd=cube-pruning-diversity cbls=cube-pruning-lazy-scoring
+    cbds=cube-pruning-deterministic-search
+    """.split()
+)
+
+
+def read_search_settings(ini: Ini) -> dict[str, object]:
+    """Search settings of an ini, as fields of SearchSettings. DataError, with the line, for anything that the
+    engine does not support."""
+    values: dict[str, object] = {}
+    for name, section in ini.sections.items():
+        location = f"{ini.path}:{section.row + 1}"
+        if name in HONORED_SECTIONS:
+            item = BY_NAME[HONORED_SECTIONS[name]]
+            values[item.name] = value_of(ini.path, name, section.row, section.values, item)
+        elif name in RESTRICTED_SECTIONS:
+            check_restricted(ini.path, name, section.values)
+        elif name in REFUSED_SECTIONS:
+            raise DataError(
+                f"{location}: [{name}]: {REFUSED_SECTIONS[name]}; remove the section, or decode with Moses"
+            )
+        elif SHORT_NAMES.get(name, name) in HARMLESS_SECTIONS or name in MODEL_SECTIONS:
+            continue
+        elif name in SHORT_NAMES:
+            raise DataError(
+                f"{location}: Moses passes over [{name}], which it knows on its command line only; write "
+                f"[{SHORT_NAMES[name]}], or remove it"
+            )
+        else:
+            raise DataError(
+                f"{location}: section {shown(name)} is unknown, to Moses too; remove it, or mend its name"
+            )
+    return values
+
+
+def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[object]") -> object:
+    """The single value of a section, within the range of its field. Moses ignores empty sections and further
+    lines; both are refused here."""
+    if not values:
+        raise DataError(
+            f"{path}:{row + 1}: [{name}] is empty, and Moses passes over it; "
+            "write a value below, or remove it"
+        )
+    if len(values) > 1:
+        raise DataError(
+            f"{path}:{values[1][0] + 1}: [{name}] has a second value, which Moses does not use; leave one"
+        )
+    row, text = values[0]
+    try:
+        value = brackets(text) if name == "xml-brackets" else parse_value(text, item.default)
+        wrong = settings.problem(item, value)
+    except ValueError as error:
+        raise DataError(f"{path}:{row + 1}: [{name}]: {error}") from error
+    if wrong:
+        raise DataError(f"{path}:{row + 1}: [{name}]: {wrong}")
+    return value
+
+
+def parse_value(text: str, default: object) -> object:
+    """Parse a value of the same type as `default`. ValueError for any other text."""
+    if isinstance(default, bool):
+        return parse_truth(text)
+    if isinstance(default, int):
+        return integer(text)
+    return real(text) if isinstance(default, float) else text
+
+
+def check_restricted(path: str, name: str, values: list[tuple[int, str]]) -> None:
+    """DataError for a value other than the one that the engine supports."""
+    allowed, reason = RESTRICTED_SECTIONS[name]
+    for index, (row, text) in enumerate(values):
+        if index or " ".join(text.lower().split() if allowed is FALSE else text.split()) not in allowed:
+            raise DataError(
+                f"{path}:{row + 1}: [{name}] {shown(text)}: {reason}; remove it, or decode with Moses"
+            )

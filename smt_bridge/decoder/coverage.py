@@ -12,12 +12,74 @@ from smt_bridge.decoder.arrays import (
     MOVES,
     Floats,
     OptionArrays,
+    ReorderingConstraints,
     SearchParameters,
     SearchState,
 )
 from smt_bridge.decoder.automaton import MIX
 from smt_bridge.decoder.compiled import njit
-from smt_bridge.decoder.constraints import permits
+
+# ---- constraints -------------------------------------------------------------------------------------------
+# Limits on reordering set by an input line: walls, and zones that must be finished once entered.
+#
+# The rules are those of Moses' ReorderingConstraint. They depend only on which words are translated, not on
+# the order of their translation.
+
+
+@njit
+def covered(gap: int, mask: np.uint64, word: int) -> bool:
+    """Whether a word is translated. `gap` is the first untranslated word, `mask` has a bit for each word from
+    there on."""
+    if word < gap:
+        return True
+    return word - gap < 64 and bool((mask >> np.uint64(word - gap)) & np.uint64(1) != np.uint64(0))
+
+
+@njit
+def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, last: int, limit: int) -> bool:
+    """Whether walls and zones allow a span to be translated next. `limit`: the distortion limit."""
+    if start != gap:
+        for word in range(gap, last):
+            if C.wall[word]:
+                return False  # a gap is left before a wall
+    furthest = gap - 1  # translated word
+    for offset in range(64):
+        if (mask >> np.uint64(offset)) & np.uint64(1):
+            furthest = gap + offset
+    if start == gap and furthest < gap:
+        return True  # in order
+    for zone in range(len(C.zones)):
+        first, end = C.zones[zone, 0], C.zones[zone, 1]
+        if gap > end:
+            continue
+        size, done = end - first + 1, 0
+        for word in range(first, end + 1):
+            if covered(gap, mask, word):
+                done += 1
+        if done == size:
+            continue
+        if last < first or start > end:
+            if done:
+                return False  # outside of a zone that was entered
+            continue
+        if start != gap and limit >= 0 and end - gap >= limit:
+            return False  # the first gap could not be reached from the zone's end
+        if start <= first:
+            continue
+        if last > end:
+            if end - start + 1 < size - done:
+                return False  # leaves a gap in the zone
+            continue
+        gap_before = False
+        for word in range(first, min(end, last)):
+            if word < start and not covered(gap, mask, word):
+                gap_before = True
+            if gap_before and C.local[word] == zone:
+                return False
+    return True
+
+
+# ---- coverage ----------------------------------------------------------------------------------------------
 
 
 @njit
@@ -106,10 +168,10 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
             new_gap, new_mask = after(gap, mask, start, last)
             number = find_coverage(S, new_gap, new_mask, options.future, n)
             move = S.counters[MOVES]
-            if number < 0 or move >= len(S.move_start):
+            if number < 0 or move >= len(S.move_first):
                 S.counters[FULL] = 1
                 return
-            S.move_start[move], S.move_end[move], S.move_coverage[move] = start, last, number
+            S.move_first[move], S.move_last[move], S.move_coverage[move] = start, last, number
             S.counters[MOVES] = move + 1
     S.moves[coverage] = S.counters[MOVES] - S.first_move[coverage]
 

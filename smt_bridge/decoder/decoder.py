@@ -23,15 +23,14 @@ from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import CompiledSearch, Paths
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
-from smt_bridge.decoder.derivations import Listing
-from smt_bridge.decoder.features.protocol import SearchFeature, is_lossy, is_stateful
-from smt_bridge.decoder.model import SearchModel, SearchTask, WeightedFeature
+from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
+from smt_bridge.decoder.model import Listing, SearchModel, SearchTask, WeightedFeature
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.system import PhraseBasedSystem
-from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation, TokenizedLines
+from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation
 from smt_bridge.decoder.xml_input import MarkedLine, Markup
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import Weights
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class Decoder:
         ConfigError for settings out of range, and for weights that do not fit the system.
         """
         self.system, self.config = system, config or DecoderConfig()
-        self.lines: Lines = lines or TokenizedLines()
+        self.lines = lines or Lines()
         self.config.check()
         self.settings = search_settings(self.config, system.search)
         self.listing = self.listing_of(self.config.nbest, self.config.distinct)
@@ -78,7 +77,7 @@ class Decoder:
             stateful=[
                 WeightedFeature(item.feature, item.weights)
                 for item in weighted
-                if is_stateful(item.feature) and item.weights.any()
+                if isinstance(item.feature, StatefulFeature) and item.weights.any()
             ],
             beam=self.config.neural_beam,
         )
@@ -217,7 +216,7 @@ class Decoder:
         """Derivations with their feature values, best first. Where the search approximated a feature, totals
         are computed from its exact values."""
         columns = feature_values.columns(self.options, task, paths)
-        lossy = any(is_lossy(item.feature) for item in self.model.stateful)
+        lossy = any(item.feature.lossy for item in self.model.stateful)
         if lossy:
             totals = feature_values.totals(self.options, columns).tolist()
         features = feature_values.features(self.options, columns)

@@ -7,14 +7,12 @@ import math
 from collections.abc import Set
 
 from nmt.errors import ConfigError
-from nmt.io.numbers import count, real, shown
+from nmt.io.numbers import real, shown
 from smt_bridge.decoder.features.neural_translation import NeuralTranslation
 from smt_bridge.decoder.features.ngram_networks import CSLMFeature, NNJMFeature
-from smt_bridge.decoder.features.protocol import SearchFeature
-from smt_bridge.decoder.sections import truth
+from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.ini import FALSE, FeatureLine, Ini
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import FALSE, FeatureLine, Ini, Weights, parse_truth
 
 # ---- registry ----------------------------------------------------------------------------------------------
 # The features of the search by the first word of their line in a moses.ini. A feature of your own adds a
@@ -77,7 +75,7 @@ def feature_kinds() -> tuple[str, ...]:
 
 def stateful(kind: str) -> bool:
     """Whether a feature depends on what was translated before."""
-    return kind in STATEFUL or (kind in SEARCH_FEATURES and hasattr(SEARCH_FEATURES[kind], "start"))
+    return kind in STATEFUL or issubclass(SEARCH_FEATURES.get(kind, SearchFeature), StatefulFeature)
 
 
 def arguments(kind: str) -> Set[str]:
@@ -87,10 +85,6 @@ def arguments(kind: str) -> Set[str]:
     return ARGUMENTS.get(kind, COMMON)
 
 
-def refused(ini: Ini, line: FeatureLine, wrong: str) -> ConfigError:
-    return ConfigError(f"{ini.path}:{line.row + 1}: {wrong}")
-
-
 def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
     """Group the features by kind. ConfigError for a feature or an argument that the engine does not have."""
     by_kind: dict[str, list[FeatureLine]] = {}
@@ -98,20 +92,18 @@ def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
     for line in ini.features:
         if line.kind not in feature_kinds():
             advice = ADVICE.get(line.kind, "remove the line, or decode with Moses")
-            raise refused(
-                ini,
-                line,
+            raise line.error(
                 f"the embedded engine has no feature {line.kind}; it has {', '.join(feature_kinds())}; "
-                f"{advice}",
+                f"{advice}"
             )
         if line.name in names:
-            raise refused(ini, line, f"a second feature of name {shown(line.name)}; give another name=")
+            raise line.error(f"a second feature of name {shown(line.name)}; give another name=")
         names.add(line.name)
         by_kind.setdefault(line.kind, []).append(line)
-        check_arguments(ini, line)
+        check_arguments(line)
     for kind in (*TABLES, REORDERING, *PENALTIES):
         if len(by_kind.get(kind, [])) > 1:
-            raise refused(ini, by_kind[kind][1], f"a second {kind}; the embedded engine takes one")
+            raise by_kind[kind][1].error(f"a second {kind}; the embedded engine takes one")
     if not by_kind.get("PhraseDictionaryMemory"):
         raise ConfigError(f"{ini.path}: no feature PhraseDictionaryMemory, nothing to translate with")
     if not by_kind.get(UNKNOWN):
@@ -122,79 +114,53 @@ def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
     return by_kind
 
 
-def check_arguments(ini: Ini, line: FeatureLine) -> None:
+def check_arguments(line: FeatureLine) -> None:
     """ConfigError for an argument that the feature does not have, and for a value out of range."""
     allowed = arguments(line.kind)
     for key, value in line.options.items():
         if key not in allowed:
             hint = "sparse features are not supported; " if key.startswith("sparse-") else ""
-            raise refused(
-                ini,
-                line,
-                f"{line.kind} has no argument {shown(key)} here; {hint}it has {', '.join(sorted(allowed))}",
+            raise line.error(
+                f"{line.kind} has no argument {shown(key)} here; {hint}it has {', '.join(sorted(allowed))}"
             )
         if key in FACTORS and value != "0":
-            raise refused(
-                ini, line, f"{key}={shown(value)}: factors are not supported; use a model of one factor"
-            )
+            raise line.error(f"{key}={shown(value)}: factors are not supported; use a model of one factor")
         if key in ONLY and value.lower() not in ONLY[key]:
-            raise refused(
-                ini,
-                line,
-                f"{key}={shown(value)}: the engine does not do this; remove it, or decode with Moses",
+            raise line.error(
+                f"{key}={shown(value)}: the engine does not do this; remove it, or decode with Moses"
             )
         if key in ("table-limit", "cache-size"):
-            number(ini, line, key)
+            line.count(key)
         if key in ("oov-feature", "tuneable", "normalized"):
-            true(ini, line, key)
+            line.truth(key)
     if "path" in allowed and not line.options.get("path"):
-        raise refused(ini, line, f"{line.name} has no path=, expected the file that it reads")
+        raise line.error(f"{line.name} has no path=, expected the file that it reads")
     if line.kind == REORDERING:
-        check_reordering(ini, line)
+        check_reordering(line)
     if line.kind in LANGUAGE_MODELS and int(line.options.get("num-features", line.scores)) != (
-        scores := 1 + true(ini, line, "oov-feature")
+        scores := 1 + line.truth("oov-feature")
     ):
-        raise refused(
-            ini,
-            line,
+        raise line.error(
             f"num-features={line.options['num-features']}, but Moses gives this language model {scores}; 2 "
-            "go with oov-feature=1",
+            "go with oov-feature=1"
         )
     scores = SEARCH_FEATURES[line.kind].scores if line.kind in SEARCH_FEATURES else 1
     if line.kind in (*PENALTIES, *SEARCH_FEATURES) and line.scores != scores:
         has = "one score" if scores == 1 else f"{scores} scores"
-        raise refused(ini, line, f"num-features={line.scores}: {line.kind} has {has}")
+        raise line.error(f"num-features={line.scores}: {line.kind} has {has}")
 
 
-def number(ini: Ini, line: FeatureLine, key: str) -> int:
-    """Parse an argument that is an integer of 0 or more."""
-    try:
-        return count(line.options[key])
-    except ValueError as error:
-        raise refused(ini, line, f"{key}={error}, expected 0 or more") from error
-
-
-def true(ini: Ini, line: FeatureLine, key: str, default: bool = False) -> bool:
-    """Parse a boolean argument; `default` if the line does not have it."""
-    try:
-        return truth(line.options[key]) if key in line.options else default
-    except ValueError as error:
-        raise refused(ini, line, f"{key}={error}") from error
-
-
-def check_reordering(ini: Ini, line: FeatureLine) -> None:
+def check_reordering(line: FeatureLine) -> None:
     parts = line.options.get("type", "").split("-")
     if not NEEDED <= set(parts) <= NEEDED | FREE or len(set(parts)) < len(parts) or line.scores != 6:
-        raise refused(
-            ini,
-            line,
+        raise line.error(
             "the embedded engine takes reordering of type=msd-bidirectional-fe (before it wbe-, behind it "
-            "-allff) with num-features=6 only",
+            "-allff) with num-features=6 only"
         )
-    default_reordering(ini, line)
+    default_reordering(line)
 
 
-def default_reordering(ini: Ini, line: FeatureLine) -> list[float]:
+def default_reordering(line: FeatureLine) -> list[float]:
     """Logarithms of default-scores=, used for pairs without a row in the reordering table; zeros if
     absent."""
     if "default-scores" not in line.options:
@@ -203,39 +169,35 @@ def default_reordering(ini: Ini, line: FeatureLine) -> list[float]:
     try:
         values = [real(word) for word in words]
     except ValueError as error:
-        raise refused(ini, line, f"default-scores: {error}") from error
+        raise line.error(f"default-scores: {error}") from error
     if len(values) != 6 or min(values) <= 0:
-        raise refused(
-            ini,
-            line,
+        raise line.error(
             f"default-scores={shown(line.options['default-scores'])}: expected 6 probabilities above 0, with "
-            "commas",
+            "commas"
         )
     return [math.log(value) for value in values]
 
 
-def tuneable(ini: Ini, line: FeatureLine) -> list[int]:
+def tuneable(line: FeatureLine) -> list[int]:
     """Indices of the feature's scores that n-best lists print and tuners see: all, those of tuneable-
     components=, or none with tuneable=false."""
-    whole = true(ini, line, "tuneable", line.kind != UNKNOWN)
+    whole = line.truth("tuneable", line.kind != UNKNOWN)
     every = list(range(line.scores))
     if "tuneable-components" not in line.options:
         return every if whole else []
     words = line.options["tuneable-components"].split(",")
     if line.kind in LANGUAGE_MODELS or not whole:
-        raise refused(
-            ini,
-            line,
+        raise line.error(
             f"tuneable-components of {line.kind}: Moses does not do what it says; use tuneable=false, or "
-            "remove it",
+            "remove it"
         )
     try:
-        chosen = [truth(word) for word in words]
+        chosen = [parse_truth(word) for word in words]
     except ValueError as error:
-        raise refused(ini, line, f"tuneable-components: {error}") from error
+        raise line.error(f"tuneable-components: {error}") from error
     if len(chosen) != len(every):
-        raise refused(
-            ini, line, f"tuneable-components: {len(chosen)} values, but {line.name} has {len(every)} scores"
+        raise line.error(
+            f"tuneable-components: {len(chosen)} values, but {line.name} has {len(every)} scores"
         )
     return [score for score in every if chosen[score]]
 
@@ -244,7 +206,7 @@ def printed(ini: Ini) -> dict[str, list[int]]:
     """Indices of the printed scores of each feature, in the order of n-best lists: stateful features first,
     otherwise as in the ini."""
     ordered = sorted(ini.features, key=lambda line: not stateful(line.kind))  # stable
-    components = {line.name: tuneable(ini, line) for line in ordered}
+    components = {line.name: tuneable(line) for line in ordered}
     return {name: scores for name, scores in components.items() if scores}
 
 

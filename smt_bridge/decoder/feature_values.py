@@ -15,15 +15,14 @@ from smt_bridge.decoder.features.protocol import (
     Candidates,
     SearchFeature,
     SentenceScorer,
+    StatefulFeature,
     checked,
-    is_stateful,
-    of_derivations,
 )
 from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.sentence import UNKNOWN_WORD, Sentence
 from smt_bridge.decoder.translation import PhraseTranslation, span
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import Weights
 
 # ---- feature values ----------------------------------------------------------------------------------------
 
@@ -33,10 +32,10 @@ class PathPhrases(NamedTuple):
 
     option: Int64s  # (P,)
     owner: Int64s  # (P,) number of the derivation
-    first: NDArray[np.bool_]  # (P,) is it the first of its derivation?
-    begin: Int32s  # (P,) source words
+    opening: NDArray[np.bool_]  # (P,) is it the first of its derivation?
+    first: Int32s  # (P,) source words
     last: Int32s
-    before_begin: Int32s  # (P,) of the previous phrase; -2 and -1 where there is none
+    before_first: Int32s  # (P,) of the previous phrase; -2 and -1 where there is none
     before_last: Int32s
 
 
@@ -44,18 +43,18 @@ def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> PathPhrases:
     """The phrases of derivations, each of which has at least one."""
     option = np.concatenate(paths).astype(np.int64)
     sizes = np.array([len(path) for path in paths])
-    first = np.zeros(len(option), bool)
-    first[np.cumsum(sizes) - sizes] = True
-    begin, last = sentence.begin[option], sentence.last[option]
-    before_begin, before_last = np.roll(begin, 1), np.roll(last, 1)
-    before_begin[first], before_last[first] = -2, -1
+    opening = np.zeros(len(option), bool)
+    opening[np.cumsum(sizes) - sizes] = True
+    first, last = sentence.first[option], sentence.last[option]
+    before_first, before_last = np.roll(first, 1), np.roll(last, 1)
+    before_first[opening], before_last[opening] = -2, -1
     return PathPhrases(
         option=option,
         owner=np.repeat(np.arange(len(paths)), sizes),
+        opening=opening,
         first=first,
-        begin=begin,
         last=last,
-        before_begin=before_begin,
+        before_first=before_first,
         before_last=before_last,
     )
 
@@ -70,16 +69,16 @@ def sums(values: NDArray[np.generic], owner: Int64s, count: int) -> Floats:
 def distortions(phrases: PathPhrases, early: bool) -> Floats:
     """Value of Distortion for each phrase: (P, 1)"""
     if not early:
-        jumps: Floats = -np.abs(phrases.begin - phrases.before_last - 1).astype(np.float64)
+        jumps: Floats = -np.abs(phrases.first - phrases.before_last - 1).astype(np.float64)
         return jumps[:, None]
     values = np.zeros((len(phrases.option), 1))
     covered: set[int] = set()
     gap = 0
-    for index, (begin, last) in enumerate(zip(phrases.begin.tolist(), phrases.last.tolist(), strict=True)):
-        if phrases.first[index]:
+    for index, (first, last) in enumerate(zip(phrases.first.tolist(), phrases.last.tolist(), strict=True)):
+        if phrases.opening[index]:
             covered, gap = set(), 0
-        values[index] = -early_distortion(begin, last, int(phrases.before_last[index]), gap)
-        covered |= set(range(begin, last + 1))
+        values[index] = -early_distortion(first, last, int(phrases.before_last[index]), gap)
+        covered |= set(range(first, last + 1))
         while gap in covered:
             gap += 1
     return values
@@ -88,12 +87,12 @@ def distortions(phrases: PathPhrases, early: bool) -> Floats:
 def reorderings(phrases: PathPhrases, values: NDArray[np.floating]) -> Floats:
     """Select the scores of LexicalReordering that apply to each phrase from the six of each option: (P, 6) ->
     (P, 6)"""
-    monotone, swap = phrases.begin == phrases.before_last + 1, phrases.last + 1 == phrases.before_begin
+    monotone, swap = phrases.first == phrases.before_last + 1, phrases.last + 1 == phrases.before_first
     way = np.where(monotone, MONOTONE, np.where(swap, SWAP, DISCONTINUOUS))
     six = np.zeros((len(way), 6))
     every = np.arange(len(way))
     six[every, way] = values[every, way]
-    later = np.flatnonzero(~phrases.first)
+    later = np.flatnonzero(~phrases.opening)
     six[later, 3 + way[later]] = values[later - 1, 3 + way[later]]
     return six
 
@@ -130,7 +129,7 @@ def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32
 
     Like Moses, charges nothing for the end of the sentence after a phrase without words."""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
-    words = [word for part in sentence.places(path) for word in ids[part].tolist()]
+    words = [word for part in sentence.slices(path) for word in ids[part].tolist()]
     values = [lm.sentence(words, bool(sentence.length[path[-1]]))]
     if number in builder.rows.oov_weights:
         values.append(sum(not lm.knows(word) for word in sentence.target_of(path)))
@@ -142,37 +141,47 @@ def search_feature_scores(
 ) -> dict[str, Floats]:
     """The scores of the features of the registry: name -> (N, K)"""
     columns = {}
-    searching = [item.feature for item in task.model.stateful]
-    scorers = {item.name: scorer for item, scorer in zip(searching, task.scorers, strict=True)}
     for weighted in builder.features:
         feature = weighted.feature
         values = checked(feature, feature.of_options(task.sentence), task.sentence.size)
         columns[feature.name] = sums(values[phrases.option], phrases.owner, len(paths))
-        if is_stateful(feature):
-            # One without a weight has no part in the search.
-            scorer = scorers.get(feature.name) or feature.start(task.sentence)
-            values = checked(feature, of_derivations(scorer, paths, feature.scores), len(paths))
-            columns[feature.name] += values
+        if isinstance(feature, StatefulFeature):
+            values = scorer_of(feature, task).of_derivations(paths)
+            columns[feature.name] += checked(feature, values, len(paths))
+    return columns
+
+
+def scorer_of(feature: StatefulFeature, task: SearchTask) -> SentenceScorer:
+    """The scorer of the search; a new one for a feature without a weight, which had no part in it."""
+    for weighted, scorer in zip(task.model.stateful, task.scorers, strict=True):
+        if weighted.feature is feature:
+            return scorer
+    return feature.start(task.sentence)
+
+
+def table_columns(
+    builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int
+) -> dict[str, Floats]:
+    """The scores that need no language model and no network, summed by owner: name -> (count, K)"""
+    system, early = builder.system, builder.settings.early_distortion_cost
+    columns = {
+        **table_scores(builder, sentence, phrases, count),
+        system.name("Distortion"): sums(distortions(phrases, early), phrases.owner, count),
+        system.name("WordPenalty"): sums(-sentence.length[phrases.option][:, None], phrases.owner, count),
+        system.name("PhrasePenalty"): sums(np.ones((len(phrases.option), 1)), phrases.owner, count),
+    }
+    if system.reordering_name:
+        columns[system.reordering_name] = reordering_scores(builder, sentence, phrases, count)
     return columns
 
 
 def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -> dict[str, Floats]:
     """The scores of all features for derivations: name -> (N, K)"""
-    system, sentence, count = builder.system, task.sentence, len(paths)
-    phrases = path_phrases(sentence, paths)
-    early = builder.settings.early_distortion_cost
-    columns: dict[str, NDArray[np.generic]] = {
-        **table_scores(builder, sentence, phrases, count),
-        system.name("Distortion"): sums(distortions(phrases, early), phrases.owner, count),
-        system.name("WordPenalty"): sums(-sentence.length[phrases.option][:, None], phrases.owner, count),
-        system.name("PhrasePenalty"): np.bincount(phrases.owner, minlength=count)[:, None],
-        **search_feature_scores(builder, task, paths, phrases),
-    }
-    if system.reordering_name:
-        columns[system.reordering_name] = reordering_scores(builder, sentence, phrases, count)
-    for number, name in enumerate(system.lm_names):
-        columns[name] = np.array([lm_scores(builder, number, task, path) for path in paths])
-    return {name: values.astype(np.float64) for name, values in columns.items()}
+    phrases = path_phrases(task.sentence, paths)
+    columns = table_columns(builder, task.sentence, phrases, len(paths))
+    for number, name in enumerate(builder.system.lm_names):
+        columns[name] = np.array([lm_scores(builder, number, task, path) for path in paths], np.float64)
+    return columns | search_feature_scores(builder, task, paths, phrases)
 
 
 def features(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
@@ -205,19 +214,11 @@ def phrase_shares(builder: OptionBuilder, task: SearchTask, path: Int32s) -> Flo
 
 def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dict[str, Floats]:
     """The scores of each phrase, and of the end of the sentence: name -> (P + 1, K)"""
-    system, sentence, count = builder.system, task.sentence, len(path)
-    phrases = path_phrases(sentence, [path])._replace(owner=np.arange(count))
-    early = builder.settings.early_distortion_cost
-    of_phrases: dict[str, Floats] = {
-        **table_scores(builder, sentence, phrases, count),
-        system.name("Distortion"): distortions(phrases, early),
-        system.name("WordPenalty"): -sentence.length[path][:, None].astype(np.float64),
-        system.name("PhrasePenalty"): np.ones((count, 1)),
-    }
-    if system.reordering_name:
-        of_phrases[system.reordering_name] = reordering_scores(builder, sentence, phrases, count)
-    columns = {name: np.vstack([each, np.zeros((1, each.shape[1]))]) for name, each in of_phrases.items()}
-    for number, name in enumerate(system.lm_names):
+    count = len(path)
+    phrases = path_phrases(task.sentence, [path])._replace(owner=np.arange(count))
+    # The end is the owner of no phrase.
+    columns = table_columns(builder, task.sentence, phrases, count + 1)
+    for number, name in enumerate(builder.system.lm_names):
         columns[name] = phrase_lm_scores(builder, number, task, path)
     return columns | phrase_search_scores(builder, task, path, phrases)
 
@@ -227,7 +228,7 @@ def phrase_lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path
     words: (P + 1, 1 or 2)"""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
     words, totals = list[int](), [0.0]
-    for part in sentence.places(path):
+    for part in sentence.slices(path):
         words += ids[part].tolist()
         totals.append(lm.sentence(words, complete=False))
     whole = lm_scores(builder, number, task, path)
@@ -242,16 +243,13 @@ def phrase_search_scores(
     builder: OptionBuilder, task: SearchTask, path: Int32s, phrases: PathPhrases
 ) -> dict[str, Floats]:
     """The scores of the features of the registry: name -> (P + 1, K)"""
-    searching = [item.feature for item in task.model.stateful]
-    scorers = {item.name: scorer for item, scorer in zip(searching, task.scorers, strict=True)}
     columns = {}
     for weighted in builder.features:
         feature = weighted.feature
         of_options = checked(feature, feature.of_options(task.sentence), task.sentence.size)[phrases.option]
         rows = np.vstack([of_options, np.zeros((1, feature.scores))])
-        if is_stateful(feature):
-            scorer = scorers.get(feature.name) or feature.start(task.sentence)
-            rows += step_scores(feature, scorer, path)
+        if isinstance(feature, StatefulFeature):
+            rows += step_scores(feature, scorer_of(feature, task), path)
         columns[feature.name] = rows
     return columns
 
@@ -264,7 +262,7 @@ def step_scores(feature: SearchFeature, scorer: SentenceScorer, path: Int32s) ->
         gains = scorer.gains(Candidates(np.array([option]), state, complete=False))
         rows.append(checked(feature, gains.values, 1))
         state = gains.states
-    whole = checked(feature, of_derivations(scorer, [path], feature.scores), 1)
+    whole = checked(feature, scorer.of_derivations([path]), 1)
     return np.vstack([*rows, whole - sum(rows)])
 
 
@@ -276,12 +274,12 @@ EXPLAIN_COLUMNS = ("line", "row", "source words", "source", "target", "total")
 def explain_header(weights: Weights) -> Iterator[list[str]]:
     """Column names, and a row with the weights; a feature's value is its cell divided by the weight."""
     names = [
-        name if len(found) == 1 else f"{name}.{number}"
-        for name, found in weights.items()
-        for number in range(1, len(found) + 1)
+        name if len(values) == 1 else f"{name}.{number}"
+        for name, values in weights.items()
+        for number in range(1, len(values) + 1)
     ]
     yield [*EXPLAIN_COLUMNS, *names]
-    yield ["", "weight", "", "", "", "", *(f"{one:.6g}" for found in weights.values() for one in found)]
+    yield ["", "weight", "", "", "", "", *(f"{value:.6g}" for values in weights.values() for value in values)]
 
 
 def explain_rows(number: int, translation: PhraseTranslation) -> Iterator[list[str]]:
@@ -292,7 +290,7 @@ def explain_rows(number: int, translation: PhraseTranslation) -> Iterator[list[s
         assert derivation.shares is not None, "DecoderConfig.explain is not set"
         ends = np.cumsum([0, *(int(sentence.length[option]) for option in derivation.options)])
         for option, words, shares in zip(derivation.options, pairwise(ends), derivation.shares, strict=False):
-            first, last = (offset + int(ends[option]) for ends in (sentence.begin, sentence.last))
+            first, last = (offset + int(ends[option]) for ends in (sentence.first, sentence.last))
             texts = sentence.source(option), derivation.text[words[0] : words[1]]
             yield [str(number), "phrase", span(first, last), *map(" ".join, texts), *explain_cells(shares)]
         yield [str(number), "end", "", "", "", *explain_cells(derivation.shares[-1])]

@@ -1,16 +1,171 @@
 """The scoring model of a search, shared by compiled and plain search."""
 
 import math
-from collections.abc import Sequence
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeVar
+from itertools import pairwise
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from smt_bridge.decoder.arrays import Floats, OptionArrays, SearchParameters
-from smt_bridge.decoder.automaton import Automaton
-from smt_bridge.decoder.features.protocol import SearchFeature, SentenceScorer, StatefulFeature, beam_of
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.ngram.arpa import LN10
+from nmt.ngram.count_model import KenLM
+from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParameters
+from smt_bridge.decoder.automaton import Automaton, CachedNgramModel, phrase_scores, sentence_score
+from smt_bridge.decoder.features.protocol import SearchFeature, SentenceScorer, StatefulFeature
 from smt_bridge.decoder.sentence import Sentence
-from smt_bridge.decoder.word_lm import AnyWordLM
+
+# ---- language models ---------------------------------------------------------------------------------------
+
+State = TypeVar("State")  # what of a history is remembered; hashable
+
+
+class WordLM(ABC, Generic[State]):
+    """A language model word by word, in natural logarithms. Words have ids of the model's own."""
+
+    automaton: Automaton | None = None  # arrays for compiled search, if the model has them
+
+    @abstractmethod
+    def number(self, word: str) -> int:
+        """The id of a word."""
+
+    @abstractmethod
+    def knows(self, word: str) -> bool:
+        """Whether a word is in the vocabulary."""
+
+    @abstractmethod
+    def start(self) -> State:
+        """State at the start of a sentence, after <s>."""
+
+    @abstractmethod
+    def nowhere(self) -> State:
+        """State of a phrase without context."""
+
+    @abstractmethod
+    def step(self, state: State, word: int) -> tuple[float, State]:
+        """Log p of a word, and the state after it."""
+
+    @abstractmethod
+    def end(self, state: State) -> tuple[float, State]:
+        """Log p of the end of the sentence, and a state for recombination."""
+
+    def walk(self, state: State, words: Sequence[int]) -> tuple[float, State]:
+        """Log p of words after a state, and the state after them."""
+        total = 0.0
+        for word in words:
+            more, state = self.step(state, word)
+            total += more
+        return total, state
+
+    def phrase(self, words: Sequence[int]) -> float:
+        """Log p of words without context."""
+        return self.walk(self.nowhere(), words)[0]
+
+    def phrases(self, ids: Int32s, starts: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Log p of phrases ids[starts[i] : starts[i + 1]] without context, and an upper bound of it in any
+        context: (N,), (N,)"""
+        scores = np.array([self.phrase(ids[a:b].tolist()) for a, b in pairwise(starts)])
+        return scores, np.zeros(len(scores))
+
+    def sentence(self, words: Sequence[int], complete: bool = True) -> float:
+        """Log p of a sentence; without its end where it is not `complete`."""
+        total, state = self.walk(self.start(), words)
+        return total + self.end(state)[0] if complete else total
+
+
+AnyWordLM = WordLM[Any]  # whatever its states are
+
+
+class AutomatonLM(WordLM[int]):
+    """An n-gram model in the arrays of an automaton."""
+
+    automaton: Automaton
+
+    def __init__(self, model: CachedNgramModel) -> None:
+        self.model, self.automaton = model, model.automaton
+        self.ids = {word: number for number, word in enumerate(model.vocabulary)}
+        self.nodes: dict[int, int] | None = None
+
+    def number(self, word: str) -> int:
+        return self.ids.get(word, self.automaton.unknown)
+
+    def knows(self, word: str) -> bool:
+        return self.number(word) != self.automaton.unknown
+
+    def start(self) -> int:
+        return int(self.automaton.begin)
+
+    def nowhere(self) -> int:
+        return int(self.automaton.root)
+
+    def step(self, state: int, word: int) -> tuple[float, int]:
+        """Look up the word in a dictionary; same result as `automaton.step`."""
+        lm, total = self.automaton, 0.0
+        if self.nodes is None:
+            occupied = lm.keys >= 0
+            self.nodes = dict(zip(lm.keys[occupied].tolist(), lm.values[occupied].tolist(), strict=True))
+        node = None
+        while node is None and state != lm.root:
+            node = self.nodes.get(state * lm.words + word)
+            if node is None:
+                total += float(lm.backoff[state])
+                state = int(lm.shorter[state])
+        node = word if node is None else node
+        return total + float(lm.log_prob[node]), int(lm.state[node])
+
+    def end(self, state: int) -> tuple[float, int]:
+        return self.step(state, self.automaton.end)
+
+    def phrases(self, ids: Int32s, starts: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        return phrase_scores(self.automaton, ids, starts)
+
+    def sentence(self, words: Sequence[int], complete: bool = True) -> float:
+        return float(sentence_score(self.automaton, np.array(words, np.int32), complete))
+
+
+class KenLMWords(WordLM[Hashable]):
+    """A binary model of KenLM, whose states compare as they should."""
+
+    def __init__(self, model: KenLM) -> None:
+        self.kenlm, self.model = model.kenlm, model.model
+        self.words: list[str] = []
+        self.ids: dict[str, int] = {}
+        self.lock = threading.Lock()
+
+    def number(self, word: str) -> int:
+        if word not in self.ids:
+            with self.lock:  # two threads must not take one number
+                if word not in self.ids:
+                    self.words.append(word)
+                    self.ids[word] = len(self.words) - 1
+        return self.ids[word]
+
+    def knows(self, word: str) -> bool:
+        return word in self.model
+
+    def start(self) -> Hashable:
+        state: Hashable = self.kenlm.State()
+        self.model.BeginSentenceWrite(state)
+        return state
+
+    def nowhere(self) -> Hashable:
+        state: Hashable = self.kenlm.State()
+        self.model.NullContextWrite(state)
+        return state
+
+    def step(self, state: Hashable, word: int) -> tuple[float, Hashable]:
+        after: Hashable = self.kenlm.State()
+        return LN10 * self.model.BaseScore(state, self.words[word], after), after
+
+    def end(self, state: Hashable) -> tuple[float, Hashable]:
+        return float(LN10 * self.model.BaseScore(state, "</s>", self.kenlm.State())), state
+
+
+# ---- the model and a sentence for it -----------------------------------------------------------------------
 
 F = TypeVar("F", bound=SearchFeature)
 
@@ -36,8 +191,8 @@ class SearchModel:
     @property
     def automata(self) -> tuple[Automaton, ...] | None:
         """The language models as compiled search reads them; None if one of them is not an automaton."""
-        found = tuple(lm.automaton for lm in self.word_lms if lm.automaton is not None)
-        return found if len(found) == len(self.word_lms) else None
+        automata = tuple(lm.automaton for lm in self.word_lms if lm.automaton is not None)
+        return automata if len(automata) == len(self.word_lms) else None
 
     @property
     def stand_in(self) -> float:
@@ -46,13 +201,13 @@ class SearchModel:
 
     def stand_in_of(self, number: int) -> float:
         """Share of one stateful feature in `stand_in`."""
-        one = self.stateful[number]
-        return float(one.feature.stand_in * one.weights[0])
+        weighted = self.stateful[number]
+        return float(weighted.feature.stand_in * weighted.weights[0])
 
     @cached_property
     def order(self) -> list[int]:
         """Indices of the stateful features in the order of scoring: the wider the beam, the sooner."""
-        beams = [beam_of(one.feature) or math.inf for one in self.stateful]
+        beams = [weighted.feature.beam or math.inf for weighted in self.stateful]
         return sorted(range(len(beams)), key=lambda number: -beams[number])
 
 
@@ -65,3 +220,11 @@ class SearchTask:
     parameters: SearchParameters
     model: SearchModel
     scorers: Sequence[SentenceScorer]  # of model.stateful, in this order
+
+
+class Listing(NamedTuple):
+    """Which derivations an n-best list has."""
+
+    nbest: int  # 0: only the best
+    distinct: bool  # of different texts
+    factor: int  # with `distinct`: derivations looked at, at most, for each one listed

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.arrays import Floats, Int32s, Int64s, OptionArrays
+from smt_bridge.decoder.arrays import Floats, Int32s, Int64s, OptionArrays, constraints
 from smt_bridge.decoder.config import SearchSettings
-from smt_bridge.decoder.constraints import constraints
 from smt_bridge.decoder.feature_lines import UNKNOWN
 from smt_bridge.decoder.features.protocol import SearchFeature, checked
 from smt_bridge.decoder.model import SearchModel, WeightedFeature
@@ -19,15 +18,14 @@ from smt_bridge.decoder.sentence import (
     GatheredOptions,
     Sentence,
     future_costs,
-    places,
+    span_index,
     spans,
     target_words,
 )
 from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.table import PhraseTable
-from smt_bridge.decoder.word_lm import phrase_score
 from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import Weights
 
 # ---- row scores --------------------------------------------------------------------------------------------
 
@@ -138,32 +136,30 @@ def forced_options(
     policy: str,
     table: PhraseTable,
     source: bytes,
-    begin: int,
+    first: int,
     last: int,
     rows: TableRows,
 ) -> tuple[TableRows, list[ExtraOption]]:
     """Rows of the table that remain for a span, and the options that the line gives for exactly this span."""
-    overlapping = [option for option in forced if option.begin <= last and begin <= option.last]
+    overlapping = [option for option in forced if option.first <= last and first <= option.last]
     if any(option.exclusive or policy == "exclusive" for option in overlapping):
         rows = rows[:0]
     elif overlapping and policy == "constraint":
         rows = rows[
-            np.array([holds_forced(table.text(row), begin, last, overlapping[0]) for row in rows], np.bool_)
+            np.array([holds_forced(table.text(row), first, last, overlapping[0]) for row in rows], np.bool_)
         ]
     return rows, [
         forced_extra(option, table, source)
         for option in overlapping
-        if (option.begin, option.last) == (begin, last)
+        if (option.first, option.last) == (first, last)
     ]
 
 
-def holds_forced(target: list[str], begin: int, last: int, option: ForcedTranslation) -> bool:
+def holds_forced(target: list[str], first: int, last: int, option: ForcedTranslation) -> bool:
     """Whether a row of the table contains a forced translation, in source and target."""
-    return begin <= option.begin and option.last <= last and contains_words(target, option.words)
-
-
-def contains_words(words: list[str], part: list[str]) -> bool:
-    return any(words[start : start + len(part)] == part for start in range(len(words) - len(part) + 1))
+    starts = range(len(target) - len(option.words) + 1)
+    inside = first <= option.first and option.last <= last
+    return inside and any(target[start : start + len(option.words)] == option.words for start in starts)
 
 
 def forced_extra(option: ForcedTranslation, table: PhraseTable, source: bytes) -> ExtraOption:
@@ -211,27 +207,27 @@ class OptionBuilder:
         """Collect the options of a line with at least one word: rows of the table, translations given by the
         line, and for a word without either the word itself."""
         longest = min(
-            max([self.longest, *(option.last - option.begin + 1 for option in line.forced)]), len(line.words)
+            max([self.longest, *(option.last - option.first + 1 for option in line.forced)]), len(line.words)
         )
         owned = {
             word
             for option in line.forced
             if option.exclusive
-            for word in range(option.begin, option.last + 1)
+            for word in range(option.first, option.last + 1)
         }  # only their own option translates them
         gathered = GatheredOptions()
-        for begin, last, text in spans(line.words, longest):
+        for first, last, text in spans(line.words, longest):
             rows, extras = self.rows.of(text), list[ExtraOption]()
             if line.avoided:
                 texts = map(self.system.table.text, rows)
                 rows = rows[np.array([not line.avoided.occurs(words) for words in texts], np.bool_)]
             if line.forced:
                 rows, extras = forced_options(
-                    line.forced, self.settings.xml_input, self.system.table, text, begin, last, rows
+                    line.forced, self.settings.xml_input, self.system.table, text, first, last, rows
                 )
-            if begin == last and begin not in owned and not len(rows) and not extras:
-                extras = [self.unknown_word(line.words[begin])]
-            gathered.add(begin, last, rows, extras)
+            if first == last and first not in owned and not len(rows) and not extras:
+                extras = [self.unknown_word(line.words[first])]
+            gathered.add(first, last, rows, extras)
         return self.sentence(line.words, gathered, longest)
 
     def unknown_word(self, word: str) -> ExtraOption:
@@ -248,13 +244,13 @@ class OptionBuilder:
         extra_cut = np.cumsum([0, *(len(extra.words) for extra in extras)])
         start, length, text = target_words(rows, table.target, table.cut, table.words, extra_cut, extra_ids)
         sizes = np.array([len(rows) for rows in gathered.rows])
-        begin, last = np.array(gathered.spans, np.int32).T
+        first, last = np.array(gathered.spans, np.int32).T
         return Sentence(
             words=words,
             table=table,
             rows=rows,
             extras=extras,
-            begin=np.repeat(begin, sizes),
+            first=np.repeat(first, sizes),
             last=np.repeat(last, sizes),
             text=text,
             start=start,
@@ -291,7 +287,7 @@ class OptionBuilder:
         )
         lm_words = self.lm_words(sentence)
         for option in np.flatnonzero(rows < 0):
-            (part,) = sentence.places([int(option)])
+            (part,) = sentence.slices([int(option)])
             score[option] = self.extra_score(sentence.extras[-1 - rows[option]])
             estimate[option] = score[option] + self.lm_estimate(lm_words[:, part])
             bound[option] = 0.0 if (self.model.lm_weights >= 0).all() else math.inf
@@ -300,7 +296,7 @@ class OptionBuilder:
             more = checked(weighted.feature, values, sentence.size) @ weighted.weights
             score += more
             estimate += more
-        first, number = places(sentence.begin, sentence.last, n, sentence.longest)
+        first, number = span_index(sentence.first, sentence.last, n, sentence.longest)
         return OptionArrays(
             score=score,
             bound=bound,
@@ -331,7 +327,7 @@ class OptionBuilder:
 
     def lm_estimate(self, ids: Int32s) -> float:
         """Weighted language model score of a phrase without context: (L, words) -> score"""
-        alone = [phrase_score(lm, words.tolist()) for lm, words in zip(self.model.word_lms, ids, strict=True)]
+        alone = [lm.phrase(words.tolist()) for lm, words in zip(self.model.word_lms, ids, strict=True)]
         return float(np.dot(self.model.lm_weights, alone)) + self.model.stand_in * alone[0]
 
     def lm_words(self, sentence: Sentence) -> Int32s:

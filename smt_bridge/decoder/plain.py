@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from smt_bridge.decoder.arrays import Int32s, OptionArrays, SearchParameters
+from smt_bridge.decoder.arrays import Int32s, OptionArrays, ReorderingConstraints, SearchParameters
 from smt_bridge.decoder.compiled import go_on
-from smt_bridge.decoder.constraints import ReorderingConstraints
 from smt_bridge.decoder.coverage import early_distortion
-from smt_bridge.decoder.derivations import Listing
 from smt_bridge.decoder.features.protocol import Candidates
-from smt_bridge.decoder.model import SearchTask
-from smt_bridge.decoder.word_lm import walk
+from smt_bridge.decoder.model import Listing, SearchTask
 
 Key = tuple[Hashable, ...]  # what hypotheses must share to be recombined
 
@@ -31,8 +28,8 @@ class SearchNode:
     that of the best."""
 
     covered: frozenset[int]
-    begin: int
-    end: int
+    first: int  # source words of the last phrase
+    last: int
     contexts: tuple[Hashable, ...]  # states of the language models
     memory: tuple[int, ...]  # states of the stateful features
     score: float
@@ -67,7 +64,7 @@ def allowed(node: SearchNode, start: int, last: int, limit: int) -> bool:
     if any(word in node.covered for word in range(start, last + 1)):
         return False
     gap = first_gap(node)
-    return limit < 0 or (abs(start - node.end - 1) <= limit and (start == gap or last + 1 - gap <= limit))
+    return limit < 0 or (abs(start - node.last - 1) <= limit and (start == gap or last + 1 - gap <= limit))
 
 
 def permitted(
@@ -113,7 +110,7 @@ def lm_gains(
     for weight, lm, ids, state in zip(
         task.model.lm_weights, task.model.word_lms, options.words, node.contexts, strict=True
     ):
-        log_prob, state = walk(lm, state, ids[words].tolist())
+        log_prob, state = lm.walk(state, ids[words].tolist())
         if complete and options.length[option] > 0:
             end, state = lm.end(state)
             log_prob += end
@@ -139,13 +136,13 @@ def feature_gains(
 def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, SearchNode]:
     """Extend a hypothesis by an option; returns the key of recombination and the new hypothesis."""
     options, parameters = task.options, task.parameters
-    begin, last = int(task.sentence.begin[option]), int(task.sentence.last[option])
-    covered = node.covered | set(range(begin, last + 1))
+    first, last = int(task.sentence.first[option]), int(task.sentence.last[option])
+    covered = node.covered | set(range(first, last + 1))
     complete = len(covered) == parameters.words
     early = parameters.early
-    jump = early_distortion(begin, last, node.end, first_gap(node)) if early else abs(begin - node.end - 1)
+    jump = early_distortion(first, last, node.last, first_gap(node)) if early else abs(first - node.last - 1)
     gain = float(options.score[option]) - jump * parameters.distortion_weight
-    way = 0 if begin == node.end + 1 else 1 if last + 1 == node.begin else 2
+    way = 0 if first == node.last + 1 else 1 if last + 1 == node.first else 2
     if parameters.reordering:
         gain += float(options.backward[option, way])
         gain += float(options.forward[node.option, way]) if node.parent else 0.0
@@ -154,8 +151,8 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
     score = node.score + (gain + by_features)
     extended = SearchNode(
         covered=covered,
-        begin=begin,
-        end=last,
+        first=first,
+        last=last,
         contexts=contexts,
         memory=tuple(memory),
         score=score,
@@ -163,7 +160,7 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
         parent=node,
         option=option,
     )
-    ordered = (begin, int(options.forward_id[option])) if parameters.reordering else ()
+    ordered = (first, int(options.forward_id[option])) if parameters.reordering else ()
     return (covered, last, contexts, *keys, *ordered), extended
 
 
@@ -174,7 +171,7 @@ def search(
     options, parameters, n = task.options, task.parameters, task.parameters.words
     number, first, constraints = options.number, options.first, options.constraints
     empty: frozenset[int] = frozenset()
-    contexts = tuple(lm.begin() for lm in task.model.word_lms)
+    contexts = tuple(lm.start() for lm in task.model.word_lms)
     memory = tuple(scorer.begin for scorer in task.scorers)
     stacks: list[dict[Key, SearchNode]] = [{} for _ in range(n + 1)]
     stacks[0][()] = SearchNode(empty, -2, -1, contexts, memory, 0.0, future(options, empty, n))

@@ -37,14 +37,14 @@ from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_mo
 
 @njit
 def push(S: SearchState, lms: tuple[Automaton, ...], parameters: SearchParameters, forward_id: Int32s,
-parent: int, option: int, coverage: int, begin: int, end: int, score: float, total: float, context: Int32s,
+parent: int, option: int, coverage: int, first: int, last: int, score: float, total: float, context: Int32s,
 key: int, edge_score: float) -> int:  # fmt: skip
     """Put a hypothesis into its stack, or recombine it with the one that no continuation can tell from it.
     Returns its number; -1 where another way to it is better, or memory is full."""
     forward = forward_id[option] if parameters.reordering else -1
-    mixed = np.int64(coverage) * MIX + np.int64(end) * np.int64(6364136223846793005) + key
+    mixed = np.int64(coverage) * MIX + np.int64(last) * np.int64(6364136223846793005) + key
     if parameters.reordering:
-        mixed += np.int64(begin) * np.int64(1442695040888963407) + np.int64(forward) * np.int64(
+        mixed += np.int64(first) * np.int64(1442695040888963407) + np.int64(forward) * np.int64(
             3935559000370003845
         )
     for model in range(len(lms)):
@@ -55,9 +55,9 @@ key: int, edge_score: float) -> int:  # fmt: skip
     node = best = -1
     while node < 0 and S.table[slot] != -1:
         rival = S.table[slot]
-        same = S.coverage[rival] == coverage and S.end[rival] == end and S.key[rival] == key
+        same = S.coverage[rival] == coverage and S.last[rival] == last and S.key[rival] == key
         if same and parameters.reordering:
-            same = S.begin[rival] == begin and forward_id[S.option[rival]] == forward
+            same = S.first[rival] == first and forward_id[S.option[rival]] == forward
         for model in range(len(lms)):
             same = same and S.context[rival, model] == context[model]
         if same:
@@ -70,7 +70,7 @@ key: int, edge_score: float) -> int:  # fmt: skip
             return -1
         S.counters[HYPOTHESES] = node + 1
         S.table[slot] = node
-        S.coverage[node], S.begin[node], S.end[node] = coverage, begin, end
+        S.coverage[node], S.first[node], S.last[node] = coverage, first, last
         S.option[node], S.parent[node], S.score[node], S.total[node] = option, parent, score, total
         S.context[node] = context
         S.key[node], S.edge[node], S.listed[node] = key, -1, 0
@@ -157,7 +157,7 @@ forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s)
             continue
         hypothesis = push(
             S, lms, parameters, forward_id, parent, S.c_option[candidate], coverage,
-            S.c_begin[candidate], S.c_end[candidate], score, total,
+            S.c_first[candidate], S.c_last[candidate], score, total,
             S.c_context[candidate], keys[number], score - S.score[parent],
         )  # fmt: skip
         if hypothesis >= 0:
@@ -180,9 +180,9 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
         find_moves(S, options, parameters, coverage)
         if S.counters[FULL]:
             return
-    prev_last, prev_first = S.end[hypothesis], S.begin[hypothesis]
+    prev_last, prev_first = S.last[hypothesis], S.first[hypothesis]
     for move in range(S.first_move[coverage], S.first_move[coverage] + S.moves[coverage]):
-        start, last, reached = S.move_start[move], S.move_end[move], S.move_coverage[move]
+        start, last, reached = S.move_first[move], S.move_last[move], S.move_coverage[move]
         jump = abs(start - prev_last - 1)
         if parameters.distortion >= 0 and jump > parameters.distortion:
             continue
@@ -222,7 +222,7 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
                 number = S.counters[CANDIDATES]
                 S.counters[CANDIDATES] += 1
                 S.c_stack[number], S.c_coverage[number], S.c_parent[number] = stack, reached, hypothesis
-                S.c_option[number], S.c_begin[number], S.c_end[number] = option, start, last
+                S.c_option[number], S.c_first[number], S.c_last[number] = option, start, last
                 S.c_score[number] = score
                 S.c_total[number] = score + future + parameters.stand_in * alone
                 S.c_context[number] = room
@@ -246,7 +246,7 @@ def start_search(
     S.worst[: n + 1] = NOTHING
     S.best[: n + 1] = NOTHING
     find_coverage(S, 0, np.uint64(0), options.future, n)
-    S.coverage[0], S.begin[0], S.end[0], S.option[0], S.parent[0] = 0, -2, -1, -1, -1
+    S.coverage[0], S.first[0], S.last[0], S.option[0], S.parent[0] = 0, -2, -1, -1, -1
     S.score[0], S.total[0] = 0.0, S.future[0]
     S.key[0], S.edge[0], S.listed[0], S.following[0] = 0, -1, 1, -1
     for model in range(len(lms)):

@@ -34,14 +34,14 @@ class GatheredOptions:
     rows: list[Int64s] = field(default_factory=list)  # of each span
     extras: list[ExtraOption] = field(default_factory=list)
 
-    def add(self, begin: int, last: int, rows: Int64s, extras: Sequence[ExtraOption] = ()) -> None:
+    def add(self, first: int, last: int, rows: Int64s, extras: Sequence[ExtraOption] = ()) -> None:
         """Append the options of the next span, if there are any."""
         if extras:
-            first = -1 - len(self.extras)
+            number = -1 - len(self.extras)
             self.extras += extras
-            rows = np.concatenate([rows, np.arange(first, first - len(extras), -1)])
+            rows = np.concatenate([rows, np.arange(number, number - len(extras), -1)])
         if len(rows):
-            self.spans.append((begin, last))
+            self.spans.append((first, last))
             self.rows.append(rows)
 
 
@@ -54,7 +54,7 @@ class Sentence:
     table: PhraseTable
     rows: Int64s  # (O,) row of the table; -1 - k for extras[k]
     extras: list[ExtraOption]
-    begin: Int32s  # (O,) first source word
+    first: Int32s  # (O,) first source word
     last: Int32s  # (O,) last source word
     text: Int32s  # target words of all options: ids of the table's vocabulary, followed by `outside`
     start: Int32s  # (O,) words of an option: text[start : start + length]
@@ -74,7 +74,7 @@ class Sentence:
 
     def source(self, option: int) -> list[str]:
         """The source words of an option."""
-        return self.words[int(self.begin[option]) : int(self.last[option]) + 1]
+        return self.words[int(self.first[option]) : int(self.last[option]) + 1]
 
     def target(self, option: int) -> list[str]:
         """The target words of an option."""
@@ -104,16 +104,15 @@ class Sentence:
         size = len(self.table.vocabulary)
         return self.table.vocabulary[number] if number < size else self.outside[number - size]
 
-    def places(self, path: Iterable[int] | Int32s) -> list[slice]:
-        """First option and number of options of each span: (n * longest,), (n * longest,). `begin` and `last`
-        (O,): the span of each option; options of a span are contiguous."""
+    def slices(self, path: Iterable[int] | Int32s) -> list[slice]:
+        """Where the words of each option of a derivation are in `text`."""
         return [
             slice(int(self.start[option]), int(self.start[option] + self.length[option])) for option in path
         ]
 
     def word_ids(self, path: Iterable[int] | Int32s) -> list[int]:
         """Ids of the target words of a derivation, given by its options in target order."""
-        return [word for part in self.places(path) for word in self.text[part].tolist()]
+        return [word for part in self.slices(path) for word in self.text[part].tolist()]
 
     def target_of(self, path: Iterable[int] | Int32s) -> list[str]:
         """The target words of a derivation."""
@@ -133,43 +132,38 @@ def future_costs(
 ) -> Floats:
     """Best score of each span by any sequence of options, (n, n); reordering costs nothing."""
     cost = np.full((n, n), -1e9)
-    size, begin = 1, 0
+    size, start = 1, 0
     while size <= n:
         go_on(stop)
-        size, begin = costs_from(cost, size, begin, longest, first, number, estimate)
+        size, start = costs_from(cost, size, start, longest, first, number, estimate)
     return cost
 
 
 @njit
 def costs_from(
-    cost: Floats, size: int, begin: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
+    cost: Floats, size: int, start: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
 ) -> tuple[int, int]:
     """Compute costs from a given span on, shortest spans first, until a slice of work is done; returns size
     and first word of the next span."""
     n, work = len(cost), 0
     while size <= n and work < SLICE:
-        last = begin + size - 1
+        last = start + size - 1
         if size <= longest:
-            span = begin * longest + size - 1
+            span = start * longest + size - 1
             for option in range(first[span], first[span] + number[span]):
-                cost[begin, last] = max(cost[begin, last], estimate[option])
-        for middle in range(begin, last):
-            cost[begin, last] = max(cost[begin, last], cost[begin, middle] + cost[middle + 1, last])
+                cost[start, last] = max(cost[start, last], estimate[option])
+        for middle in range(start, last):
+            cost[start, last] = max(cost[start, last], cost[start, middle] + cost[middle + 1, last])
         work += size
-        begin += 1
-        if begin + size > n:
-            size, begin = size + 1, 0
-    return size, begin
+        start += 1
+        if start + size > n:
+            size, start = size + 1, 0
+    return size, start
 
 
 @njit
 def target_words(
-    rows: Int64s,
-    target: Int32s,
-    cut: Int64s,
-    words: Int32s,
-    extra_cut: Int64s,
-    extra_words: Int32s,
+    rows: Int64s, target: Int32s, cut: Int64s, words: Int32s, extra_cut: Int64s, extra_words: Int32s
 ) -> tuple[Int32s, Int32s, Int32s]:
     """Offsets, lengths and words of options: those of rows, or extra_words[extra_cut[k] : extra_cut[k +
     1]]."""
@@ -195,16 +189,16 @@ def spans(words: Sequence[str], longest: int) -> list[tuple[int, int, bytes]]:
     """First word, last word and text of each span."""
     coded = [word.encode("utf-8") for word in words]
     return [
-        (begin, last, b" ".join(coded[begin : last + 1]))
-        for begin in range(len(coded))
-        for last in range(begin, min(len(coded), begin + longest))
+        (first, last, b" ".join(coded[first : last + 1]))
+        for first in range(len(coded))
+        for last in range(first, min(len(coded), first + longest))
     ]
 
 
-def places(begin: Int32s, last: Int32s, n: int, longest: int) -> tuple[Int32s, Int32s]:
-    """First option and number of options of each span: (n * longest,), (n * longest,). `begin` and `last`
+def span_index(first: Int32s, last: Int32s, n: int, longest: int) -> tuple[Int32s, Int32s]:
+    """First option and number of options of each span: (n * longest,), (n * longest,). `first` and `last`
     (O,): the span of each option, those of a span side by side."""
-    first, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
-    span, indices, sizes = np.unique(begin * longest + last - begin, return_index=True, return_counts=True)
-    first[span], number[span] = indices, sizes
-    return first, number
+    offset, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
+    span, indices, sizes = np.unique(first * longest + last - first, return_index=True, return_counts=True)
+    offset[span], number[span] = indices, sizes
+    return offset, number

@@ -3,7 +3,7 @@ resolved from the working directory, then from the ini's folder."""
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -14,17 +14,16 @@ from nmt.ngram import arpa
 from nmt.ngram import count_model as count
 from nmt.ngram.count_model import KenLM
 from nmt.runs.directory import model_files
-from smt_bridge.decoder import automaton, feature_lines, sections
+from smt_bridge.decoder import automaton, feature_lines
 from smt_bridge.decoder.automaton import CachedNgramModel, silent
 from smt_bridge.decoder.cache import Cache
-from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING, SEARCH_FEATURES
-from smt_bridge.decoder.features.protocol import SearchFeature, SearchFeatureLine
+from smt_bridge.decoder.features.protocol import SearchFeature
+from smt_bridge.decoder.model import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.decoder.table import PhraseTable, read_table
-from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.ini import FeatureLine, Ini, find_table
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import FeatureLine, Ini, Weights, find_table
 
 # ---- system ------------------------------------------------------------------------------------------------
 
@@ -42,7 +41,7 @@ class PhraseBasedSystem:
     default_reordering: list[float]  # logarithms, for pairs that the reordering table does not have
     lm_names: list[str]
     lms: Sequence[AnyWordLM]
-    feature_lines: list[tuple[type[SearchFeature], SearchFeatureLine]]  # of the registry's features
+    feature_lines: list[tuple[type[SearchFeature], FeatureLine]]  # of the registry's features
     search: dict[str, object]  # what the ini says about the search: fields of SearchSettings
 
     @property
@@ -123,12 +122,12 @@ def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
 def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> PhraseBasedSystem:
     """Load a system from a parsed ini. `beside`: resolve relative paths from the ini's folder alone."""
     cache = Cache() if use_cache is True else use_cache or None
-    search = sections.read_search_settings(ini)
+    search = read_search_settings(ini)
     by_kind = feature_lines.features_by_kind(ini)
     printed, weights = feature_lines.printed(ini), feature_lines.weights(ini)
     table_line = by_kind["PhraseDictionaryMemory"][0]
     if "table-limit" in table_line.options:
-        search["table_limit"] = feature_lines.number(ini, table_line, "table-limit")
+        search["table_limit"] = table_line.count("table-limit")
     reordering_line = by_kind[REORDERING][0] if REORDERING in by_kind else None
     paths = {
         feature.name: feature_path(ini, feature, beside)
@@ -137,7 +136,7 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     }
     lm_lines = [feature for feature in ini.features if feature.kind in LANGUAGE_MODELS]
     for line in lm_lines:
-        check_order(ini, line, paths[line.name])
+        check_order(line, paths[line.name])
     reordering_path = paths[reordering_line.name] if reordering_line else None
     return PhraseBasedSystem(
         ini=ini,
@@ -147,12 +146,12 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
         table=load_table(ini, table_line, paths[table_line.name], reordering_path, cache),
         reordering_name=reordering_line.name if reordering_line else "",
         default_reordering=(
-            feature_lines.default_reordering(ini, reordering_line) if reordering_line else [0.0] * 6
+            feature_lines.default_reordering(reordering_line) if reordering_line else [0.0] * 6
         ),
         lm_names=[line.name for line in lm_lines],
         lms=[load_lm(paths[line.name], cache) for line in lm_lines],
         feature_lines=[
-            (SEARCH_FEATURES[line.kind], search_feature_line(ini, line, paths))
+            (SEARCH_FEATURES[line.kind], with_path(line, paths))
             for line in ini.features
             if line.kind in SEARCH_FEATURES
         ],
@@ -160,10 +159,9 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     )
 
 
-def search_feature_line(ini: Ini, line: FeatureLine, paths: dict[str, str]) -> SearchFeatureLine:
-    """A line of a registered feature, with the resolved path."""
-    resolved = {"path": paths[line.name]} if line.name in paths else {}
-    return SearchFeatureLine(line.name, {**line.options, **resolved}, f"{ini.path}:{line.row + 1}")
+def with_path(line: FeatureLine, paths: dict[str, str]) -> FeatureLine:
+    """A line of a registered feature with the file that was found for its path=."""
+    return replace(line, options=line.options | {"path": paths[line.name]}) if line.name in paths else line
 
 
 def load_table(
@@ -187,11 +185,11 @@ def load_table(
 def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
     """Path of a feature's file. DataError if it does not exist."""
     name = feature.options["path"]
-    for root in roots(ini, beside):
+    for root in ini.roots(beside):
         path = find_table(name, root)
         if path:
             return str(path)
-    raise DataError(f"{ini.path}:{feature.row + 1}: {name} is there neither from here nor beside the ini")
+    raise DataError(f"{feature.location}: {name} is there neither from here nor beside the ini")
 
 
 def files_of(ini: Ini, beside: bool = False) -> list[Path]:
@@ -204,12 +202,7 @@ def files_of(ini: Ini, beside: bool = False) -> list[Path]:
     return paths
 
 
-def roots(ini: Ini, beside: bool = False) -> list[str]:
-    """Folders in which relative paths of an ini are tried."""
-    return [*([] if beside else ["."]), str(Path(ini.path).parent)]
-
-
-def check_order(ini: Ini, line: FeatureLine, path: str) -> None:
+def check_order(line: FeatureLine, path: str) -> None:
     """ConfigError for an order= below that of the file: KENLM takes the file's, as we do, but SRILM and
     IRSTLM would leave n-grams out."""
     if (
@@ -226,9 +219,9 @@ def check_order(ini: Ini, line: FeatureLine, path: str) -> None:
         )
         if text.startswith(b"ngram")
     )
-    if feature_lines.number(ini, line, "order") < order:
+    if line.count("order") < order:
         raise ConfigError(
-            f"{ini.path}:{line.row + 1}: order={line.options['order']}, but {path} has n-grams of {order} "
+            f"{line.location}: order={line.options['order']}, but {path} has n-grams of {order} "
             f"words; write order={order}, or use KENLM"
         )
 

@@ -6,7 +6,7 @@ target    row -> number t of its target phrase; its words are words[cut[t] : cut
 
 import logging
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -30,16 +30,16 @@ SPACE, LINE_END = b" \n"
 SCORE_BYTES = b"0123456789.eE+- \t"
 
 
-def check_line(line: bytes, where: str) -> PhrasePair:
+def check_line(line: bytes, location: str) -> PhrasePair:
     """Parse a line. DataError for one that Moses refuses or misreads, and for sparse features, which the
     embedded engine does not have."""
-    pair = phrase_table.parse(line, where)
-    phrase_table.check(pair, where)
+    pair = phrase_table.parse(line, location)
+    phrase_table.check(pair, location)
     fields = pair.fields()
     if len(fields) > 5 and fields[5]:
         name = fields[5].split()[0][:60].decode("utf-8", "replace")
         raise DataError(
-            f"{where}: sparse feature {name!r}, which the embedded engine does not have; empty the sixth "
+            f"{location}: sparse feature {name!r}, which the embedded engine does not have; empty the sixth "
             "field of the table, or decode with Moses"
         )
     return pair
@@ -49,11 +49,11 @@ def check_lines(path: str, columns: int) -> None:
     """Read a table line by line. DataError for the first mistake."""
     number = 0
     for number, line in enumerate(files.read_byte_lines(path), 1):
-        where = f"{path}:{number}"
-        count = len(check_line(line, where).scores.split())
+        location = f"{path}:{number}"
+        count = len(check_line(line, location).scores.split())
         if count != columns:
             raise DataError(
-                f"{where}: {count} scores, but the ini says num-features={columns}; give the table that "
+                f"{location}: {count} scores, but the ini says num-features={columns}; give the table that "
                 "belongs to the ini"
             )
     if not number:
@@ -84,11 +84,6 @@ def sound_phrases(phrases: Iterable[bytes]) -> Ints | None:
     gaps = np.flatnonzero((signs == SPACE) | (signs == LINE_END))
     ends = np.append(np.flatnonzero(signs[gaps] == LINE_END), len(gaps))
     return np.diff(ends, prepend=-1)
-
-
-def sound_scores(texts: Sequence[bytes]) -> bool:
-    """Whether all scores are numbers as Moses writes them: neither words nor `inf`."""
-    return not b"".join(texts).translate(None, SCORE_BYTES)
 
 
 def sound_alignments(alignments: Iterable[bytes]) -> Ints | None:
@@ -208,7 +203,8 @@ class RowCollector:
         """Whether no line can contain anything that Moses refuses or misreads."""
         sources, targets = sound_phrases(self.sources), sound_phrases(self.targets)
         needed = sound_alignments(self.alignments)
-        if sources is None or targets is None or needed is None or not sound_scores(self.scores):
+        words = b"".join(self.scores).translate(None, SCORE_BYTES)  # `inf`, say
+        if sources is None or targets is None or needed is None or words:
             return False
         wanted = needed[rows_of(self.alignment_of)]
         return bool(

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
 
@@ -97,9 +96,9 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
     at = 0
     for option in derivation.options if sentence else ():
         assert sentence
-        length, begin = int(sentence.length[option]), int(sentence.begin[option])
-        segments.append(f"{span(begin, int(sentence.last[option]))}={span(at, at + max(1, length) - 1)}")
-        points += [f"{begin + source}-{at + target}" for source, target in sentence.sorted_points(option)]
+        length, first = int(sentence.length[option]), int(sentence.first[option])
+        segments.append(f"{span(first, int(sentence.last[option]))}={span(at, at + max(1, length) - 1)}")
+        points += [f"{first + source}-{at + target}" for source, target in sentence.sorted_points(option)]
         at += length
     return nbest.write(
         Hypothesis(
@@ -117,8 +116,8 @@ def alignment(translation: PhraseTranslation) -> list[tuple[int, int]]:
     points, sources, targets = list[tuple[int, int]](), 0, 0
     for sentence, derivation in translation.searched:
         for option in derivation.options:
-            begin = sources + int(sentence.begin[option])
-            points += [(begin + source, targets + target) for source, target in sentence.points(option)]
+            first = sources + int(sentence.first[option])
+            points += [(first + source, targets + target) for source, target in sentence.points(option)]
             targets += int(sentence.length[option])
         sources += len(sentence.words)
     return sorted(points)
@@ -132,40 +131,27 @@ def span(first: int, last: int) -> str:
 # ---- lines -------------------------------------------------------------------------------------------------
 
 
-class Lines(Protocol):
-    """Converts lines of text to words and translations to lines, for a decoder. Several threads may share
-    one."""
+class Lines:
+    """Converts lines of text to words and translations to lines, for a decoder: here words between blanks, as
+    Moses reads and writes them. Several threads may share one."""
 
     def marked(self, line: str, markup: Markup) -> MarkedLine:
         """Split a line into words and parse its markup. ValueError for a mistake in the markup."""
-        ...
-
-    def text(self, translation: PhraseTranslation) -> str:
-        """Format a translation as a line of text."""
-        ...
-
-    def sentences(self, lines: Iterable[str]) -> SplitText:
-        """Split lines into sentences. ConfigError for tokenized text."""
-        ...
-
-
-class TokenizedLines:
-    """Words between blanks, as Moses reads and writes them."""
-
-    def marked(self, line: str, markup: Markup) -> MarkedLine:
         return xml_input.parse_markup(line, markup)
 
     def text(self, translation: PhraseTranslation) -> str:
+        """Format a translation as a line of text."""
         return " ".join(translation.text)
 
     def sentences(self, lines: Iterable[str]) -> SplitText:
+        """Split lines into sentences. ConfigError for tokenized text."""
         raise ConfigError("split_sentences goes with raw text: load the folder of a hybrid system")
 
 
 def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:
     """Cut a line into parts of at most `limit` words, at punctuation where possible. An exclusive translation
     is kept whole, or dropped if it is longer than the limit."""
-    whole = {option.begin: option.last + 1 for option in line.forced if option.last - option.begin < limit}
+    whole = {option.first: option.last + 1 for option in line.forced if option.last - option.first < limit}
     units, at = list[str](), 0
     while at < len(line.words):
         end = whole.get(at, at + 1)
@@ -174,11 +160,11 @@ def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:
     parts, at = list[MarkedLine](), 0
     for part in sentences.line_parts(units, limit, lambda unit: unit.count(" ") + 1):
         words = [word for unit in part for word in unit.split(" ")]
-        inside = [option for option in line.forced if at <= option.begin and option.last < at + len(words)]
+        inside = [option for option in line.forced if at <= option.first and option.last < at + len(words)]
         parts.append(
             MarkedLine(
                 words,
-                [replace(option, begin=option.begin - at, last=option.last - at) for option in inside],
+                [replace(option, first=option.first - at, last=option.last - at) for option in inside],
                 avoided=line.avoided,
             )
         )

@@ -77,7 +77,7 @@ def brackets(text: str) -> tuple[str, str]:
 class ForcedTranslation:
     """A translation of a span given by the input line."""
 
-    begin: int  # first source word
+    first: int  # source words
     last: int
     words: list[str]
     log_prob: float
@@ -102,7 +102,7 @@ class Tag:
     """A tag that was opened."""
 
     name: str
-    begin: int  # words before it
+    start: int  # words before it
     content: str
 
 
@@ -224,7 +224,7 @@ def span_of(tag: Tag, words: int) -> tuple[int, int]:
     the tag's position."""
     span = attribute(tag, "span")
     if not span:
-        return tag.begin, words
+        return tag.start, words
     try:
         ends = [numbers.count(word) for word in span.split("-")]
     except ValueError:

@@ -1,10 +1,10 @@
 """Features that score pairs of source and target words, phrases and whole sentences alike."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,22 +63,6 @@ def phrase_words(phrase: bytes) -> list[str]:
 Values = NDArray[np.float64]  # (pairs,): of one feature
 
 
-class PairFeature(Protocol):
-    """A loaded feature. registry.py creates it."""
-
-    def score(self, pairs: WordPairs) -> Values:
-        """Score each pair: (pairs,). Natural logarithms of probabilities; a table's column is exp(value)."""
-        ...
-
-    def identity(self) -> str:
-        """A string that changes whenever the scores would: by the feature's files and settings. Jobs are
-        resumed and columns reused by it; see `digest`."""
-        ...
-
-
-# ---- what a feature may be able to do besides --------------------------------------------------------------
-
-
 @dataclass
 class SideReader:
     """How a network reads one side of the pairs."""
@@ -87,45 +71,33 @@ class SideReader:
     vocabulary: Container[str]
 
 
-@runtime_checkable
-class Readers(Protocol):
-    """A feature with vocabularies, whose coverage a report shows."""
+class PairFeature(ABC):
+    """A loaded feature; the `load` of its kind in registry.py creates it."""
+
+    # Whether --by-phrase sums it over the phrase pairs of a segmentation, as Moses does with a column of its
+    # table.
+    by_phrase = False
+    # Whether it scores whole sentences with their word alignment, WordPairs.affiliations. n-best lists have
+    # it; rows of a table lack the sentence around them. Of the other direction where `inverse_aligned`.
+    word_aligned = False
+    inverse_aligned = False
+
+    @abstractmethod
+    def score(self, pairs: WordPairs) -> Values:
+        """Score each pair: (pairs,). Natural logarithms of probabilities; a table's column is exp(value)."""
+
+    @abstractmethod
+    def identity(self) -> str:
+        """A string that changes whenever the scores would: by the feature's files and settings. Jobs are
+        resumed and columns reused by it; see `digest`."""
 
     def readers(self) -> dict[str, SideReader]:
-        """Readers by side: `source`, `target` or both."""
-        ...
+        """The vocabularies whose coverage a report shows, by side: `source`, `target`, both or none."""
+        return {}
 
-
-@runtime_checkable
-class ReducedPrecision(Protocol):
-    """A feature that heeds --precision."""
-
-    def exact(self) -> PairFeature:
-        """This feature, computing in fp32."""
-        ...
-
-
-@runtime_checkable
-class PhraseLocal(Protocol):
-    """A feature that --by-phrase sums over the phrase pairs of a segmentation, as Moses does with a column of
-    its table."""
-
-    by_phrase: bool
-
-
-@runtime_checkable
-class WordAligned(Protocol):
-    """A feature of whole sentences that needs their word alignment: WordPairs.affiliations. n-best lists have
-    it; rows of a table lack the sentence around them."""
-
-    word_aligned: bool
-
-
-@runtime_checkable
-class InverseAligned(Protocol):
-    """A word-aligned feature that may be of the other direction; see WordPairs.affiliations."""
-
-    inverse_aligned: bool
+    def exact(self) -> "PairFeature | None":
+        """This feature computing in fp32, if it heeds --precision."""
+        return None
 
 
 # ---- identities --------------------------------------------------------------------------------------------

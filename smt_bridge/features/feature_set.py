@@ -12,7 +12,7 @@ from nmt.compute import device
 from nmt.errors import DataError
 from nmt.work import executors
 from nmt.work.executors import Executor, ExecutorConfig
-from smt_bridge.features.base import ReducedPrecision, Values, WordPairs
+from smt_bridge.features.base import Values, WordPairs
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
 Task = list[WordPairs]  # of a chunk: for each feature the pairs that it is to score; features may share them
@@ -54,8 +54,8 @@ class FeatureSet:
         """Report the error of --precision in log p against fp32 on a sample; empty if no feature uses it."""
         parts = []
         for name, feature in zip(self.names, self.features, strict=True):
-            if isinstance(feature, ReducedPrecision):
-                exact = feature.exact().score(pairs)
+            if reference := feature.exact():
+                exact = reference.score(pairs)
                 error = np.abs(feature.score(pairs) - exact)
                 parts.append(
                     f"{name}: error in log p {error.mean():.4f} on average, {error.max():.4f} at most "

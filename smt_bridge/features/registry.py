@@ -1,7 +1,7 @@
 """The kinds of features: what `--feature KIND[:NAME]=PATH` may name.
 
-A kind is one file with a class, and its line in FEATURES. The toolkit's own kinds are each a `LazyKind`, the
-name of a class, so that --help need not import torch.
+A kind is a class, and its line in FEATURES. The toolkit's own (kinds.py) are each a `LazyKind`, the name of a
+class, so that --help need not import torch.
 """
 
 import importlib
@@ -106,51 +106,24 @@ class LazyKind:
         return kind.load(spec, settings)
 
 
+KINDS = (  # of the toolkit: name, name of a column, class in kinds.py, help
+    ("translation", "RNN", "Translation", "log p(target | source) by a run directory of nmt-train"),
+    ("inverse", "InverseRNN", "Translation", "log p(source | target) by a run of the other direction"),
+    ("lm", "KenLM", "CountLM", "log p(target) by an ARPA or KenLM file"),
+    ("reverse-lm", "ReverseLM", "CountLM", "the same by a model of reversed sentences"),
+    ("neural-lm", "NeuralLM", "NeuralLM",
+     "log p(target) by a run directory of a language model, or a mixture of nmt-interpolate"),
+    ("joint", "NNJM", "Joint",
+     "log p(target | source, alignment) by a run of model.type joint; for n-best lists with segmentation and "
+     "alignment"),
+    ("inverse-joint", "InverseNNJM", "Joint",
+     "log p(source | target, alignment) by a joint model of the other direction; likewise"),
+    ("unknown-words", "UnknownWords", "UnknownWords",
+     "number of words outside the vocabulary of a run directory, or of a file of nmt-vocab"),
+)  # fmt: skip
 FEATURES: Registry[FeatureKind] = Registry(
     "feature",
-    {
-        "translation": LazyKind(
-            column="RNN",
-            help="log p(target | source) by a run directory of nmt-train",
-            target="smt_bridge.features.translation_models:Translation",
-        ),
-        "inverse": LazyKind(
-            column="InverseRNN",
-            help="log p(source | target) by a run of the other direction",
-            target="smt_bridge.features.translation_models:Translation",
-        ),
-        "lm": LazyKind(
-            column="KenLM",
-            help="log p(target) by an ARPA or KenLM file",
-            target="smt_bridge.features.language_models:CountLM",
-        ),
-        "reverse-lm": LazyKind(
-            column="ReverseLM",
-            help="the same by a model of reversed sentences",
-            target="smt_bridge.features.language_models:CountLM",
-        ),
-        "neural-lm": LazyKind(
-            column="NeuralLM",
-            help="log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
-            target="smt_bridge.features.language_models:NeuralLM",
-        ),
-        "joint": LazyKind(
-            column="NNJM",
-            help="log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
-            "segmentation and alignment",
-            target="smt_bridge.features.translation_models:Joint",
-        ),
-        "inverse-joint": LazyKind(
-            column="InverseNNJM",
-            help="log p(source | target, alignment) by a joint model of the other direction; likewise",
-            target="smt_bridge.features.translation_models:Joint",
-        ),
-        "unknown-words": LazyKind(
-            column="UnknownWords",
-            help="number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
-            target="smt_bridge.features.unknown_words:UnknownWords",
-        ),
-    },
+    {name: LazyKind(column, text, f"smt_bridge.features.kinds:{kind}") for name, column, kind, text in KINDS},
 )
 
 
@@ -174,15 +147,10 @@ def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[Feat
         while not name or (not colon and name in names):
             name = f"{FEATURES[kind].column}{numbers[kind]}"
             numbers[kind] += 1
-        check_name(name, f"--feature {text}")
+        if not NAME.fullmatch(name):
+            raise ConfigError(f"--feature {text}: name {name!r}: {NOT_A_NAME}")
         if name in names:
             raise ConfigError(f"--feature {text}: the name {name} is taken; give another, TYPE:NAME=PATH")
         names.add(name)
         specs.append(FeatureSpec(kind=kind, name=name, path=str(run_directory.resolve(path))))
     return specs
-
-
-def check_name(name: str, location: str) -> None:
-    """ConfigError for a name that Moses' tools would misread."""
-    if not NAME.fullmatch(name):
-        raise ConfigError(f"{location}: name {name!r}: {NOT_A_NAME}")

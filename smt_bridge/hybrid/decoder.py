@@ -1,16 +1,177 @@
 """A hybrid system ready to translate raw text."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nmt.text.glossary import NOTHING
+from nmt.errors import DataError
+from nmt.text import glossary
+from nmt.text.glossary import NOTHING, Glossary, Match
+from nmt.text.sentences import SplitText, split_text
+from nmt.text.tokenize import unescape
 from smt_bridge.decoder import system as systems
+from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.hybrid import folder, lines
+from smt_bridge.decoder.translation import Lines, PhraseTranslation
+from smt_bridge.decoder.xml_input import SEPARATOR, AvoidedPhrases, ForcedTranslation, MarkedLine, Markup, Tag
+from smt_bridge.hybrid import folder, side
 from smt_bridge.hybrid.folder import Hybrid
-from smt_bridge.hybrid.lines import RawLines
+from smt_bridge.hybrid.side import BLANK, Placeholders, Span, TextSide, escaped
 from smt_bridge.moses import ini
+
+# ---- lines -------------------------------------------------------------------------------------------------
+# Conversion of lines for a decoder: raw text of a hybrid system, and tokenized text with a glossary.
+
+
+LONGEST_TERM = 30  # words of a term of a request: all spans of a line up to the longest are looked up
+TEXTS = ("translation", "english")  # attributes of a tag that hold text of the target language
+
+
+class GlossaryLines(Lines):
+    """Tokenized text whose terms have the translations of a glossary."""
+
+    def __init__(self, terms: Glossary) -> None:
+        self.terms = terms
+
+    def marked(self, line: str, markup: Markup) -> MarkedLine:
+        parsed = super().marked(line, markup)
+        add(parsed, self.terms.find(parsed.words, glossary.starts_of(parsed.words)))
+        return parsed
+
+
+class RawLines(Lines):
+    """Converts raw text on both sides."""
+
+    def __init__(self, source: TextSide, target: TextSide, longest: int, terms: Glossary = NOTHING) -> None:
+        """`longest`: words of a line that is not cut."""
+        self.source, self.target, self.longest, self.terms = source, target, longest, terms
+        self.avoided, self.avoided_text = xml_input.NOTHING_AVOIDED, xml_input.NOTHING_AVOIDED
+
+    def extended(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
+        """Copy with more terms, which override the glossary's, and with phrases that translations must avoid.
+        DataError for a term without words, a long one, and one with two translations."""
+        rows = [("terms", term, translation) for term, translation in terms]
+        more = glossary_of(rows, self.source, self.target)
+        if more.longest > LONGEST_TERM:
+            raise DataError(f"terms: one has {more.longest} words, expected at most {LONGEST_TERM}")
+        reader = RawLines(
+            self.source, self.target, self.longest, Glossary({**self.terms.terms, **more.terms})
+        )
+        reader.avoided = AvoidedPhrases(map(self.target_words, avoid))
+        reader.avoided_text = AvoidedPhrases(map(self.target.split, avoid))
+        return reader
+
+    def sentences(self, lines: Iterable[str]) -> SplitText:
+        return split_text(lines, self.source.language, self.target.language)
+
+    def allowed(self, words: Sequence[str], text: str) -> bool:
+        """Whether a translation contains none of the phrases to avoid, neither as words of the system nor as
+        text: the case of a first word differs."""
+        return not (self.avoided.occurs(words) or self.avoided_text.occurs(self.target.split(text)))
+
+    def marked(self, line: str, markup: Markup) -> MarkedLine:
+        """Split a line into the system's words. Terms of the glossary and copied words get one translation.
+        Words stay between the tags that enclose them, unless the line is too long. ValueError for a mistake
+        in the markup, where tags are not words."""
+        if markup.policy == "pass-through":
+            words = self.source.split(line)
+            parsed = MarkedLine(escaped(self.source.cased(words)))
+            if len(words) <= self.longest:
+                enclose(parsed, side.tag_pairs(words))
+        else:
+            words, parsed = self.without_tags(line, markup)
+        add(parsed, self.terms.find(words, side.sentence_starts(words)))
+        add(parsed, [copy(position, word) for position, word in enumerate(words) if side.is_copied(word)])
+        parsed.avoided = self.avoided
+        return parsed
+
+    def without_tags(self, line: str, markup: Markup) -> tuple[list[str], MarkedLine]:
+        """The words between the tags of a line in their own case, and the line as the decoder reads it."""
+        placeholders, text = Placeholders(line), list[str]()
+        for token in xml_input.tokens(line.strip(xml_input.BLANKS), *markup.brackets):
+            if xml_input.is_tag(token, markup.brackets[0]):
+                text += [" ", placeholders.add(self.tag(token, markup.brackets)), " "]
+            else:
+                text.append(unescape(token))
+        mixed = placeholders.split(self.source.split("".join(text)))
+        words = [word for word in mixed if not placeholders.is_one(word)]
+        cased = iter(escaped(self.source.cased(words)))
+        tokens = [placeholders.original(word) if placeholders.is_one(word) else next(cased) for word in mixed]
+        return words, xml_input.parse_markup(" ".join(tokens), markup)
+
+    def tag(self, token: str, brackets: tuple[str, str]) -> str:
+        """Convert the translations in a tag to words of the target side."""
+        content = token[len(brackets[0]) : -len(brackets[1])].strip(xml_input.BLANKS)
+        name = content.partition(" ")[0]
+        for key in TEXTS:
+            value = xml_input.attribute(Tag(name, 0, content), key)
+            if value:
+                converted = SEPARATOR.join(
+                    " ".join(self.target_words(unescape(part.replace('\\"', '"'))))
+                    for part in value.split(SEPARATOR)
+                )
+                token = token.replace(f'{key}="{value}"', f'{key}="{converted}"')
+        return token
+
+    def target_words(self, text: str) -> list[str]:
+        """Convert part of a sentence to words of the target side."""
+        return escaped(self.target.phrase(text))
+
+    def text(self, translation: PhraseTranslation) -> str:
+        """Convert a translation to raw text."""
+        exact, at = dict[Span, str](), 0
+        for sentence, derivation in translation.searched:
+            for option in derivation.options:
+                size, extra = int(sentence.length[option]), sentence.extra(option)
+                if extra is not None and extra.raw is not None:
+                    exact[at, at + size] = extra.raw
+                at += size
+        return self.target.text(translation.text, exact)
+
+
+def copy(position: int, word: str) -> Match:
+    """Match that translates a word by itself."""
+    return Match(position, position + 1, glossary.Term(escaped([word]), word.replace(BLANK, " ")))
+
+
+def add(line: MarkedLine, matches: Sequence[Match]) -> None:
+    """Force the translations of terms, except where the line, or a term added before, already forces one of
+    their words."""
+    taken = {word for option in line.forced for word in range(option.first, option.last + 1)}
+    line.forced += [forced(match) for match in matches if taken.isdisjoint(range(match.start, match.end))]
+
+
+def forced(match: Match) -> ForcedTranslation:
+    """Exclusive translation of a term, with every source word aligned to every target word."""
+    term, source = match.term, range(match.end - match.start)
+    points = tuple(
+        (source_word, target_word) for source_word in source for target_word in range(len(term.words))
+    )
+    return ForcedTranslation(match.start, match.end - 1, term.words, 0.0, True, points, term.raw)
+
+
+def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:
+    """Keep the words between an opening and a closing tag between them."""
+    for opening, closing in pairs:
+        line.zones.append((opening, closing))
+        line.walls += [opening, closing - 1]
+    line.walls = sorted(set(line.walls))
+
+
+def read_glossary(path: str, source: TextSide, target: TextSide) -> Glossary:
+    """Read a glossary of raw text. DataError, with the line, for a mistake."""
+    return glossary_of(glossary.rows_of(path), source, target)
+
+
+def glossary_of(rows: Iterable[tuple[str, str, str]], source: TextSide, target: TextSide) -> Glossary:
+    """A glossary of raw text, of rows: file:line, term, translation."""
+    return glossary.of_rows(
+        rows, lambda term: glossary.ways(term, source.split), lambda text: escaped(target.phrase(text))
+    )
+
+
+# ---- decoder -----------------------------------------------------------------------------------------------
 
 
 def load(
@@ -39,9 +200,9 @@ def decoder_of(
     return Decoder(system, config, lines=lines_of(hybrid, config.max_line_words, glossary))
 
 
-def lines_of(hybrid: Hybrid, longest: int, glossary: str = "") -> RawLines:
-    """Create the reader and writer of a system's lines. `longest`: words of a line that is not cut.
-    `glossary`: instead of the system's. DataError, with the line, for a mistake in it."""
-    path = glossary or hybrid.glossary
-    terms = lines.of_folder(path, hybrid.source, hybrid.target) if path else NOTHING
+def lines_of(hybrid: Hybrid, longest: int, path: str = "") -> RawLines:
+    """Create the reader and writer of a system's lines. `longest`: words of a line that is not cut. `path`:
+    of a glossary, instead of the system's. DataError, with the line, for a mistake in it."""
+    path = path or hybrid.glossary
+    terms = read_glossary(path, hybrid.source, hybrid.target) if path else NOTHING
     return RawLines(hybrid.source, hybrid.target, longest, terms)

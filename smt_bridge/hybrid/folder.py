@@ -150,7 +150,7 @@ def part_names(folder: Path, config: HybridConfig) -> list[str]:
     ini = moses_ini.read(str(folder / config.ini))
     names = {config.ini}
     for feature in ini.features:
-        names |= {name for key in PATH_KEYS for name in named_by(folder, feature, key, ini.path)}
+        names |= {name for key in PATH_KEYS for name in named_by(folder, feature, key)}
     names |= {truecase_file(name) for name in SIDES if getattr(config, name).case == "truecase"}
     if config.glossary:
         names.add(inside(config.glossary, f"{folder / FILE}: glossary"))
@@ -158,14 +158,13 @@ def part_names(folder: Path, config: HybridConfig) -> list[str]:
     return sorted(names)
 
 
-def named_by(folder: Path, feature: FeatureLine, key: str, ini: str) -> list[str]:
+def named_by(folder: Path, feature: FeatureLine, key: str) -> list[str]:
     """Files named by an option of a feature; those in the manifest of a run directory."""
     if not (name := feature.options.get(key, "")):
         return []
-    location = f"{ini}:{feature.row + 1}"
-    part = find_table(inside(name, f"{location}: {key}"), str(folder))
+    part = find_table(inside(name, f"{feature.location}: {key}"), str(folder))
     if part is None:
-        raise DataError(f"{location}: {name} is not in {folder}; put it there first")
+        raise DataError(f"{feature.location}: {name} is not in {folder}; put it there first")
     return [path.relative_to(folder).as_posix() for path in model_files(part)]
 
 

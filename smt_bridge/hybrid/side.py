@@ -104,9 +104,9 @@ def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
         name = re.split(r"[\s\u00a0>]", word.removeprefix("<").removeprefix("/"), maxsplit=1)[0].lower()
         if not word.startswith("</"):
             waiting.append((name, position))
-        elif (depth := last_of(name, waiting)) >= 0:
-            pairs.append((waiting[depth][1], position))
-            del waiting[depth:]
+        elif depths := [depth for depth, (open_name, _) in enumerate(waiting) if open_name == name]:
+            pairs.append((waiting[depths[-1]][1], position))
+            del waiting[depths[-1] :]
     return pairs
 
 
@@ -114,11 +114,6 @@ def sentence_starts(words: Sequence[str]) -> list[bool]:
     """For each word, whether a sentence starts with it. Tags do not count as words."""
     starts = truecase.sentence_starts(word for word in words if not is_tag(word))
     return [not is_tag(word) and next(starts) for word in words]
-
-
-def last_of(name: str, waiting: Sequence[tuple[str, int]]) -> int:
-    """Index of the innermost open tag of a name; -1 if none is open."""
-    return max((number for number, (open_name, _) in enumerate(waiting) if open_name == name), default=-1)
 
 
 # ---- side --------------------------------------------------------------------------------------------------

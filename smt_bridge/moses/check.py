@@ -8,10 +8,9 @@ from pathlib import Path
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.io.numbers import shown
-from smt_bridge.decoder import sections
+from smt_bridge.decoder import config
 from smt_bridge.features.registry import NAME, NOT_A_NAME
-from smt_bridge.moses.ini import FeatureLine, Ini, find_table
-from smt_bridge.moses.weights import UNTUNED, tuned
+from smt_bridge.moses.ini import UNTUNED, FeatureLine, Ini, find_table, tuned_names
 from smt_bridge.tables.filter import differ
 
 # Options of LexicalReordering, besides those that begin with sparse-
@@ -40,7 +39,7 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
         scores = columns(table)
         if scores != feature.scores:
             yield (
-                f"{ini.path}:{feature.row + 1}: {feature.name} has num-features={feature.scores}, but "
+                f"{feature.location}: {feature.name} has num-features={feature.scores}, but "
                 f"{table} has {scores} scores per line; Moses stops at it"
             )
     if thorough:
@@ -51,7 +50,6 @@ def path_problems(
     ini: Ini, feature: FeatureLine, path: str, roots: Sequence[str], tables: Tables
 ) -> Iterator[str]:
     """Report a file that does not exist or is of the wrong kind; adds text tables to `tables`."""
-    location = f"{ini.path}:{feature.row + 1}"
     candidates = (
         find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
     )
@@ -60,7 +58,7 @@ def path_problems(
         beside = Path(ini.path).parent
         hint = f"; it exists relative to {beside}: start Moses in that folder, or write an absolute path"
         exists = find_table(path, str(beside))
-        yield f"{location}: path={path} of {feature.name} does not exist{hint if exists else ''}"
+        yield f"{feature.location}: path={path} of {feature.name} does not exist{hint if exists else ''}"
     elif (
         file.is_file()
         and file.suffix not in ENDINGS.values()
@@ -69,23 +67,29 @@ def path_problems(
         tables.setdefault(feature.kind, []).append((feature, file))
     elif feature.kind == "ProbingPT" and not file.is_dir():
         yield (
-            f"{location}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {file} is a "
-            "file; give a text table as PhraseDictionaryMemory"
+            f"{feature.location}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {file} "
+            "is a file; give a text table as PhraseDictionaryMemory"
         )
 
 
 def section_problems(ini: Ini) -> Iterator[str]:
     """Report sections that Moses does not know, or ignores."""
-    listed = (sections.MODEL, sections.HONORED, sections.ONLY, sections.HARMLESS, sections.REFUSED)
+    listed = (
+        config.MODEL_SECTIONS,
+        config.HONORED_SECTIONS,
+        config.RESTRICTED_SECTIONS,
+        config.HARMLESS_SECTIONS,
+        config.REFUSED_SECTIONS,
+    )
     for name, section in ini.sections.items():
         location = f"{ini.path}:{section.row + 1}"
-        whole = sections.SHORT.get(name, name)
+        whole = config.SHORT_NAMES.get(name, name)
         if not any(whole in names for names in listed):
             yield (
                 f"{location}: section {shown(name)} is unknown, and Moses stops at it ('Unknown parameter'); "
                 "remove it, or correct its name"
             )
-        elif whole != name and whole not in sections.HARMLESS:
+        elif whole != name and whole not in config.HARMLESS_SECTIONS:
             yield (
                 f"{location}: Moses knows [{name}] on its command line only, and ignores it here; write "
                 f"[{whole}]"
@@ -101,7 +105,7 @@ def feature_problems(ini: Ini) -> Iterator[str]:
             f"table; add the line {UNTUNED} below [feature]"
         )
     for feature in ini.features:
-        location = f"{ini.path}:{feature.row + 1}"
+        location = feature.location
         if feature.kind == "LexicalReordering":
             for key in feature.options:
                 if key not in REORDERING_KEYS and not key.startswith("sparse-"):
@@ -133,7 +137,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
     names = [feature.name for feature in ini.features]
     combined = components(ini)
     for feature in ini.features:
-        location = f"{ini.path}:{feature.row + 1}"
+        location = feature.location
         if not NAME.fullmatch(feature.name):
             yield f"{location}: name {feature.name!r}: {NOT_A_NAME}"
         if names.count(feature.name) > 1:
@@ -159,7 +163,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
     for name, row in ini.weight_rows.items():
         if name not in names:
             yield f"{ini.path}:{row + 1}: weights of {name}, but there is no such feature"
-    if ini.weights and not any(any(ini.weights[name]) for name in tuned(ini.weights)):
+    if ini.weights and not any(any(ini.weights[name]) for name in tuned_names(ini.weights)):
         yield f"{ini.path}: all weights are 0: a tuner found no hypothesis with any BLEU"
 
 

@@ -8,32 +8,91 @@ TranslationModel0= 0.2 0.2 0.2 0.2"""
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
-from smt_bridge.moses import weights as weight_lines
-from smt_bridge.moses.weights import Weights
+
+# ---- weights -----------------------------------------------------------------------------------------------
+# Named weights as Moses writes them: `Name= v v v` lines, in the [weight] section of moses.ini or in a
+# separate file.
+
+
+Weights = dict[str, list[float]]
+UNTUNED = "UnknownWordPenalty"  # weight 1, never printed, never tuned
+UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a number
+
+
+def parse_weights(lines: Iterable[tuple[int, str]], name: str) -> Weights:
+    """Parse numbered lines of `Name= v v v`, ignoring empty lines and comments. DataError for anything
+    else."""
+    weights: Weights = {}
+    for number, line in lines:
+        words = files.split_words(line)
+        if not words or words[0].startswith("#") or words[-1] == UNTUNEABLE:
+            continue
+        location = f"{name}:{number}"
+        if not words[0].endswith("=") or len(words[0]) < 2:
+            raise DataError(
+                f"{location}: {line.strip()[:60]!r} is not a weight, expected 'Name= value value ...' (with "
+                "a blank after the =)"
+            )
+        feature = words[0][:-1]
+        if feature in weights:
+            raise DataError(f"{location}: {feature} already has weights above")
+        try:
+            weights[feature] = numbers.reals(words[1:])
+        except ValueError as error:
+            raise DataError(f"{location}: a weight of {feature[:40]}: {error}") from error
+        if not weights[feature]:
+            raise DataError(f"{location}: {feature[:40]} has no weight")
+    return weights
+
+
+def read_weights(path: str | Path) -> Weights:
+    """Read a weight file, or the [weight] section of a moses.ini. DataError if it has no weights."""
+    lines = list(enumerate(files.read_lines(path), 1))
+    headers = [(row, line.strip()) for row, line in lines if line.lstrip().startswith("[")]
+    if headers:
+        start = next((row for row, line in headers if line == "[weight]"), len(lines))
+        end = next((row for row, _ in headers if row > start), len(lines) + 1)
+        lines = lines[start : end - 1]
+    weights = parse_weights(lines, files.name_of(path))
+    if not weights:
+        raise DataError(f"{files.name_of(path)}: no weights, expected lines like 'LM0= 0.1'")
+    return weights
+
+
+def tuned_names(weights: Weights) -> set[str]:
+    """Names of the features that a decoder with these weights prints."""
+    return {name for name in weights if not name.startswith(UNTUNED)}
+
+
+def format_weights(name: str, values: Iterable[float]) -> str:
+    """Format a line of weights: `Name= v v v`."""
+    return f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
+
+
+def write_weights(
+    path: str | Path, weights: Mapping[str, Iterable[float]], header: Iterable[str] = ()
+) -> None:
+    """Write a weight file; `header` lines become comments."""
+    files.write_text(
+        path, [*(f"# {line}" for line in header), *(format_weights(*item) for item in weights.items())]
+    )
+
 
 # ---- ini ---------------------------------------------------------------------------------------------------
 
 
 TRUE = ("true", "yes", "y", "1")  # as Moses reads booleans
 FALSE = ("false", "no", "n", "0")
-OLD_SECTIONS = {
-    "ttable-file",
-    "lmodel-file",
-    "distortion-file",
-    "generation-file",
-    "weight-t",
-    "weight-l",
-    "weight-d",
-    "weight-w",
-    "weight-lr",
-    "ttable-limit",
-}
+OLD_SECTIONS = set(
+    "ttable-file lmodel-file distortion-file generation-file weight-t weight-l weight-d weight-w weight-lr "
+    "ttable-limit".split()
+)
 CONVERT = "convert it first with Moses' scripts/training/convert-moses-ini-to-v2.perl"
 ADVICE = {"ttable-limit": "write table-limit=N in the line of the table"}
 
@@ -46,6 +105,7 @@ class FeatureLine:
     kind: str  # PhraseDictionaryMemory ...
     name: str  # given, or the kind and a number, as in Moses
     options: dict[str, str]
+    location: str  # moses.ini:12, for messages
 
     @property
     def scores(self) -> int:
@@ -53,6 +113,33 @@ class FeatureLine:
         if self.options.get("oov-feature", "").lower() in TRUE:
             return 2
         return int(self.options.get("num-features", "6" if self.kind == "LexicalReordering" else "1"))
+
+    def error(self, problem: str) -> ConfigError:
+        """An error that names this line."""
+        return ConfigError(f"{self.location}: {problem}")
+
+    def truth(self, key: str, default: bool = False) -> bool:
+        """Parse a boolean option. ConfigError for another value."""
+        try:
+            return parse_truth(self.options[key]) if key in self.options else default
+        except ValueError as error:
+            raise self.error(f"{key}={error}") from error
+
+    def count(self, key: str, default: int = 0) -> int:
+        """Parse an option that is an integer of 0 or more. ConfigError for another value."""
+        try:
+            return numbers.count(self.options[key]) if key in self.options else default
+        except ValueError as error:
+            raise self.error(f"{key}={error}, expected 0 or more") from error
+
+
+def parse_truth(text: str) -> bool:
+    """Parse a boolean like Moses. ValueError for any other text."""
+    if text.lower() in TRUE:
+        return True
+    if text.lower() in FALSE:
+        return False
+    raise ValueError(f"{numbers.shown(text)} is neither true nor false")
 
 
 @dataclass
@@ -74,6 +161,10 @@ class Ini:
     weights: Weights
     weight_end: int  # index after the last weight line
     sections: dict[str, Section]
+
+    def roots(self, beside: bool = False) -> list[str]:
+        """Folders in which relative paths are tried: the current one unless `beside`, and that of the ini."""
+        return [*([] if beside else ["."]), str(Path(self.path).parent)]
 
     def feature(self, name: str) -> FeatureLine:
         """The feature of this name. ConfigError if there is none."""
@@ -103,7 +194,7 @@ def parse(path: str, lines: list[str]) -> Ini:
         raise DataError(f"{path}: no section [feature] with features, expected a moses.ini")
     weights = sections.get("weight", Section(len(lines) - (lines[-1] == "") - 1))
     weight_rows = {text.split()[0].removesuffix("="): row for row, text in weights.values}
-    parsed = weight_lines.parse([(row + 1, text) for row, text in weights.values], path)
+    parsed = parse_weights([(row + 1, text) for row, text in weights.values], path)
     return Ini(
         path=path,
         lines=lines,
@@ -164,21 +255,13 @@ def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> Featu
         raise DataError(f"{location}: num-features={error}") from error
     name = options.get("name", f"{kind}{counts[kind]}")
     counts[kind] += 1
-    return FeatureLine(row=row, kind=kind, name=name, options=options)
+    return FeatureLine(row, kind, name, options, location)
 
 
 def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None = None) -> Ini:
     """Add scores to a feature: `num-features` and the weights grow together. `path`: the table that has the
     new columns."""
-    feature = ini.feature(name)
-    weights = weights_of(ini, feature)
-    changed = {"num-features": str(feature.scores + len(values))}
-    if path:
-        changed["path"] = path
-    lines = list(ini.lines)
-    lines[feature.row] = with_options(lines[feature.row], changed)
-    set_line(lines, ini, name, [*weights, *values])
-    return parse(ini.path, lines)
+    return with_columns(ini, name, [*weights_of(ini, ini.feature(name)), *values], path)
 
 
 def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> Ini:
@@ -191,19 +274,22 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
         raise ConfigError(
             f"{ini.path}: {name} has only this score; remove the whole feature, without --column"
         )
-    changed = {"num-features": str(feature.scores - 1)}
-    if path:
-        changed["path"] = path
-    lines = list(ini.lines)
+    return with_columns(ini, name, values[: column - 1] + values[column:], path)
+
+
+def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None) -> Ini:
+    """Give a feature as many scores as there are weights. `path`: of the table with them, if it is another
+    one."""
+    feature, lines = ini.feature(name), list(ini.lines)
+    changed = {"num-features": str(len(values))} | ({"path": path} if path else {})
     lines[feature.row] = with_options(lines[feature.row], changed)
-    set_line(lines, ini, name, values[: column - 1] + values[column:])
+    set_line(lines, ini, name, values)
     return parse(ini.path, lines)
 
 
 def set_path(ini: Ini, name: str, path: str) -> Ini:
     """Let a feature read another file."""
-    feature = ini.feature(name)
-    lines = list(ini.lines)
+    feature, lines = ini.feature(name), list(ini.lines)
     lines[feature.row] = with_options(lines[feature.row], {"path": path})
     return parse(ini.path, lines)
 
@@ -219,7 +305,7 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
     if new.scores != len(values):
         raise ConfigError(f"{line}: {new.scores} scores, but {len(values)} weights; the numbers must agree")
     lines = list(ini.lines)
-    lines.insert(ini.weight_end, weight_lines.format_line(new.name, values))
+    lines.insert(ini.weight_end, format_weights(new.name, values))
     if not any(line.strip() == "[weight]" for line in ini.lines):
         lines.insert(ini.weight_end, "[weight]")
     lines.insert(ini.features[-1].row + 1, line)
@@ -262,10 +348,9 @@ def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
     """The weights of a feature. ConfigError unless there is one for each score."""
     values = ini.weights.get(feature.name)
     if values is None:
-        location = f"{ini.path}:{feature.row + 1}"
         raise ConfigError(
-            f"{location}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each score. "
-            "Add the line first"
+            f"{feature.location}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each "
+            "score. Add the line first"
         )
     if len(values) != feature.scores:
         location = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
@@ -280,11 +365,7 @@ def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> 
     """Replace the weights in a line of `lines`, and keep its comment and line end."""
     row = ini.weight_rows[name]
     _, mark, comment = lines[row].rstrip("\r").partition("#")
-    lines[row] = (
-        weight_lines.format_line(name, values)
-        + f" #{comment}" * bool(mark)
-        + "\r" * lines[row].endswith("\r")
-    )
+    lines[row] = format_weights(name, values) + f" #{comment}" * bool(mark) + "\r" * lines[row].endswith("\r")
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:
@@ -327,7 +408,9 @@ PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # added by Moses itself
 def with_absolute_paths(ini: Ini, roots: Sequence[str | Path]) -> Ini:
     """Make all paths absolute. A relative path is searched in `roots` in turn; one that exists nowhere is
     resolved from the first. ConfigError for a path with a blank."""
-    return replace_paths(ini, lambda path: absolute_path(path, roots))
+    return replace_paths(
+        ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path))
+    )
 
 
 def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
@@ -361,16 +444,11 @@ def replace_paths(ini: Ini, resolve: Callable[[str], str]) -> Ini:
         for path in paths.values():
             if len(path.split()) > 1:
                 raise ConfigError(
-                    f"{ini.path}:{feature.row + 1}: {path!r} contains a blank, which a moses.ini cannot "
+                    f"{feature.location}: {path!r} contains a blank, which a moses.ini cannot "
                     "hold; move the model, or write this output beside it"
                 )
         lines[feature.row] = with_options(lines[feature.row], paths)
     return parse(ini.path, lines)
-
-
-def absolute_path(path: str, roots: Sequence[str | Path]) -> str:
-    """A path below the first of `roots` that has it, else below the first."""
-    return search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path))
 
 
 def search_roots(path: str, roots: Sequence[str | Path]) -> str:

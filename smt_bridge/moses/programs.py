@@ -15,7 +15,6 @@ from typing import BinaryIO, cast
 from nmt.config.settings import name_in, number
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks
-from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
 
 log = logging.getLogger(__name__)
@@ -81,7 +80,7 @@ def whole_ini(ini: str, folder: Path) -> Path:
     """Write a copy of an ini with absolute paths for Moses' scripts, which change folders. Like in Moses,
     relative paths start at the working directory."""
     copy = folder / "smt-moses.ini"
-    moses_ini.write(copy, ini_paths.with_absolute_paths(moses_ini.read(ini), ["."]))
+    moses_ini.write(copy, moses_ini.with_absolute_paths(moses_ini.read(ini), ["."]))
     return copy
 
 

@@ -21,7 +21,7 @@ from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics
 from nmt.search.config import MBRConfig
 from nmt.search.mbr import Evidence, Ints, choose, evidence
 from nmt.text.tokenize import unescape
-from smt_bridge.moses.weights import Weights, tuned
+from smt_bridge.moses.ini import Weights, tuned_names
 
 # ---- choice ------------------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ def beyond_features(hypothesis: Hypothesis, weights: Weights | None) -> float:
             f"sentence {hypothesis.sentence}: features without names, which --decoder-weights cannot check; "
             "let Moses write them (-labeled-n-best-list true)"
         )
-    if weights and set(hypothesis.features) >= tuned(weights):
+    if weights and set(hypothesis.features) >= tuned_names(weights):
         return unknown_words(hypothesis, weights)
     return 0.0
 
@@ -247,6 +247,6 @@ def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
             )
         if len(weights[name]) != len(values):
             raise ConfigError(f"feature {name} has {len(values)} values, but {len(weights[name])} weights")
-    for name in sorted(tuned(weights)):
+    for name in sorted(tuned_names(weights)):
         if name not in features:
             raise ConfigError(f"a weight for {name}, which no list has and no --feature computes")

@@ -14,7 +14,7 @@ from nmt.errors import DataError
 from nmt.formats import nbest, pharaoh
 from nmt.formats.nbest import Hypothesis
 from nmt.formats.pharaoh import Links
-from smt_bridge.features.base import InverseAligned, PairFeature, PhraseLocal, Values, WordAligned, WordPairs
+from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.nbest.union import NbestSentence
 from smt_bridge.tables.chunks import FLOOR
 
@@ -30,11 +30,9 @@ class Way(Enum):
 
 def way_of(feature: PairFeature, by_phrase: bool) -> Way:
     """`by_phrase`: features are summed over phrases where they can."""
-    if isinstance(feature, WordAligned) and feature.word_aligned:
-        inverse = isinstance(feature, InverseAligned) and feature.inverse_aligned
-        return Way.INVERSE_ALIGNED if inverse else Way.ALIGNED
-    local = by_phrase and isinstance(feature, PhraseLocal) and feature.by_phrase
-    return Way.PHRASES if local else Way.SENTENCE
+    if feature.word_aligned:
+        return Way.INVERSE_ALIGNED if feature.inverse_aligned else Way.ALIGNED
+    return Way.PHRASES if by_phrase and feature.by_phrase else Way.SENTENCE
 
 
 @dataclass

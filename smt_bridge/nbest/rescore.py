@@ -24,7 +24,7 @@ from nmt.search.config import MBRConfig
 from nmt.work.executors import KILLED, ExecutorConfig, Lost, LostLines
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
 from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, lost_scores, open_job
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import Weights
 from smt_bridge.nbest.choice import (
     ByRisk,
     ByTotal,

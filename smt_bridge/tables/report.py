@@ -23,7 +23,7 @@ from nmt.analysis import plots
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
-from smt_bridge.features.base import PairFeature, Readers
+from smt_bridge.features.base import PairFeature
 
 POINTS = 5000  # of the scatter
 SOURCES = 10  # frequent ones, and as many rare ones
@@ -71,7 +71,7 @@ class TableReport:
         except OSError as error:
             raise files.cannot_write(directory, error) from error
         self.names = names
-        self.readers = next((feature.readers() for feature in features if isinstance(feature, Readers)), {})
+        self.readers = next(filter(None, (feature.readers() for feature in features)), {})
         self.sides = {side: Coverage() for side in self.readers}
         self.pairs = self.unknown_pairs = self.sources = 0
         self.random = random.Random(1)

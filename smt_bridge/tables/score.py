@@ -21,7 +21,7 @@ from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
 from nmt.work.executors import KILLED, ExecutorConfig, LostLines
 from nmt.work.store import lock_job
-from smt_bridge.features.base import WordAligned, of_phrases
+from smt_bridge.features.base import of_phrases
 from smt_bridge.features.feature_set import FeatureSet, process_settings
 from smt_bridge.features.registry import FeatureSettings, parse_features
 from smt_bridge.jobs import ScoringJob, is_lost, lost_chunks_remedy, open_job
@@ -133,7 +133,7 @@ class ScoredTable:
 def refuse_aligned(loaded: FeatureSet) -> None:
     """ConfigError for a feature that rows of a table have too little for."""
     for spec, feature in zip(loaded.specs, loaded.features, strict=True):
-        if isinstance(feature, WordAligned) and feature.word_aligned:
+        if feature.word_aligned:
             raise ConfigError(
                 f"--feature {spec.kind}: needs the sentence around a phrase; use it in smt-rescore, or "
                 "in the search"

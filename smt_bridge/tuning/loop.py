@@ -26,11 +26,11 @@ from nmt.io import files, manifest
 from nmt.work import store
 from nmt.work.executors import Executor, Lost, LostLines
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.features.protocol import is_stateful
+from smt_bridge.decoder.features.protocol import StatefulFeature
 from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.decoder.xml_input import MarkedLine
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import Weights
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool, feature_names, from_weights, to_weights
@@ -401,7 +401,7 @@ def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
     alone any weight may seem right for the features that the networks make up for, and yet lead the search
     astray: it prunes by them. Lists of the search without networks show what such weights do."""
     own = from_weights(names, decoder.system.tuneable_weights())
-    stateful = {feature.name for feature in decoder.features if is_stateful(feature)}
+    stateful = {feature.name for feature in decoder.features if isinstance(feature, StatefulFeature)}
     without = np.where([head in stateful for head in feature_names(names)], 0.0, own)
     return [own] if (without == own).all() or not without.any() else [without, own]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nmt.errors import DataError
 from nmt.formats import nbest
 from nmt.io import files, numbers
-from smt_bridge.moses.weights import Weights, tuned
+from smt_bridge.moses.ini import Weights, tuned_names
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
 
 # ---- files of Moses' tuners --------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def from_weights(names: Sequence[str], weights: Weights) -> Floats:
     for name, values in weights.items():
         if name in sizes and sizes[name] != len(values):
             raise DataError(f"{len(values)} weights for {name}, which has {sizes[name]} values in the pool")
-        if name not in sizes and name in tuned(weights):
+        if name not in sizes and name in tuned_names(weights):
             raise DataError(f"a weight for {name}, which the pool does not have (it has {', '.join(sizes)})")
     return np.array([value for name, size in sizes.items() for value in weights.get(name, [0.0] * size)])
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, numbers
-from smt_bridge.moses import weights as weight_files
+from smt_bridge.moses import ini
 from smt_bridge.tuning.pool import Floats, Pool, from_weights, normalize
 
 # ---- a tuner -----------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def read_start(path: str, names: Sequence[str]) -> Floats:
         values = numbers.reals(files.split_words(first))
     except ValueError:
         try:
-            return from_weights(names, weight_files.read(path))
+            return from_weights(names, ini.read_weights(path))
         except DataError as error:
             raise DataError(f"{path}: {error}" if path not in str(error) else str(error)) from error
     if len(values) != len(names):

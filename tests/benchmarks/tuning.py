@@ -21,7 +21,7 @@ from smt_bridge.build.plan import read_plan
 from smt_bridge.build.training import DEV
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import Weights
 from smt_bridge.tuning import loop, pool
 from smt_bridge.tuning.bleu import BleuReferences, bleu
 from smt_bridge.tuning.registry import TUNERS, TuneConfig

@@ -13,7 +13,7 @@ from smt_bridge.decoder import table as tables
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses import weights
+from smt_bridge.moses import ini as weights
 from smt_bridge.tables import chunks, propose
 from smt_bridge.tuning import loop, pool, tuner
 from smt_bridge.tuning.mert import Mert
@@ -122,7 +122,7 @@ READERS: dict[str, Reader] = {
         lambda path: propose.read_lexicon(str(path)),
     ),
     "alignments": Reader(text("0-0 1-2", "", "0-0"), "file", lambda path: drained(pharaoh.read(path))),
-    "weights": Reader(text(*WEIGHTS), "file", weights.read),
+    "weights": Reader(text(*WEIGHTS), "file", weights.read_weights),
     "starting weights": Reader(
         text("0.5 0.25 0.25"),
         "file",

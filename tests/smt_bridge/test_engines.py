@@ -13,7 +13,7 @@ from nmt.serve.engine import TranslateOptions
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.engines import HybridSystem, PhraseBased, PhraseEngine
-from smt_bridge.hybrid import decoder as hybrids
+from smt_bridge.hybrid import decoder
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
 MODEL = MODELS / "phrase-based"
@@ -113,7 +113,7 @@ def test_known_words_fit(engine: PhraseEngine) -> None:
 def test_a_hybrid_system_reads_raw_text(hybrid: PhraseEngine, hybrid_system: Path) -> None:
     line = "The house isn't small."
     found = hybrid.translate(line, TranslateOptions(n_best=2), GO)
-    assert found.hypotheses[0].text == hybrids.load(str(hybrid_system)).translate([line])[0]
+    assert found.hypotheses[0].text == decoder.load(str(hybrid_system)).translate([line])[0]
     assert found.words[0] == "the" and hybrid.info.source == "en" and not hybrid.info.tokenized_only
 
 

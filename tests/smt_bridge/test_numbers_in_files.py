@@ -9,14 +9,14 @@ import pytest
 
 from nmt.errors import DataError, UserError
 from nmt.formats import pharaoh, phrase_table
-from smt_bridge.moses import weights
+from smt_bridge.moses import ini
 from smt_bridge.tables import propose
 from smt_bridge.tables.chunks import OldTable
 from smt_bridge.tuning import tuner
 
 READERS: dict[str, tuple[str, Callable[[Path], Sized]]] = {
-    "weights": ("LM0= 0.5 {}\n", weights.read),
-    "ini": ("[weight]\nLM0= {}\n", weights.read),
+    "weights": ("LM0= 0.5 {}\n", ini.read_weights),
+    "ini": ("[weight]\nLM0= {}\n", ini.read_weights),
     "alignment": ("0-0 {}-1\n", lambda path: list(pharaoh.read(path))),
     "lexicon": ("chien dog {}\n", lambda path: propose.read_lexicon(str(path))),
     "init": ("1 2 {}\n", lambda path: tuner.read_start(str(path), ["A_0", "B_0", "C_0"])),

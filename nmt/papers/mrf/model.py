@@ -25,7 +25,7 @@ from nmt.papers.mrf.settings import MRFConfig
 from nmt.runs.checkpoint import load_tensors, save_tensors
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import EOS, Vocab
-from smt_bridge.features.base import SideReader, Values, WordPairs, digest
+from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 
 # ---- model -------------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def load_field(path: Path) -> tuple[ChainMRF, Vocab]:
 # ---- feature -----------------------------------------------------------------------------------------------
 
 
-class MarkovRandomField:
+class MarkovRandomField(PairFeature):
     """The pseudo-log-likelihood of the target, Σ log p(word | its neighbors). A sentence is scored with the
     separators around it, a phrase by its words alone. Moses' escapes are undone."""
 

@@ -1,5 +1,6 @@
 """Features inside the phrase-based search: the protocol and the neural features."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nmt.errors import ConfigError
@@ -31,7 +32,7 @@ def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
     return TargetNetwork(order=scores.order, score=scores.score, text=run.text, vocab=run.words)
 
 
-def load_translator(name: str, path: str, restricted: bool) -> "neural_translation.TranslationNetwork":
+def load_translator(path: str, restricted: bool) -> "neural_translation.TranslationNetwork":
     """The translator of a run directory with its text pipelines. Words are those of the phrase table: they
     are unescaped and cut into the run's units, as smt-rescore does it. ConfigError for a run that the search
     cannot use."""
@@ -47,7 +48,7 @@ def load_translator(name: str, path: str, restricted: bool) -> "neural_translati
     return TranslationNetwork(
         source=lambda words: run.source_words.encode(units(words, run.source)),
         target=lambda words: run.target_words.encode(units(words, run.target)),
-        prefixes=lambda source, following, restricted: PrefixStates(run.model, source, following, restricted),
+        prefixes=partial(PrefixStates, run.model),
     )
 
 

@@ -9,7 +9,7 @@ O options of a sentence, U units of the longest.
 import logging
 import threading
 from collections.abc import Callable, Sequence, Set
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -17,23 +17,17 @@ from nmt.text.vocab import EOS, UNK
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.features import load_translator
-from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
+from smt_bridge.decoder.features.protocol import Candidates, Gains, SentenceScorer, StatefulFeature
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.table import PhraseTable
+from smt_bridge.moses.ini import FeatureLine
+
+if TYPE_CHECKING:
+    from nmt.search.prefix_states import PrefixStates
 
 log = logging.getLogger(__name__)
 
 COVERED = 0.9  # share of the table's target words that a run should know
-
-
-class Prefixes(Protocol):
-    """The beginnings of one sentence's translations, `nmt.search.prefix_states.PrefixStates`."""
-
-    root: int
-
-    def follow(self, nodes: Int64s, units: Int64s, end: bool) -> tuple[Floats, Int64s]:
-        """Natural log p of texts that follow prefixes: (N,), (N, U) -> (N,), and prefixes with them (N,)."""
-        ...
 
 
 class TranslationNetwork(NamedTuple):
@@ -42,10 +36,10 @@ class TranslationNetwork(NamedTuple):
     source: Callable[[list[str]], Sequence[int]]  # words of a sentence -> ids
     target: Callable[[list[str]], list[int]]  # target words -> ids
     # ids of a source sentence, ids that may follow, softmax over these alone?
-    prefixes: Callable[[Sequence[int], Sequence[int], bool], Prefixes]
+    prefixes: Callable[[Sequence[int], Sequence[int], bool], "PrefixStates[Any]"]
 
 
-class NeuralTranslation:
+class NeuralTranslation(StatefulFeature):
     """Encoder-decoder as a feature of the search. `lossy`: hypotheses are recombined although the network has
     read different words, or the softmax is restricted."""
 
@@ -56,7 +50,7 @@ class NeuralTranslation:
     stand_in: ClassVar[float] = 0.5
     needs_torch: ClassVar[bool] = True
 
-    def __init__(self, line: SearchFeatureLine, network: TranslationNetwork) -> None:
+    def __init__(self, line: FeatureLine, network: TranslationNetwork) -> None:
         self.name, self.path, self.network = line.name, line.options["path"], network
         self.recombine = line.truth("neural-recombine", True)
         self.restricted = line.truth("restricted")
@@ -67,12 +61,9 @@ class NeuralTranslation:
         self.lock = threading.Lock()  # of `units` and `checked`
 
     @classmethod
-    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+    def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
         """ConfigError for a run that the search cannot use."""
-        return cls(line, load_translator(line.name, line.options["path"], line.truth("restricted")))
-
-    def of_options(self, sentence: Sentence) -> Floats:
-        return np.zeros((sentence.size, 1))
+        return cls(line, load_translator(line.options["path"], line.truth("restricted")))
 
     def start(self, sentence: Sentence) -> "NeuralTranslationScorer":
         with self.lock:
@@ -105,10 +96,8 @@ class NeuralTranslation:
             )
 
 
-class NeuralTranslationScorer:
+class NeuralTranslationScorer(SentenceScorer):
     """Scorer of a sentence; a state is a prefix, the target words so far."""
-
-    begin = 0
 
     def __init__(self, feature: NeuralTranslation, sentence: Sentence) -> None:
         self.feature = feature
@@ -122,11 +111,11 @@ class NeuralTranslationScorer:
         self.units = grid(
             [
                 [column for word in text[part] for column in columns[word]]
-                for part in sentence.places(range(sentence.size))
+                for part in sentence.slices(range(sentence.size))
             ]
         )
         self.prefixes = feature.network.prefixes(self.source, self.token_ids, feature.restricted)
-        self.exact: Prefixes | None = None if feature.restricted else self.prefixes
+        self.exact: PrefixStates[Any] | None = None if feature.restricted else self.prefixes
 
     def gains(self, candidates: Candidates) -> Gains:
         values, states = self.prefixes.follow(

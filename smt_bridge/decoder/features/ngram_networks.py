@@ -1,6 +1,7 @@
 """N-gram networks inside the search: neural language models (CSLM) and joint models (NNJM)."""
 
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Sequence, Set
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
@@ -18,9 +19,10 @@ from smt_bridge.decoder.automaton import MIX
 from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.features import load_joint, load_network
-from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
+from smt_bridge.decoder.features.protocol import Candidates, Gains, SentenceScorer, StatefulFeature
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.table import points_of
+from smt_bridge.moses.ini import FeatureLine
 from smt_bridge.moses.words import units
 
 # ---- histories ---------------------------------------------------------------------------------------------
@@ -95,7 +97,7 @@ class WordHistories:
         """All n-grams of derivations, given by their options in target order."""
         size, beginning = self.rows.shape[1], self.rows[0]
         positions = [
-            np.concatenate([np.arange(words.start, words.stop) for words in self.sentence.places(path)])
+            np.concatenate([np.arange(words.start, words.stop) for words in self.sentence.slices(path)])
             for path in paths
         ]
         lines = [np.concatenate([beginning, self.ids[row], [EOS]]) for row in positions]
@@ -139,6 +141,39 @@ keys: Int64s) -> None:  # fmt: skip
         keys[number] = key
 
 
+class NgramFeature(StatefulFeature):
+    """Base of the features of n-gram networks, with one score each."""
+
+    arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
+    scores: ClassVar[int] = 1
+    stand_in: ClassVar[float] = 1.0
+    needs_torch: ClassVar[bool] = True
+
+
+class NgramScorer(SentenceScorer):
+    """Scorer of a sentence; states are those of WordHistories."""
+
+    histories: WordHistories
+
+    @abstractmethod
+    def scores(self, ngrams: NGrams) -> Floats:
+        """Natural log p of the words of n-grams: (G,)"""
+
+    def gains(self, candidates: Candidates) -> Gains:
+        ngrams, states, keys = self.histories.extended(candidates)
+        return Gains(ngrams.sums(self.scores(ngrams), len(candidates.option)), states, keys)
+
+    def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
+        """Score the words of all derivations together, so that shared ones are computed once."""
+        ngrams = self.histories.of_derivations(paths)
+        return ngrams.sums(self.scores(ngrams), len(paths))
+
+
+def in_buffers(score: Callable[[slice], Floats], count: int, buffer: int) -> Floats:
+    """The scores of `count` n-grams, `buffer` of them at a time: (count,)"""
+    return np.concatenate([np.zeros(0), *(score(slice(at, at + buffer)) for at in range(0, count, buffer))])
+
+
 # ---- cslm --------------------------------------------------------------------------------------------------
 # A neural n-gram model inside the search: n-grams are gathered, and scored in one product when a stack is
 # complete (van Merriënboer 2018, section 4.4.1).
@@ -155,61 +190,42 @@ class TargetNetwork(NamedTuple):
     vocab: Vocab
 
 
-class CSLMFeature:
+class CSLMFeature(NgramFeature):
     """Log p of the target words by a network that reads the n - 1 words before. Target words are unescaped,
     and each must be one unit of the network."""
 
-    arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
-    scores: ClassVar[int] = 1
-    stand_in: ClassVar[float] = 1.0
-    needs_torch: ClassVar[bool] = True
-
-    def __init__(self, line: SearchFeatureLine, network: TargetNetwork, buffer: int) -> None:
+    def __init__(self, line: FeatureLine, network: TargetNetwork, buffer: int) -> None:
         self.name, self.path = line.name, line.options["path"]
         self.network, self.buffer = network, buffer
         self.number = WordNumbers(self.path, network.text, network.vocab)
 
     @classmethod
-    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+    def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
         """ConfigError for a run that is not a CSLM."""
         network = load_network(line.name, line.options["path"], line.truth("normalized"))
         return cls(line, network, config.buffer)
-
-    @property
-    def order(self) -> int:
-        return self.network.order
-
-    def score(self, contexts: Int64s, words: Int64s) -> Floats:
-        """log p(word | context), a buffer at a time: (G, n - 1), (G,) -> (G,)"""
-        parts = (slice(at, at + self.buffer) for at in range(0, len(words), self.buffer))
-        scores = [self.network.score(contexts[part], words[part]) for part in parts]
-        return np.concatenate([np.zeros(0), *scores])
-
-    def of_options(self, sentence: Sentence) -> Floats:
-        return np.zeros((sentence.size, 1))
 
     def start(self, sentence: Sentence) -> "CSLMScorer":
         return CSLMScorer(self, sentence)
 
 
-class CSLMScorer:
-    """Scorer of a sentence; states are those of WordHistories."""
-
-    begin = 0
+class CSLMScorer(NgramScorer):
+    """Scorer of a sentence by a CSLM."""
 
     def __init__(self, feature: CSLMFeature, sentence: Sentence) -> None:
-        self.feature = feature
-        self.histories = WordHistories(sentence, sentence.ids(feature.number), feature.order)
+        self.network, self.buffer = feature.network, feature.buffer
+        self.histories = WordHistories(sentence, sentence.ids(feature.number), feature.network.order)
 
-    def gains(self, candidates: Candidates) -> Gains:
-        ngrams, states, keys = self.histories.extended(candidates)
-        scores = self.feature.score(ngrams.contexts, ngrams.words)
-        return Gains(ngrams.sums(scores, len(candidates.option)), states, keys)
+    def scores(self, ngrams: NGrams) -> Floats:
+        contexts, words = ngrams.contexts, ngrams.words
+        return in_buffers(
+            lambda part: self.network.score(contexts[part], words[part]), len(words), self.buffer
+        )
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """Score the n-grams of all derivations together, so that shared ones are computed once."""
+        """Score the n-grams of all derivations in one call, so that shared ones are computed once."""
         ngrams = self.histories.of_derivations(paths)
-        return ngrams.sums(self.feature.network.score(ngrams.contexts, ngrams.words), len(paths))
+        return ngrams.sums(self.network.score(ngrams.contexts, ngrams.words), len(paths))
 
 
 # ---- nnjm --------------------------------------------------------------------------------------------------
@@ -231,40 +247,30 @@ class JointNetwork(NamedTuple):
     target: tuple[TextPipeline, Vocab]
 
 
-class NNJMFeature:
+class NNJMFeature(NgramFeature):
     """Log p of the target words by a joint model. Words are unescaped, and each must be one unit of the
     network."""
 
-    arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
-    scores: ClassVar[int] = 1
-    stand_in: ClassVar[float] = 1.0
-    needs_torch: ClassVar[bool] = True
-
-    def __init__(self, line: SearchFeatureLine, network: JointNetwork, buffer: int) -> None:
+    def __init__(self, line: FeatureLine, network: JointNetwork, buffer: int) -> None:
         self.name, self.network, self.buffer = line.name, network.scores, buffer
         self.source_number = WordNumbers(line.options["path"], *network.source)
         self.number = WordNumbers(line.options["path"], *network.target)
 
     @classmethod
-    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+    def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
         """CheckpointError for a run that is no joint model; ConfigError for one whose log Z is not near 0."""
         network = load_joint(line.options["path"], line.truth("normalized"))
         return cls(line, network, config.buffer)
-
-    def of_options(self, sentence: Sentence) -> Floats:
-        return np.zeros((sentence.size, 1))
 
     def start(self, sentence: Sentence) -> "NNJMScorer":
         return NNJMScorer(self, sentence)
 
 
-class NNJMScorer:
-    """Scorer of a sentence; states are those of WordHistories."""
-
-    begin = 0
+class NNJMScorer(NgramScorer):
+    """Scorer of a sentence by a joint model."""
 
     def __init__(self, feature: NNJMFeature, sentence: Sentence) -> None:
-        self.feature = feature
+        self.network, self.buffer = feature.network, feature.buffer
         shape, source = feature.network.shape, [feature.source_number(word) for word in sentence.words]
         self.histories = WordHistories(sentence, sentence.ids(feature.number), shape.order)
         self.parts = feature.network.source_part(source_windows(source, shape.window))
@@ -272,39 +278,28 @@ class NNJMScorer:
         assert SENTENCE_END == -1
 
     def scores(self, ngrams: NGrams) -> Floats:
-        """log p of words, a buffer at a time: (G,)"""
-        buffer, positions = self.feature.buffer, self.affiliation[ngrams.position]
-        parts = (slice(at, at + buffer) for at in range(0, len(positions), buffer))
-        scores = [
-            self.feature.network.score(self.parts, positions[part], ngrams.contexts[part], ngrams.words[part])
-            for part in parts
-        ]
-        return np.concatenate([np.zeros(0), *scores])
-
-    def gains(self, candidates: Candidates) -> Gains:
-        ngrams, states, keys = self.histories.extended(candidates)
-        return Gains(ngrams.sums(self.scores(ngrams), len(candidates.option)), states, keys)
-
-    def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """Score the words of all derivations together, so that shared ones are computed once."""
-        ngrams = self.histories.of_derivations(paths)
-        return ngrams.sums(self.scores(ngrams), len(paths))
+        positions, contexts, words = self.affiliation[ngrams.position], ngrams.contexts, ngrams.words
+        return in_buffers(
+            lambda part: self.network.score(self.parts, positions[part], contexts[part], words[part]),
+            len(words),
+            self.buffer,
+        )
 
 
 def affiliated(sentence: Sentence) -> Int64s:
     """Position of the source word that each word of Sentence.text is affiliated with: (W,)"""
     positions = np.zeros(len(sentence.text), np.int64)
     for option in range(sentence.size):
-        begin, start, length = (
-            int(values[option]) for values in (sentence.begin, sentence.start, sentence.length)
+        first, start, length = (
+            int(values[option]) for values in (sentence.first, sentence.start, sentence.length)
         )
-        source, extra = int(sentence.last[option]) - begin + 1, sentence.extra(option)
+        source, extra = int(sentence.last[option]) - first + 1, sentence.extra(option)
         if extra is None:
             own = row_affiliations(sentence.table.points_text(int(sentence.rows[option])), source, length)
         else:
             own = tuple(affiliations(extra.points, source, length))
         positions[start : start + length] = own
-        positions[start : start + length] += begin
+        positions[start : start + length] += first
     return positions
 
 

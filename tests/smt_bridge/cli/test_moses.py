@@ -1,12 +1,137 @@
 """smt-moses: what is checked before one of Moses' programs starts."""
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from smt_bridge.cli import ini
 from smt_bridge.cli.moses import main
+from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.cli.refusals import refusal
 from tests.smt_bridge.moses.systems import INI, write_system
+
+# ---- test ini ----------------------------------------------------------------------------------------------
+# smt-ini: features and weights change together, nothing else changes.
+
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Path:
+    return write_system(tmp_path)
+
+
+def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
+    return [pair for pair in zip(before.split("\n"), after.split("\n"), strict=True) if pair[0] != pair[1]]
+
+
+def test_add_and_remove_a_column(system: Path, command: Command) -> None:
+    words = "--name TM0 --weight 0.05 --path new.gz -o".split()
+    done = command("smt-ini", "add-feature", system / "moses.ini", *words, system / "new.ini")
+    assert done.returncode == 0, done.stderr
+    text = (system / "new.ini").read_text()
+    assert changed_lines(INI, text) == [
+        (
+            "PhraseDictionaryMemory name=TM0  num-features=2 path=t input-factor=0 output-factor=0",
+            "PhraseDictionaryMemory name=TM0  num-features=3 path=new.gz input-factor=0 output-factor=0",
+        ),
+        ("TM0= 0.2  0.3", "TM0= 0.2 0.3 0.05"),
+    ]
+    back = command(
+        "smt-ini", "remove-feature", system / "new.ini", "--name", "TM0", "--column", 3, "--path", "t"
+    ).stdout
+    assert back == INI.replace("TM0= 0.2  0.3", "TM0= 0.2 0.3")
+
+
+def test_add_and_remove_a_whole_feature(system: Path, command: Command) -> None:
+    words = ("--line", "KENLM name=LM1 factor=0 path=lm", "--weight", 0.1, "-o", system / "new.ini")
+    done = command("smt-ini", "add-feature", system / "moses.ini", *words)
+    assert done.returncode == 0, done.stderr
+    text = (system / "new.ini").read_text()
+    assert text == INI.replace("order=5\n", "order=5\nKENLM name=LM1 factor=0 path=lm\n").replace(
+        "LM0= 0.5\n", "LM0= 0.5\nLM1= 0.1\n"
+    )
+    assert command("smt-ini", "remove-feature", system / "new.ini", "--name", "LM1").stdout == INI
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.removesuffix("\n"),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text + "\n\n",
+    ],
+)
+def test_ends_of_lines_stay(change: Callable[[str], str], system: Path, command: Command) -> None:
+    (system / "moses.ini").write_bytes(change(INI).encode())
+    text = command("smt-ini", "add-feature", system / "moses.ini", "--name", "TM0", "--weight", "0.05").stdout
+    assert text == change(
+        INI.replace("num-features=2", "num-features=3").replace("TM0= 0.2  0.3", "TM0= 0.2 0.3 0.05")
+    )
+
+
+@pytest.mark.ci
+def test_set_weights(system: Path, command: Command, refused: Callable[..., str]) -> None:
+    (system / "w").write_text("# BLEU 0.5\nTM0= 0.125 -0.25\nLM0= 1e-05\n")
+    text = command("smt-ini", "set-weights", system / "moses.ini", "-w", system / "w").stdout
+    assert changed_lines(INI, text) == [("TM0= 0.2  0.3", "TM0= 0.125 -0.25"), ("LM0= 0.5", "LM0= 1e-05")]
+    assert moses_ini.read_weights(system / "moses.ini")["TM0"] == [0.2, 0.3]
+    for line, message in (
+        ("XX0= 1", "no feature XX0"),
+        ("TM0= 1", "TM0 has 2 scores, but 1 weights"),
+        ("TM0=1 2", "is not a weight"),
+        ("TM0= a", "not a number"),
+    ):
+        (system / "w").write_text(line + "\n")
+        assert message in refused(command("smt-ini", "set-weights", system / "moses.ini", "-w", system / "w"))
+
+
+def test_another_file_for_a_feature(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ini.main(["set-path", str(system / "moses.ini"), "--name", "LM0", "--path", "other"]) == 0
+    assert changed_lines(INI, capsys.readouterr().out) == [
+        ("KENLM name=LM0 factor=0 path=lm order=5", "KENLM name=LM0 factor=0 path=other order=5")
+    ]
+    assert ini.main(["set-path", str(system / "moses.ini"), "--name", "LM7", "--path", "other"]) == 2
+    assert "no feature LM7, expected one of" in capsys.readouterr().err
+
+
+@pytest.mark.ci
+def test_edited_into_another_folder_it_is_the_same_system(system: Path, command: Command) -> None:
+    """And `check` finds tables beside the ini, as smt-tune does, unless it is told where Moses starts."""
+    add = ["smt-ini", "set-weights", system / "moses.ini", "-w", system / "moses.ini"]
+    done = command(*add, "-o", "elsewhere/moses.ini", cwd=system.parent)
+    assert done.returncode == 0, done.stderr
+    for name in (system / "moses.ini", "elsewhere/moses.ini"):
+        done = command("smt-ini", "check", name, cwd=system.parent)
+        assert done.stdout == f"{name}: nothing wrong\n"
+        assert (f"start Moses in {system}" in done.stderr) == (name == system / "moses.ini")
+    done = command("smt-ini", "check", system / "moses.ini", "--root", ".", cwd=system.parent)
+    assert done.returncode == 2 and "does not exist; it exists relative to" in done.stdout
+    assert " path=t " in command(*add, cwd=system.parent).stdout  # no folder, no other paths
+
+
+def test_show(system: Path, command: Command) -> None:
+    rows = [line.split("\t") for line in command("smt-ini", "show", system / "moses.ini").stdout.split("\n")]
+    assert ["TM0", "PhraseDictionaryMemory", "2", "0.2 0.3", "t"] in rows
+    assert ["WordPenalty0", "WordPenalty", "1", "-1", ""] in rows
+
+
+@pytest.mark.ci
+def test_real_ini(nmt_data: Path, command: Command) -> None:
+    folder = nmt_data / "moses-multi30k"
+    done = command("smt-ini", "check", "moses.tuned.ini", cwd=folder)
+    assert done.returncode == 0 and done.stdout == "moses.tuned.ini: nothing wrong\n", done.stdout
+    text = (folder / "moses.tuned.ini").read_text()
+    assert (
+        command("smt-ini", "set-weights", folder / "moses.tuned.ini", "-w", folder / "moses.tuned.ini").stdout
+        == text
+    )
+
+
+# ---- test moses --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

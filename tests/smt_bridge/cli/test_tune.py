@@ -7,7 +7,7 @@ import pytest
 from smt_bridge.cli import tune
 from smt_bridge.decoder import system
 from smt_bridge.moses import ini
-from smt_bridge.moses.weights import read
+from smt_bridge.moses.ini import read_weights
 from tests.conftest import Command
 from tests.smt_bridge.cli.refusals import refusal
 from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
@@ -40,9 +40,9 @@ def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
     assert tuned["PhrasePenalty0"] == [0.1] and tuned["TranslationModel0"][1::2] == table[1::2]
     assert tuned["TranslationModel0"][0] != table[0] and len(tuned["LM0"]) == 2 and tuned["LM0"][1] != -0.1
     made = system.load(str(tmp_path), use_cache=False)
-    assert made.with_weights(read(tmp_path / "moses.tuned.ini.tuning" / "weights")) == made.with_weights(
-        tuned
-    )
+    assert made.with_weights(
+        read_weights(tmp_path / "moses.tuned.ini.tuning" / "weights")
+    ) == made.with_weights(tuned)
 
 
 @pytest.fixture

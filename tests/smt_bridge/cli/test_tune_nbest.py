@@ -14,7 +14,7 @@ from nmt.config.settings import check, number
 from nmt.errors import ConfigError
 from smt_bridge.cli import rescore, tune_nbest
 from smt_bridge.cli.tuners import add_tuner, parse_tuner
-from smt_bridge.moses import weights
+from smt_bridge.moses import ini
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
@@ -57,7 +57,7 @@ def test_weights_are_found_and_written(method: str, dev: Path, command: Command)
     assert done.returncode == 0, done.stderr
     match = re.fullmatch(r"Best point: (\S+) (\S+) (\S+)  => (\S+)\n", done.stdout)
     assert match and float(match[4]) == 1.0 and float(match[2]) == 0 and float(match[3]) > 0
-    found = weights.read(dev / "w")
+    found = ini.read_weights(dev / "w")
     assert list(found) == ["A", "B"] and [*found["A"], *found["B"]] == [
         float(match[number]) for number in (1, 2, 3)
     ]
@@ -80,7 +80,7 @@ def test_a_list_without_labels_is_tuned_and_rescored(dev: Path, monkeypatch: pyt
     (dev / "n").write_text(text)
     given = ["--n-best", "n", "-r", "r", "--method", "kbmira", "-o", "w", "-q"]
     assert tune_nbest.main(given) == 0
-    assert list(weights.read("w")) == ["Unlabeled0"] and len(weights.read("w")["Unlabeled0"]) == 3
+    assert list(ini.read_weights("w")) == ["Unlabeled0"] and len(ini.read_weights("w")["Unlabeled0"]) == 3
     given = ["n", "--source", "r", "--weights", "w", "--output", "scored", "--best", "best", "-q"]
     assert rescore.main(given) == 0
     assert (dev / "best").read_text() == (dev / "r").read_text()
@@ -113,13 +113,13 @@ def test_the_weights_written_are_never_below_their_start(tmp_path: Path, command
     done = command(*line, "--method", "kbmira", "--init", tmp_path / "start", "-o", tmp_path / "end")
     assert done.returncode == start.returncode == 0 and "keeping the latter" in done.stderr
     assert done.stdout == start.stdout
-    assert weights.read(tmp_path / "end") == weights.read(tmp_path / "start")
+    assert ini.read_weights(tmp_path / "end") == ini.read_weights(tmp_path / "start")
 
 
 def test_a_dropped_feature_has_weight_0(dev: Path, command: Command) -> None:
     line = ["smt-tune-nbest", "-q", "--n-best", dev / "n", "-r", dev / "r", "--restarts", 1]
     assert command(*line, "--drop", "B", "-o", dev / "w").returncode == 0
-    assert weights.read(dev / "w")["B"] == [0.0] and weights.read(dev / "w")["A"][0] != 0
+    assert ini.read_weights(dev / "w")["B"] == [0.0] and ini.read_weights(dev / "w")["A"][0] != 0
     assert "no feature C to drop" in command(*line, "--drop", "C").stderr
 
 

@@ -2,8 +2,9 @@
 translations are compared."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,12 +13,35 @@ from smt_bridge.decoder import system
 from smt_bridge.decoder.arrays import Floats
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.features.protocol import SentenceScorer, StatefulFeature
+from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.translation import PhraseTranslation
+from smt_bridge.moses.ini import FeatureLine
+from tests.conftest import Command
+
+# ---- models ------------------------------------------------------------------------------------------------
+
 
 SOURCE = ["a", "b", "c", "d", "e"]
 REORDERING = "type=wbe-msd-bidirectional-fe-allff"
 UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0}
 TARGET = ["p", "q", "r", "s", "t&apos;", "u"]
+
+
+class Stateful(StatefulFeature):
+    """What is known of a stateful feature before it scores anything."""
+
+    stand_in = 0.5
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @classmethod
+    def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
+        return cls(line.name)
+
+    def start(self, sentence: Sentence) -> SentenceScorer:
+        raise NotImplementedError
 
 
 def write_model(
@@ -123,7 +147,50 @@ def edit(folder: Path, *changes: tuple[str, str], **found: str) -> Path:
     return folder
 
 
+def range_of(span: str) -> range:
+    """The words of a span as lists write it: 3, or 3-5."""
+    first, _, last = span.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def add_feature(folder: Path, line: str, *weights: str) -> Path:
+    """The system with one more feature: its line in [feature], and lines of [weight]."""
+    return edit(
+        folder, ("[feature]\n", f"[feature]\n{line}\n"), ("[weight]\n", "\n".join(["[weight]", *weights, ""]))
+    )
+
+
 def values(made: Decoder, translation: PhraseTranslation, place: int = 0) -> dict[str, list[float]]:
     """The features of a derivation by name."""
     row = iter(translation.derivations[place].features.tolist())
     return {name: [next(row) for _ in range(size)] for name, size in made.system.sizes.items()}
+
+
+# ---- networks ----------------------------------------------------------------------------------------------
+# Small neural models for tests of the decoder, trained on the target words of models.py.
+
+
+TEXT = ["p q r", "q t ' s", "r r p u", "s q", "t ' u p q r", "u u s"] * 4
+
+
+def train_cslm(folder: Path, command: Command, order: int = 4, layers: Sequence[int] = (8,)) -> Path:
+    """The run of a CSLM over the target words of models.py, without their escapes; r is rare enough to be
+    unknown."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "text").write_text("".join(line.replace("t '", "t'") + "\n" for line in TEXT), encoding="utf-8")
+    given = [
+        f"run={folder}/run",
+        f"data.train_text={folder}/text",
+        "data.target.tokenize=false",
+        "data.target.normalize=false",
+        "data.target.vocabulary=6",
+    ]
+    (folder / "train.yaml").write_text(
+        f"lm: {{type: cslm, order: {order}, embedding: 6, layers: {list(layers)}, "
+        "normalizer: 0.1, init: uniform, init_scale: 0.8}\n"
+        "training: {optimizer: adam, learning_rate: 0.02, cost: word, batch_size: 8, max_steps: 30, "
+        "dev_beam: 0, metric: cost, tensorboard: false}\n"
+    )
+    done = command("nmt-train", folder / "train.yaml", *given)
+    assert done.returncode == 0, done.stderr
+    return folder / "run"

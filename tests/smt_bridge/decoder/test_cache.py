@@ -11,14 +11,18 @@ import pytest
 from nmt.errors import ConfigError, UserError
 from nmt.io import manifest
 from nmt.io.locks import locked
+from smt_bridge.cli import cache as command
 from smt_bridge.decoder import cache, system
 from smt_bridge.decoder.automaton import CachedNgramModel
 from smt_bridge.decoder.cache import Cache, Cacheable, arrays, parts_of
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.model import AnyWordLM, AutomatonLM
 from smt_bridge.decoder.table import PhraseTable
-from smt_bridge.decoder.word_lm import AnyWordLM, AutomatonLM
 from tests.smt_bridge.decoder.models import sentence, write_model
+
+# ---- test cache --------------------------------------------------------------------------------------------
+
 
 NOBODY = 65534
 
@@ -233,3 +237,22 @@ def test_where_and_how_large(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(cache.LIMIT, text)
         with pytest.raises(ConfigError, match="NMT_CACHE_GB"):
             cache.default_limit()
+
+
+# ---- test cache --------------------------------------------------------------------------------------------
+# smt-cache: what is kept is listed, and goes.
+
+
+def test_list_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, place = write_model(tmp_path / "model", 1), str(tmp_path / "cache")
+    system.load(str(folder), Cache(place))
+    assert command.main(["list", "--cache", place]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert (
+        any(f"{folder}/table {folder}/reordering" in line for line in lines)
+        and f"{place}: 2 files" in lines[2]
+    )
+    assert command.main(["clear", "--cache", place]) == 0
+    assert "2 files" in capsys.readouterr().out and not Cache(place).entries()
+    assert command.main(["list", "--cache", place]) == 0
+    assert "0 files" in capsys.readouterr().out

@@ -2,7 +2,6 @@
 stopped."""
 
 import importlib.util
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -11,7 +10,7 @@ import pytest
 
 from nmt.io import signals
 from smt_bridge.decoder import automaton, compiled
-from smt_bridge.decoder.compiled import HAVE_NUMBA, CompiledFunction, Stopped
+from smt_bridge.decoder.compiled import HAVE_NUMBA, CompiledFunction
 from smt_bridge.decoder.search import search
 
 
@@ -80,15 +79,6 @@ def test_compiled_code_of_an_installation_of_others(tmp_path: Path, monkeypatch:
 def test_without_numba_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "HAVE_NUMBA", False)
     assert compiled.njit(sum) is sum
-
-
-def test_a_search_goes_on_until_it_is_stopped() -> None:
-    stop = threading.Event()
-    compiled.go_on(None)
-    compiled.go_on(stop)
-    stop.set()
-    with pytest.raises(Stopped):
-        compiled.go_on(stop)
 
 
 SOURCE = """

@@ -7,10 +7,53 @@ import numpy as np
 import pytest
 
 from smt_bridge.decoder import plain, search
-from smt_bridge.decoder.arrays import COVERAGES, FULL, OptionArrays, StateSizes, allocate
-from smt_bridge.decoder.coverage import after, covered_and_future, find_moves
+from smt_bridge.decoder.arrays import COVERAGES, FULL, OptionArrays, StateSizes, allocate, constraints
+from smt_bridge.decoder.coverage import after, covered_and_future, find_moves, permits
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import decoder, sentence, write_model
+
+# ---- test arrays -------------------------------------------------------------------------------------------
+# The memory of compiled search: as much as its sizes say.
+
+
+GROUPS = {
+    "hypotheses": "coverage first last option parent score total context key memory following listed edge",
+    "edges": "edge_parent edge_option edge_score edge_next",
+    "coverages": "gap mask covered future first_move moves",
+    "moves": "move_first move_last move_coverage",
+    "candidates": "c_stack c_coverage c_parent c_option c_first c_last c_score c_total c_context",
+}
+
+
+def test_each_array_has_room_for_its_group() -> None:
+    sizes = StateSizes(
+        hypotheses=11, edges=0, coverages=4, moves=17, candidates=3, words=6, models=2, features=5
+    )
+    state = allocate(sizes)
+    left = set(state._fields) - {"counters"}
+    for group, names in GROUPS.items():
+        for name in names.split():
+            assert len(getattr(state, name)) == getattr(sizes, group), name
+            left.remove(name)
+    for name in ("head", "size", "worst", "best"):
+        assert len(getattr(state, name)) == sizes.words + 1
+        left.remove(name)
+    assert left == {"table", "coverage_table"}
+    assert (
+        state.context.shape == (11, 2) and state.c_context.shape == (3, 2) and state.memory.shape == (11, 5)
+    )
+
+
+def test_hash_tables_stay_half_empty() -> None:
+    """Powers of two, so that a mask finds the place; a search for a missing key always ends."""
+    for size in range(1, 70):
+        state = allocate(StateSizes(size, 0, size, 0, 0, 1, 1, 0))
+        for table in (state.table, state.coverage_table):
+            assert len(table).bit_count() == 1 and 2 * size <= len(table) < 4 * size
+            assert table.dtype == np.int32
+
+
+# ---- test coverage -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limit", [3, -1])
@@ -21,16 +64,15 @@ def test_sentences_of_any_length(limit: int, tmp_path: Path) -> None:
     part = translation.sentence
     assert part
     spans = sorted(
-        (int(part.begin[option]), int(part.last[option])) for option in translation.derivations[0].options
+        (int(part.first[option]), int(part.last[option])) for option in translation.derivations[0].options
     )
     assert [word for begin, last in spans for word in range(begin, last + 1)] == list(range(150))
 
 
-def random_coverage(rng: random.Random, n: int) -> tuple[set[int], int, np.uint64]:
-    """Some translated words, the first that is not, and the bits from there on."""
-    covered = {word for word in range(n) if rng.random() < 0.5}
-    gap = next(word for word in range(n + 1) if word not in covered)
-    return covered, gap, np.uint64(sum(1 << (word - gap) for word in covered if word > gap))
+def coverage(translated: set[int], words: int) -> tuple[int, np.uint64]:
+    """The first untranslated word, and a bit for each from there on."""
+    gap = next(word for word in range(words + 1) if word not in translated)
+    return gap, np.uint64(sum(1 << (word - gap) for word in translated if word > gap))
 
 
 def words_of(gap: int, mask: int) -> set[int]:
@@ -43,7 +85,8 @@ def test_bits_are_sets() -> None:
     rng, numbers = random.Random(2), np.random.default_rng(2)
     for _ in range(500):
         n = rng.randint(1, 20)
-        covered, gap, mask = random_coverage(rng, n)
+        covered = {word for word in range(n) if rng.random() < 0.5}
+        gap, mask = coverage(covered, n)
         future = numbers.normal(size=(n, n))
         count, cost = covered_and_future(gap, mask, future, n)
         expected = plain.future(OptionArrays(*[None] * 10, future, None), frozenset(covered), n)  # type: ignore[arg-type, call-arg]
@@ -72,8 +115,8 @@ def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
         moves = slice(state.first_move[number], state.first_move[number] + state.moves[number])
         found = {}
         for begin, last, reached in zip(
-            state.move_start[moves].tolist(),
-            state.move_end[moves].tolist(),
+            state.move_first[moves].tolist(),
+            state.move_last[moves].tolist(),
             state.move_coverage[moves].tolist(),
             strict=True,
         ):
@@ -100,3 +143,71 @@ def test_no_room_is_told(tmp_path: Path) -> None:
         assert not state.counters[FULL]
         find_moves(state, task.options, task.parameters, 0)
         assert state.counters[FULL]
+
+
+# ---- test constraints --------------------------------------------------------------------------------------
+# Walls and zones: the compiled rules are those of the plain search and of a naive reading; derivations keep
+# to them.
+
+
+def test_compiled_is_plain() -> None:
+    rng = random.Random(4)
+    refused = 0
+    for _ in range(4000):
+        words = rng.randint(2, 12)
+        ends = [(rng.randrange(words), rng.randrange(words)) for _ in range(rng.randint(0, 3))]
+        zones = [(min(pair), max(pair)) for pair in ends]
+        held = constraints(words, rng.sample(range(words), rng.randint(0, 2)), zones)
+        begin = rng.randrange(words)
+        last = rng.randint(begin, min(words - 1, begin + 3))
+        translated = {word for word in range(words) if rng.random() < 0.4 and not begin <= word <= last}
+        limit = rng.choice([-1, 0, 2, 6])
+        node = plain.SearchNode(frozenset(translated), 0, 0, (), (), 0.0, 0.0)
+        if not held.active:
+            continue
+        expected = plain.permitted(node, begin, last, limit, held)
+        assert bool(permits(held, *coverage(translated, words), begin, last, limit)) == expected
+        refused += not expected
+    assert 500 < refused < 3500
+
+
+def orders(words: int, walls: list[int], zones: list[tuple[int, int]]) -> set[tuple[int, ...]]:
+    """All orders of single words that the rules let through."""
+    held = constraints(words, walls, zones)
+    found: set[tuple[int, ...]] = {()}
+    for _ in range(words):
+        found = {
+            (*path, word)
+            for path in found
+            for word in range(words)
+            if word not in path
+            and (not held.active or permits(held, *coverage(set(path), words), word, word, -1))
+        }
+    return found
+
+
+def test_walls_and_zones() -> None:
+    """No word behind a wall before all words in front of it; a zone's words side by side; a wall in a zone is
+    its own matter."""
+    every = orders(5, [], [])
+    assert len(every) == 120 and not constraints(0, (), ()).active
+    assert orders(5, [1], []) == {path for path in every if {*path[:2]} == {0, 1}}
+    assert orders(5, [], [(1, 3)]) == {
+        path for path in every if max(map(path.index, (1, 2, 3))) - min(map(path.index, (1, 2, 3))) == 2
+    }
+    inside = {path for path in orders(5, [], [(1, 3)]) if path.index(1) < min(path.index(2), path.index(3))}
+    assert orders(5, [1], [(1, 3)]) == inside
+
+
+@pytest.mark.parametrize(
+    ("walls", "zones", "local"),
+    [
+        ([1], [(0, 3)], [-1, 0, -1, -1]),
+        ([3], [(0, 3)], [-1, -1, -1, -1]),  # behind the zone: of the whole line
+        ([1], [(0, 3), (1, 2)], [-1, 1, -1, -1]),  # of the inner zone, whichever is named first
+        ([1], [(1, 2), (0, 3)], [-1, 0, -1, -1]),
+    ],
+)
+def test_walls_inside_zones(walls: list[int], zones: list[tuple[int, int]], local: list[int]) -> None:
+    held = constraints(4, walls, zones)
+    assert held.local.tolist() == local and held.wall.any() == (max(local) < 0)

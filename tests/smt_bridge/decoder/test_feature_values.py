@@ -9,7 +9,15 @@ import pytest
 
 from smt_bridge.decoder import feature_values
 from smt_bridge.decoder.decoder import Decoder
-from tests.smt_bridge.decoder.models import all_weights, decoder, edit, sentence, values, write_model
+from tests.smt_bridge.decoder.models import (
+    all_weights,
+    decoder,
+    edit,
+    range_of,
+    sentence,
+    values,
+    write_model,
+)
 
 # ---- test feature values -----------------------------------------------------------------------------------
 
@@ -76,7 +84,7 @@ def test_early_distortion_cost(tmp_path: Path) -> None:
         part = translation.sentence
         assert part
         for place, derivation in enumerate(translation.derivations):
-            spans = [(int(part.begin[option]), int(part.last[option])) for option in derivation.options]
+            spans = [(int(part.first[option]), int(part.last[option])) for option in derivation.options]
             assert values(made, translation, place)["Distortion0"] == [-jumps(spans)]
             moved += jumps(spans) > 0
     assert moved > 20
@@ -95,9 +103,9 @@ def test_phrases_one_by_one(tmp_path: Path) -> None:
     for number, path in enumerate(paths):
         before = (-2, -1)
         for step, option in enumerate(path.tolist()):
-            span = (int(part.begin[option]), int(part.last[option]))
-            assert found.owner[place] == number and found.first[place] == (step == 0)
-            assert (found.before_begin[place], found.before_last[place]) == before
+            span = (int(part.first[option]), int(part.last[option]))
+            assert found.owner[place] == number and found.opening[place] == (step == 0)
+            assert (found.before_first[place], found.before_last[place]) == before
             assert jumps[place, 0] == -abs(span[0] - before[1] - 1)
             way = 0 if span[0] == before[1] + 1 else 1 if span[1] == before[0] - 1 else 2
             ways.add(way)
@@ -108,12 +116,6 @@ def test_phrases_one_by_one(tmp_path: Path) -> None:
             np.testing.assert_array_equal(six[place], expected)
             before, place = span, place + 1
     assert place == len(found.option) and ways == {0, 1, 2}
-
-
-def test_sums() -> None:
-    owner = np.array([2, 0, 2, 2])
-    found = feature_values.sums(np.array([[1.0, 10], [2, 20], [4, 40], [8, 80]]), owner, 4)
-    assert found.tolist() == [[2, 20], [0, 0], [13, 130], [0, 0]]
 
 
 # ---- test explain ------------------------------------------------------------------------------------------
@@ -165,10 +167,6 @@ def test_each_phrase_has_its_own(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["LM0"][:, 0], [b - a for a, b in pairwise(scores)], atol=1e-9)
 
 
-def test_nothing_is_computed_unless_it_is_asked_for(tmp_path: Path) -> None:
-    assert decoder(write_model(tmp_path, 1)).translate_line("a b").derivations[0].shares is None
-
-
 def test_the_table(tmp_path: Path) -> None:
     """A row is the sum of its cells, a column the sum of its rows; of a line in parts, too."""
     made = explained(tmp_path, 1, max_line_words=4)
@@ -197,8 +195,3 @@ def test_the_table(tmp_path: Path) -> None:
         for column in zip(*([float(cell) for cell in row[5:]] for row in table), strict=True):
             assert math.isclose(sum(column[:-1]), column[-1], abs_tol=2e-5)
     assert [row[1] for row in tables[1]].count("end") == 3
-
-
-def range_of(span: str) -> range:
-    first, _, last = span.partition("-")
-    return range(int(first), int(last or first) + 1)

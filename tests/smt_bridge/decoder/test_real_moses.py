@@ -2,18 +2,121 @@
 
 import itertools
 import math
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nmt.formats import nbest
+from nmt.formats.nbest import Hypothesis
 from nmt.io import files
 from smt_bridge.decoder import system
+from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 
-pytestmark = pytest.mark.ci
+# ---- test moses regression ---------------------------------------------------------------------------------
+# Moses' own regression tests of its decoder: each case gives the expected output, or is refused with one
+# line.
+
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+CASES = {  # folder: why it is refused; empty where it decodes
+    "phrase.early-distortion-cost.kenlm": "",
+    "phrase.nbest-with-alignment": "moses.ini:8: [input-factors] '1': the engine reads one factor, 0",
+}
+
+
+def case(nmt_data: Path, name: str, folder: Path) -> Path:
+    """The ini of a case with its paths filled in."""
+    root = nmt_data / "moses-regression"
+    text = (root / "tests" / name / "moses.ini").read_text()
+    ini = folder / "moses.ini"
+    ini.write_text(
+        text.replace("${TEST_PATH}", str(root / "tests" / name)).replace(
+            "${MODEL_PATH}", str(root / "models")
+        )
+    )
+    return ini
+
+
+def expected(path: Path) -> tuple[list[str], list[float], dict[int, list[Hypothesis]]]:
+    """Outputs, totals and n-best lists of truth/results.txt."""
+    outputs, totals, lists = [], [], dict[int, list[Hypothesis]]()
+    for line in files.read_lines(path):
+        name, _, value = line.partition("=")
+        kind, _, rest = name.strip().partition("_")
+        if kind == "SCORE":
+            totals.append(float(value))
+        elif kind == "TRANSLATION" and "NBEST" in rest:
+            number = int(rest.split("_")[0])
+            lists.setdefault(number, []).append(nbest.parse(f"{number} ||| {value}", "truth"))
+        elif kind == "TRANSLATION":
+            outputs.append(value.strip(" "))
+    return outputs, totals, lists
+
+
+def test_all_cases_are_listed(nmt_data: Path) -> None:
+    assert sorted(
+        path.parent.name for path in (nmt_data / "moses-regression" / "tests").glob("*/moses.ini")
+    ) == sorted(CASES)
+
+
+@pytest.mark.parametrize("name", [name for name, reason in CASES.items() if not reason])
+def test_decoded(name: str, nmt_data: Path, tmp_path: Path) -> None:
+    """Outputs, totals, and every entry of the lists with its values; entries that share their total with the
+    last may be others."""
+    folder = nmt_data / "moses-regression" / "tests" / name
+    outputs, totals, lists = expected(folder / "truth" / "results.txt")
+    made = Decoder(
+        system.load(str(case(nmt_data, name, tmp_path)), use_cache=False),
+        DecoderConfig(nbest=max(map(len, lists.values()))),
+    )
+    for number, translation in enumerate(made.translate_all(files.read_lines(folder / "to-translate.txt"))):
+        assert " ".join(translation.text) == outputs[number]
+        assert abs(translation.derivations[0].total - totals[number]) < 1.1e-3
+        theirs = lists[number]
+        entries = [
+            nbest.parse(made.entry(number, translation, derivation), "ours")
+            for derivation in translation.derivations
+        ]
+        np.testing.assert_allclose(
+            [entry.total for entry in entries], [entry.total for entry in theirs], atol=1.1e-3
+        )
+        ours = {(tuple(entry.text), entry.rest[0]): entry for entry in entries}
+        for other in theirs:
+            mine = ours.get((tuple(other.text), other.rest[0]))
+            if mine is None:
+                assert abs(other.total - theirs[-1].total) < 1.1e-3, (number, other)
+                continue
+            assert list(mine.features) == list(other.features)
+            for feature, values in other.features.items():
+                np.testing.assert_allclose(mine.features[feature], values, atol=1.1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name, reason in CASES.items() if reason])
+def test_refused(
+    name: str, nmt_data: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+) -> None:
+    ini = case(nmt_data, name, tmp_path)
+    message = refused(
+        command(
+            "smt-decode",
+            ini,
+            "-i",
+            nmt_data / "moses-regression" / "tests" / name / "to-translate.txt",
+            "-o",
+            tmp_path / "out",
+            "--no-cache",
+        )
+    )
+    assert CASES[name] in message and not (tmp_path / "out").exists()
+
+
+# ---- test real moses ---------------------------------------------------------------------------------------
 
 
 def real(nmt_data: Path, folder: Path) -> Path:
@@ -24,6 +127,7 @@ def real(nmt_data: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.ci
 def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
     """Stack 200, tables, model and weights of the real system: 997 of its 1,000 outputs; here the first 150
     lines, all of them.
@@ -61,6 +165,7 @@ def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
     assert shared > 0.9 * len(entries)
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_real_moses_whole(nmt_data: Path, tmp_path: Path) -> None:
     """All 1,000 lines; where the texts differ our total is at least as good as Moses' printed one."""
@@ -80,6 +185,7 @@ def test_real_moses_whole(nmt_data: Path, tmp_path: Path) -> None:
     assert len(different) <= 15
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_compiled_is_plain_on_500_real_sentences(nmt_data: Path, tmp_path: Path) -> None:
     folder = real(nmt_data, tmp_path)
@@ -91,3 +197,61 @@ def test_compiled_is_plain_on_500_real_sentences(nmt_data: Path, tmp_path: Path)
         assert ours.text == theirs.text and math.isclose(
             ours.derivations[0].total, theirs.derivations[0].total, abs_tol=1e-9
         )
+
+
+# ---- test moses settings -----------------------------------------------------------------------------------
+# Each setting of a moses.ini as real Moses honors it.
+
+
+SETTINGS = [
+    "baseline", "default-scores", "distortion-0", "drop-unknown", "early-distortion-cost", "mark-unknown",
+    "max-phrase-length", "msd-bidirectional-fe",
+    "no-reordering", "oov-feature", "stack-beam", "ttable-limit", "tuneable-components",
+    "two-language-models", "unknown-weight",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def moses(nmt_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Links to real Moses' settings, whose ini files name the real language model beside their folder."""
+    folder = tmp_path_factory.mktemp("moses")
+    for name in ("moses-settings", "moses-multi30k"):
+        (folder / name).mkdir()
+        for path in (nmt_data / name).iterdir():
+            (folder / name / path.name).symlink_to(path)
+    return folder / "moses-settings"
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(not HAVE_NUMBA, reason="the plain decoder is too slow here")
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("count", [10, pytest.param(40, marks=pytest.mark.slow)])
+def test_as_real_moses(name: str, count: int, moses: Path) -> None:
+    """The output, and the 5-best list with segmentation, alignment, features and totals.
+
+    Numbers agree to one unit of the sixth digit, which is the last one printed: Moses adds up in single
+    precision, we in double. For the same reason neighbors whose totals are printed alike may change places;
+    lists are compared without their order.
+    """
+    made = Decoder(system.load(str(moses / f"{name}.ini")), DecoderConfig(nbest=5))
+    outputs = [line.rstrip(" ") for line in files.read_lines(moses / f"{name}.out")]
+    lists = dict(nbest.by_sentence(moses / f"{name}.nbest"))
+    for number, line in enumerate(itertools.islice(files.read_lines(moses / "in.en"), count)):
+        translation = made.translate_line(line)
+        assert " ".join(translation.text) == outputs[number]
+        mine = [
+            nbest.parse(made.entry(number, translation, derivation), "mine")
+            for derivation in translation.derivations
+        ]
+        ours, theirs = (
+            {(tuple(entry.words), *entry.rest): entry for entry in entries}
+            for entries in (mine, lists[number])
+        )
+        assert ours.keys() == theirs.keys() and len(mine) == len(lists[number])
+        for key, entry in theirs.items():
+            assert list(ours[key].features) == list(entry.features)
+            for feature, expected in entry.features.items():
+                np.testing.assert_allclose(
+                    ours[key].features[feature], expected, rtol=1.1e-5, atol=1.1e-5, err_msg=feature
+                )
+            assert math.isclose(ours[key].total, entry.total, rel_tol=1.1e-5, abs_tol=1.1e-5)

@@ -1,5 +1,6 @@
 """Search without limits = all derivations; negative weights."""
 
+import itertools
 import math
 import random
 from pathlib import Path
@@ -8,25 +9,31 @@ import numpy as np
 import pytest
 
 from smt_bridge.decoder.arrays import (
+    CANDIDATES,
     EDGES,
     FULL,
     NOTHING,
+    WORK,
     SearchParameters,
     SearchState,
     StateSizes,
     allocate,
 )
 from smt_bridge.decoder.automaton import silent
+from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.compiled_search import best_candidates, digest_before
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_values import columns, features
-from smt_bridge.decoder.search import push, select, stack_members
+from smt_bridge.decoder.search import push, search, select, stack_members
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import (
+    REORDERING,
     UNLIMITED,
     all_weights,
     cuts,
     decoder,
+    edit,
     same_lists,
     sentence,
     write_model,
@@ -55,7 +62,7 @@ def every_path(part: Sentence, limit: int) -> list[tuple[int, ...]]:
             return
         gap = min(set(range(n)) - covered)
         for option in range(len(part.rows)):
-            begin, last = int(part.begin[option]), int(part.last[option])
+            begin, last = int(part.first[option]), int(part.last[option])
             span = set(range(begin, last + 1))
             if span & covered or (
                 limit >= 0 and (abs(begin - end - 1) > limit or (begin != gap and last + 1 - gap > limit))
@@ -165,3 +172,233 @@ def test_no_room_for_a_hypothesis_is_told() -> None:
         push(state, lms, given, forward_id, 0, 0, 0, 0, 0, 0.0, 0.0, context, key, 0.0) for key in (5, 6, 7)
     ]
     assert made == [0, 1, -1] and state.counters[FULL]
+
+
+# ---- test plain --------------------------------------------------------------------------------------------
+# Compiled search = plain search, under any settings.
+
+
+def random_model(folder: Path, seed: int, rng: random.Random) -> None:
+    """A model with random features, weights and settings."""
+    lms = rng.randint(1, 2)
+    write_model(folder, seed, reordering=seed % 4 != 3, lms=lms)
+    edit(
+        folder,
+        ("UnknownWordPenalty\n", "UnknownWordPenalty tuneable=true\n"),
+        ("[weight]\n", f"[weight]\nUnknownWordPenalty0= {rng.uniform(0.01, 1):.2f}\n"),
+    )
+    if rng.random() < 0.6:
+        last = next(
+            line
+            for line in (folder / "moses.ini").read_text().split("\n")
+            if line.startswith(f"LM{lms - 1}=")
+        )
+        edit(
+            folder,
+            (f"path=lm{lms - 1}", f"path=lm{lms - 1} oov-feature=1"),
+            (last, f"{last} {rng.uniform(-1, 0.2):.2f}"),
+        )
+    if seed % 4 != 3:
+        (folder / "reordering").write_text(
+            "".join(
+                f"{row}\n"
+                for row in (folder / "reordering").read_text().split("\n")[:-1]
+                if rng.random() < 0.7
+            )
+        )
+        edit(
+            folder,
+            (
+                REORDERING,
+                (
+                    "type=msd-bidirectional-fe "
+                    f"default-scores={','.join(f'{rng.uniform(0.01, 1):.2f}' for _ in range(6))}"
+                ),
+            ),
+        )
+    edit(
+        folder,
+        ("[distortion-limit]\n3\n", f"[distortion-limit]\n{rng.randint(-1, 4)}\n"),
+        stack=str(rng.randint(2, 8)),
+        beam_threshold="0.001",
+    )
+    flags = {
+        name: str(rng.random() < 0.6).lower()
+        for name in ("early_distortion_cost", "drop_unknown", "mark_unknown")
+    }
+    edit(folder, **flags, max_phrase_length=str(rng.randint(1, 3)), n_best_factor="3")
+
+
+@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+@pytest.mark.parametrize("seed", [*range(8), 11, 23])
+def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
+    """Random settings, small stacks: the same texts, totals and lists; features x weights are the totals.
+
+    Where a stack was cut while it filled, the compiled search, as Moses, no longer lists ways into hypotheses
+    that are worse than what the cut left; the plain one lists them all. There only the best derivations are
+    compared.
+    """
+    rng = random.Random(seed)
+    random_model(tmp_path, seed, rng)
+    one, other = (decoder(tmp_path, slow, nbest=6, distinct=seed % 2 == 1) for slow in (False, True))
+    weights = np.array([value for name in one.system.sizes for value in one.weights[name]])
+    whole = 0
+    for number in range(40):
+        line = " ".join(
+            word if rng.random() < 0.8 else rng.choice(["zz", "z7", "p"])
+            for word in sentence(number, 1 + number % 7).split()
+        )
+        ours, theirs = one.translate_line(line), other.translate_line(line)
+        cut = cuts(one) > 0
+        whole += not cut
+        if cut:
+            del ours.derivations[1:], theirs.derivations[1:]
+        same_lists(ours, theirs, line)
+        for derivation in [*ours.derivations, *theirs.derivations]:
+            assert math.isclose(derivation.features @ weights, derivation.total, abs_tol=1e-9)
+    assert whole > 20
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
+    """100 sentences a model: the same text, total and list of ten; with stacks so small that pruning
+    decides."""
+    if not HAVE_NUMBA:
+        pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
+    folder = write_model(tmp_path, seed, reordering=seed != 1, lms=2 if seed == 2 else 1)
+    settings: dict[str, object] = {
+        "stack": 4,
+        "table_limit": 3,
+        "nbest": 10 * (seed % 2),
+        "distinct": seed == 3,
+    }
+    one, other = decoder(folder, **settings), decoder(folder, True, **settings)
+    for number in range(100):
+        line = sentence(number, 1 + number % 8)
+        ours, theirs = one.translate_line(line), other.translate_line(line)
+        same_lists(ours, theirs, line)
+
+
+# ---- test compiled search ----------------------------------------------------------------------------------
+# Slices and memory of the compiled search: whatever their size, it finds the same.
+
+
+@pytest.mark.parametrize("nbest", [0, 4])
+def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
+    """Compiled search returns to Python again and again, where signals are seen, and finds the same; no call
+    does more than two slices."""
+    if not HAVE_NUMBA:
+        pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
+    one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=nbest) for _ in range(2))
+    assert other.compiled
+    other.compiled.piece = 40
+    for words in (1, 7, 100):
+        ours, theirs = (made.translate_line(sentence(words, words)) for made in (one, other))
+        assert [(d.text, d.total) for d in ours.derivations] == [
+            (d.text, d.total) for d in theirs.derivations
+        ]
+    assert one.compiled
+    task, calls, place = one.task(one.marked(sentence(5, 100)), one.listing), 0, (0, 0)
+    state, parameters = one.compiled.room(task), task.parameters
+    while place[0] < 100:
+        before = int(state.counters[WORK]) if calls else 0
+        place = search(
+            state, task.options, one.compiled.automata, one.model.lm_weights, parameters, *place, 500
+        )
+        calls += 1
+        most = 1 + int(task.options.number.sum())  # of one hypothesis
+        assert int(state.counters[WORK]) - before <= 1000 + most
+    assert calls > 20
+
+
+@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+@pytest.mark.parametrize("short", ["hypotheses", "edges", "coverages", "moves"])
+def test_more_memory_where_it_is_needed(short: str, tmp_path: Path) -> None:
+    """A search that fills its memory is repeated with twice as much, and finds the same."""
+    one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=4) for _ in range(2))
+    assert other.compiled
+    room = StateSizes(20_000, 40_000, 4000, 40_000, 0, 100, 1, 0)
+    other.compiled.memory.state = allocate(room._replace(**{short: 12}))
+    line = sentence(3, 7)
+    ours, theirs = (made.translate_line(line) for made in (one, other))
+    assert [(d.text, d.total) for d in ours.derivations] == [(d.text, d.total) for d in theirs.derivations]
+    assert other.compiled.memory.factor == 2 and one.compiled and one.compiled.memory.factor == 1
+
+
+@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+def test_memory_is_used_again(tmp_path: Path) -> None:
+    """Unless a sentence is longer, or a list needs what the best derivation does not."""
+    made = decoder(write_model(tmp_path, 1))
+    assert made.compiled
+
+    def room(words: int, nbest: int) -> SearchState:
+        assert made.compiled
+        listing = made.listing_of(nbest, False)
+        return made.compiled.room(made.task(made.marked(sentence(1, words)), listing))
+
+    first = room(5, 0)
+    assert room(100, 0) is first and not len(first.edge_parent)
+    listing = room(5, 3)
+    assert listing is not first and len(listing.edge_parent) and room(5, 0) is listing
+    assert len(room(101, 0).head) == 102
+
+
+def test_the_best_candidates_in_their_order() -> None:
+    rng = np.random.default_rng(1)
+    state = allocate(StateSizes(1, 0, 1, 0, 60, 3, 1, 0))
+    state.counters[CANDIDATES] = 50
+    state.c_stack[:], state.c_total[:] = rng.integers(1, 4, 60), rng.normal(size=60)
+    for stack in (1, 2, 3):
+        there = [number for number in range(50) if state.c_stack[number] == stack]
+        assert best_candidates(state, stack, 0).tolist() == there
+        for beam in (1, 5, 100):
+            best = sorted(there, key=lambda number: -state.c_total[number])[:beam]
+            assert best_candidates(state, stack, beam).tolist() == sorted(best)
+
+
+# ---- test derivations --------------------------------------------------------------------------------------
+# Lists of derivations: a shorter list is the head of a longer one, a list of texts the first of each.
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_heads_and_firsts(seed: int, tmp_path: Path) -> None:
+    """No derivation stands twice; the first is what search without a list finds; with `distinct` one of each
+    text, as far as the factor lets it look."""
+    made = decoder(write_model(tmp_path, seed), stack=30)
+    for number in range(5):
+        line = sentence(number, 5)
+        (whole,) = made.nbest([line], 300)
+        assert whole[0].options.tolist() == made.translate_line(line).derivations[0].options.tolist()
+        paths = [tuple(one.options.tolist()) for one in whole]
+        assert len(set(paths)) == len(paths)
+        assert [one.total for one in whole] == sorted((one.total for one in whole), reverse=True)
+        (head,) = made.nbest([line], 7)
+        assert [tuple(one.options.tolist()) for one in head] == paths[:7]
+        firsts = {tuple(one.text): one.total for one in reversed(whole)}
+        (texts,) = made.nbest([line], 10, distinct=True)
+        assert [tuple(one.text) for one in texts] == sorted(firsts, key=lambda text: -firsts[text])[:10]
+
+
+def test_the_factor_ends_a_list_of_texts(tmp_path: Path) -> None:
+    """With factor 1 as many derivations are looked at as are listed at most."""
+    made = decoder(write_model(tmp_path, 1), stack=30, nbest_factor=1)
+    shorter = 0
+    for number in range(5):
+        line = sentence(number, 5)
+        (looked,), (texts,) = made.nbest([line], 20), made.nbest([line], 20, distinct=True)
+        assert {tuple(one.text) for one in looked} == {tuple(one.text) for one in texts}
+        shorter += len(texts) < len(looked)
+    assert shorter
+
+
+def test_the_hash_of_a_text_does_not_depend_on_its_phrases() -> None:
+    """Words put before others, in whatever portions, give the hash of the whole; other texts another."""
+    seen = {}
+    for text in itertools.product(range(3), repeat=4):
+        words = np.array(text, np.int32)
+        whole = digest_before(np.uint64(0), 0, words)
+        for cut in range(5):
+            tail = digest_before(np.uint64(0), 0, words[cut:])
+            assert digest_before(np.uint64(tail), 4 - cut, words[:cut]) == whole
+        seen[int(whole)] = text
+    assert len(seen) == 81

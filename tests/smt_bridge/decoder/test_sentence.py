@@ -12,7 +12,7 @@ from smt_bridge.decoder.sentence import (
     ExtraOption,
     GatheredOptions,
     future_costs,
-    places,
+    span_index,
     spans,
     target_words,
 )
@@ -39,7 +39,7 @@ def test_options_know_their_words(tmp_path: Path) -> None:
     """Source words, target words and alignment points of options in and outside the table."""
     made = decoder(write_model(tmp_path, 2))
     found = made.task(made.marked("a zz b"), made.listing).sentence
-    spans = [(int(begin), int(last)) for begin, last in zip(found.begin, found.last, strict=True)]
+    spans = [(int(begin), int(last)) for begin, last in zip(found.first, found.last, strict=True)]
     assert [found.source(option) for option in range(found.size)] == [
         ["a", "zz", "b"][begin : last + 1] for begin, last in spans
     ]
@@ -108,7 +108,7 @@ def test_places_and_future_costs() -> None:
         of = random_options(rng, n, longest)
         begin, last = (np.array(side, np.int32) for side in zip(*of, strict=True))
         estimate = np.array([rng.gauss(0, 3) for _ in of])
-        first, number = places(begin, last, n, longest)
+        first, number = span_index(begin, last, n, longest)
         for a in range(n):
             for size in range(longest):
                 span = a * longest + size

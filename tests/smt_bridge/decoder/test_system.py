@@ -1,26 +1,21 @@
 """What an ini names, found, loaded and weighted."""
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.decoder import system
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.cache import Cache
-from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.system import feature_names, score_names
 from smt_bridge.moses import ini as moses_ini
-from tests.smt_bridge.decoder.models import decoder, edit, write_model
+from smt_bridge.tuning import pool
+from tests.smt_bridge.decoder.models import REORDERING, decoder, edit, sentence, values, write_model
 
 # ---- test system -------------------------------------------------------------------------------------------
-
-
-def test_weights_of_nothing(tmp_path: Path) -> None:
-    made = decoder(write_model(tmp_path, 0))
-    with pytest.raises(UserError, match="weights of 'LM7', but the model has no such feature"):
-        Decoder(made.system, DecoderConfig(), {**made.weights, "LM7": [1.0]})
 
 
 def test_a_folder_or_its_ini(tmp_path: Path) -> None:
@@ -46,11 +41,6 @@ def test_files_from_here_then_beside_the_ini(tmp_path: Path, monkeypatch: pytest
         system.feature_path(ini, line)
 
 
-def test_files_of_a_system(tmp_path: Path) -> None:
-    ini = moses_ini.read(str(write_model(tmp_path, 1) / "moses.ini"))
-    assert {path.name for path in system.files_of(ini)} == {"moses.ini", "table", "reordering", "lm0"}
-
-
 def test_weights_of_all_scores_or_of_the_printed_ones(tmp_path: Path) -> None:
     edit(write_model(tmp_path, 1), ("path=table", "path=table tuneable-components=1,0,1,0"))
     made = system.load(str(tmp_path), use_cache=False)
@@ -60,6 +50,8 @@ def test_weights_of_all_scores_or_of_the_printed_ones(tmp_path: Path) -> None:
     assert made.with_weights(printed) == made.with_weights(made.weights) == made.weights
     more = {**printed, "TranslationModel0": [7.0, 8.0]}
     assert made.with_weights(more)["TranslationModel0"] == [7.0, before[1], 8.0, before[3]]
+    with pytest.raises(ConfigError, match="weights of 'LM7', but the model has no such feature"):
+        made.with_weights({**printed, "LM7": [1.0]})
     with pytest.raises(ConfigError, match="TranslationModel0 has 4 scores, but 3 weights"):
         made.with_weights({**printed, "TranslationModel0": [1.0] * 3})
     del more["Distortion0"]
@@ -84,11 +76,7 @@ def test_scores_that_the_ini_does_not_count(tmp_path: Path) -> None:
     weights = next(
         row for row in (folder / "moses.ini").read_text().split("\n") if row.startswith("TranslationModel0=")
     )
-    edit(
-        folder,
-        ("num-features=4 path", "num-features=5 path"),
-        (weights, f"{weights} 0.1"),
-    )
+    edit(folder, ("num-features=4 path", "num-features=5 path"), (weights, f"{weights} 0.1"))
     for cache in (False, store):
         with pytest.raises(DataError, match="num-features=5"):
             system.load(str(folder), cache)
@@ -113,3 +101,135 @@ def test_columns_beyond_those_of_moses_are_numbered() -> None:
     assert score_names("PhraseDictionaryMemory", 6)[4:] == ["column 5", "column 6"]
     assert score_names("PhraseDictionaryMemory", 2) == [] and len(score_names("LexicalReordering", 6)) == 6
     assert score_names("LexicalReordering", 3) == [] and score_names("Mine", 2) == []
+
+
+# ---- test feature lines ------------------------------------------------------------------------------------
+# Lines of [feature]: honored as real Moses does, or refused with their line.
+
+
+def test_default_scores(tmp_path: Path) -> None:
+    """Logarithms of the given probabilities for pairs without a reordering row, and for unknown words."""
+    write_model(tmp_path, 2)
+    rows = (tmp_path / "reordering").read_text().split("\n")
+    (tmp_path / "reordering").write_text("\n".join(row for row in rows if not row.startswith("a |||")))
+    edit(tmp_path, (REORDERING, f"{REORDERING} default-scores=0.1,0.2,0.3,0.4,0.5,0.6"))
+    made = decoder(tmp_path, distortion_limit=0)
+    assert made.system.table.forward[made.system.table.of(b"a")[0]] == -1
+    found = values(made, made.translate_line("a zz"))["LexicalReordering0"]
+    np.testing.assert_allclose(
+        found, [2 * math.log(0.1), 0, 0, math.log(0.4), 0, 0], atol=1e-6
+    )  # monotone: two phrases, one transition
+
+
+def test_oov_feature(tmp_path: Path) -> None:
+    """A second score: words that the language model does not know; Moses counts the scores itself."""
+    line = "zz a zz"
+    before = decoder(write_model(tmp_path, 1, lms=2), distortion_limit=0)
+    weight = before.weights["LM1"][0]
+    edit(tmp_path, ("path=lm1", "path=lm1 oov-feature=1"), (f"LM1= {weight:.3f}", f"LM1= {weight:.3f} -0.25"))
+    made = decoder(tmp_path, distortion_limit=0)
+    translation = made.translate_line(line)
+    known = [made.model.word_lms[1].knows(word) for word in translation.text]
+    assert values(made, translation)["LM1"][1] == known.count(False) >= 2
+    assert math.isclose(
+        translation.derivations[0].total,
+        before.translate_line(line).derivations[0].total - 0.25 * known.count(False),
+        abs_tol=1e-9,
+    )
+    assert made.system.sizes["LM1"] == 2 and pool.column_names(made.system.sizes)[-9:-6] == [
+        "LM0_0",
+        "LM1_0",
+        "LM1_1",
+    ]
+
+
+def test_tuneable(tmp_path: Path) -> None:
+    """What is not tuneable counts and is not printed; weights for the printed scores leave the others as they
+    are."""
+    line = sentence(1, 6)
+    before = decoder(write_model(tmp_path, 1))
+    edit(
+        tmp_path,
+        ("path=table", "path=table tuneable-components=1,0,true,no"),
+        ("WordPenalty\n", "WordPenalty tuneable=false\n"),
+    )
+    made = decoder(tmp_path)
+    one, other = made.translate_line(line), before.translate_line(line)
+    assert one.text == other.text and one.derivations[0].total == other.derivations[0].total
+    assert "WordPenalty0" not in made.system.sizes
+    assert values(made, one)["TranslationModel0"] == values(before, other)["TranslationModel0"][::2]
+    names = pool.column_names(made.system.sizes)
+    start = pool.from_weights(names, made.system.tuneable_weights())
+    again = made.system.with_weights(pool.to_weights(names, 2 * start))
+    table = before.weights["TranslationModel0"]
+    assert (
+        again["TranslationModel0"] == [2 * table[0], table[1], 2 * table[2], table[3]]
+        and again["WordPenalty0"] == before.weights["WordPenalty0"]
+    )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "msd-bidirectional-fe",
+        "wbe-msd-bidirectional-fe",
+        "phrase-msd-bidirectional-fe-allff",
+        "fe-msd-bidirectional",
+    ],
+)
+def test_reordering_types(kind: str, tmp_path: Path) -> None:
+    before = decoder(write_model(tmp_path, 2)).translate_line(sentence(1, 6)).derivations[0]
+    found = (
+        decoder(edit(tmp_path, (REORDERING, f"type={kind}"))).translate_line(sentence(1, 6)).derivations[0]
+    )
+    assert found.text == before.text and found.total == before.total
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("path=table", "path=table table-limit=-3", "table-limit='-3' is not a count"),
+        ("path=table", "path=table table-limit=abc", "table-limit='abc'"),
+        ("path=table", "path=table sparse=1", "has no argument 'sparse'"),
+        ("path=lm0", "path=lm0 oov=1", "has no argument 'oov'"),
+        ("path=reordering", "path=reordering tuneable=false", "has no argument 'tuneable'"),
+        ("path=lm0", "path=lm0 num-features=2", "oov-feature=1"),
+        ("path=reordering", "path=reordering sparse-words=x", "sparse features are not supported"),
+        ("path=lm0", "path=lm0 oov-feature=2", "neither true"),
+        ("path=reordering", "path=reordering default-scores=1,1", "6 probabilities above 0"),
+        ("fe-allff", "fe-collapseff", "type=msd-bidirectional-fe"),
+        ("path=reordering", "path=reordering default-scores=1,1,1,1,1,0", "6 probabilities above 0"),
+        ("factor=0 path=lm0", "factor=1 path=lm0", "factors"),
+        ("path=table", "path=table tuneable-components=1,1", "2 values, but TranslationModel0 has 4 scores"),
+        ("fe-allff", "f-allff", "type=msd-bid"),
+        ("path=lm0", "path=lm0 tuneable-components=1", "use tuneable=false"),
+        ("path=table", "path=table tuneable=perhaps", "neither true nor false"),
+        ("PhrasePenalty\n", "PhrasePenalty per-dictionary=true\n", "does not do this"),
+        ("Distortion\n", "Distortion\nDistortion\n", "a second Distortion"),
+        ("Distortion\n", "Distortion name=LM0\n", "a second feature of name 'LM0'"),
+        ("UnknownWordPenalty\n", "", "Moses crashes at the first unknown word"),
+        ("WordPenalty0= -0.3", "WordPenalty0= -0.3\nTM_sparse= 1",
+        "weights of 'TM_sparse', but there is no such feature"),
+        ("WordPenalty0= -0.3\n", "", "no line 'WordPenalty0=' in [weight]"),
+        ("WordPenalty0= -0.3", "WordPenalty0= 1 2", "1 scores and 2 weights"),
+        ("KENLM name=LM0 factor=0 path=lm0 order=3", "SRILM name=LM0 factor=0 path=lm0 order=2",
+        "order=2, but"),
+        ("PhraseDictionaryMemory", "ProbingPT",
+        "give the text table that it was made from as PhraseDictionaryMemory"),
+        ("PhraseDictionaryMemory", "PhraseDictionaryMultiModel",
+        "decode with Moses, or with one of the tables that it combines"),
+        ("path=table", "path=table num-features=²", "num-features is given twice"),
+        ("num-features=4", "num-features=²", "num-features='²' is not a count"),
+    ],
+)  # fmt: skip
+def test_refused_features(old: str, new: str, told: str, tmp_path: Path) -> None:
+    write_model(tmp_path, 0)
+    edit(tmp_path, (old, new))
+    with pytest.raises(UserError) as error:
+        system.load(str(tmp_path), use_cache=False)
+    rest = str(error.value).removeprefix(f"{tmp_path}/moses.ini:")
+    assert (
+        told in rest
+        and (rest.split(":")[0].isdigit() or "UnknownWordPenalty" in told + rest)
+        and "\n" not in rest
+    )

@@ -24,7 +24,7 @@ def parse(line: str, policy: str = "exclusive", brackets: tuple[str, str] = ("<"
 def test_translations() -> None:
     found = parse('a <np translation="un||truc bleu" prob="0.8||0.2">b c</np> d')
     assert found.words == ["a", "b", "c", "d"] and not found.walls and not found.zones
-    assert [(option.begin, option.last, option.words) for option in found.forced] == [
+    assert [(option.first, option.last, option.words) for option in found.forced] == [
         (1, 2, ["un"]),
         (1, 2, ["truc", "bleu"]),
     ]
@@ -136,29 +136,8 @@ def test_any_line_is_understood_or_refused() -> None:
     """Pieces of markup in any order: a ValueError, or words that hold no whole tag, with spans inside the
     line."""
     rng = random.Random(2)
-    pieces = [
-        "<",
-        ">",
-        "/",
-        "np",
-        "zone",
-        "wall",
-        ' translation="',
-        '"',
-        ' prob="',
-        "0.5",
-        "||",
-        " ",
-        "a",
-        "b ",
-        ' span="',
-        "1",
-        "-",
-        "\\",
-        "<np>",
-        "</np>",
-        "<wall/>",
-    ]
+    pieces = '< > / np zone wall " 0.5 || a 1 - \\ <np> </np> <wall/>'.split()
+    pieces += [' translation="', ' prob="', ' span="', " ", "b "]
     refused = 0
     for _ in range(5000):
         line = "".join(rng.choice(pieces) for _ in range(rng.randint(1, 25)))
@@ -169,7 +148,7 @@ def test_any_line_is_understood_or_refused() -> None:
             continue
         text = " ".join(found.words)
         assert "<np>" not in text and "</np>" not in text and "<wall/>" not in text
-        assert all(0 <= option.begin <= option.last < len(found.words) for option in found.forced)
+        assert all(0 <= option.first <= option.last < len(found.words) for option in found.forced)
         assert all(0 <= begin <= last < len(found.words) for begin, last in found.zones)
     assert 1000 < refused < 4900
 

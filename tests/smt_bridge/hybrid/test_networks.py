@@ -12,7 +12,6 @@ from smt_bridge.cli import decode
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.hybrid import folder
 from tests.conftest import Command
-from tests.smt_bridge.cli.refusals import refusal
 from tests.smt_bridge.decoder.models import edit
 from tests.smt_bridge.hybrid.systems import PAIRS
 
@@ -120,12 +119,3 @@ def test_smt_rescore_reads_the_list(system: Path, tmp_path: Path, command: Comma
     for ours, again in (("NNJM0", "Joint"), ("NMT0", "Attention"), ("CSLM0", "Cslm")):
         one, other = ([row[name][0] for row in rows] for name in (ours, again))
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
-
-
-def test_a_file_of_a_network_is_missing(
-    system: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    moved = shutil.copytree(system, tmp_path / "system")
-    (moved / "networks" / "joint" / "step-30.pt").unlink()
-    message = refusal(decode.main, capsys, moved, "-i", moved / "moses.ini", "-o", tmp_path / "out")
-    assert "networks/joint/step-30.pt: No such file" in message and not (tmp_path / "out").exists()

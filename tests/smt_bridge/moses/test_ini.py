@@ -7,10 +7,66 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, DataError
-from smt_bridge.moses import ini as ini_paths
 from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.decoder.models import write_model
 from tests.smt_bridge.moses.systems import INI, write_system
+
+# ---- test weights ------------------------------------------------------------------------------------------
+# Weights by name: read from a file of their own or from a moses.ini, written so that they read back.
+
+
+WEIGHTS = {"LM0": [0.5], "TM0": [0.2, -0.3, 1e-05], "UnknownWordPenalty0": [1.0]}
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    """With six digits, which is what Moses prints; written again it has the same bytes."""
+    moses_ini.write_weights(tmp_path / "w", {**WEIGHTS, "D": [1 / 3]}, ["BLEU 0.5", "of mine"])
+    found = moses_ini.read_weights(tmp_path / "w")
+    assert found == {**WEIGHTS, "D": [0.333333]}
+    moses_ini.write_weights(tmp_path / "again", found, ["BLEU 0.5", "of mine"])
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "w").read_bytes()
+
+
+def test_those_of_an_ini(tmp_path: Path) -> None:
+    """From [weight] to the next section."""
+    (tmp_path / "moses.ini").write_text(INI)
+    section = INI.partition("[weight]\n")[2].partition("[v]")[0]
+    (tmp_path / "w").write_text(f"\n# of the ini\n{section}")
+    assert moses_ini.read_weights(tmp_path / "moses.ini") == moses_ini.read_weights(tmp_path / "w")
+    assert moses_ini.tuned_names(moses_ini.read_weights(tmp_path / "w")) == {
+        "WordPenalty0",
+        "TM0",
+        "LR0",
+        "LM0",
+    }
+    (tmp_path / "moses.ini").write_text(INI.partition("[weight]")[0])
+    with pytest.raises(DataError, match=r"moses.ini: no weights, expected lines like 'LM0= 0.1'"):
+        moses_ini.read_weights(tmp_path / "moses.ini")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("LM0 = 1", "w:2: 'LM0 = 1' is not a weight, expected 'Name= value value ...'"),
+        ("LM0=1", "is not a weight"),
+        ("= 1", "is not a weight"),
+        ("A= 1", "w:2: A already has weights above"),
+        ("LM0=", "w:2: LM0 has no weight"),
+        ("LM0= 1 x", "w:2: a weight of LM0: 'x' is not a number"),
+        ("LM0= nan", "w:2: a weight of LM0: 'nan' is not a number"),
+    ],
+)
+def test_what_is_no_weight(line: str, message: str) -> None:
+    with pytest.raises(DataError) as error:
+        moses_ini.parse_weights([(1, "A= 1"), (2, line)], "w")
+    assert message in str(error.value)
+
+
+def test_what_moses_prints_instead_of_a_weight() -> None:
+    assert moses_ini.parse_weights([(1, "UnknownWordPenalty0 UNTUNEABLE"), (2, "A= 1 2")], "w") == {
+        "A": [1.0, 2.0]
+    }
+
 
 # ---- test ini ----------------------------------------------------------------------------------------------
 
@@ -112,7 +168,7 @@ def test_paths_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (beside / "compact.minphr").touch()
     monkeypatch.chdir(here)
     ini = moses_ini.parse("moses.ini", PATHS_INI.split("\n"))
-    found = "\n".join(ini_paths.with_absolute_paths(ini, [".", beside]).lines)
+    found = "\n".join(moses_ini.with_absolute_paths(ini, [".", beside]).lines)
     expected = PATHS_INI.replace("path=tables/t ", f"path={here}/tables/t ").replace(
         "path=compact", f"path={beside}/compact"
     )
@@ -122,7 +178,7 @@ def test_paths_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_blank_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "my model").mkdir()
     with pytest.raises(ConfigError, match="contains a blank"):
-        ini_paths.with_absolute_paths(
+        moses_ini.with_absolute_paths(
             moses_ini.parse("moses.ini", PATHS_INI.split("\n")), [tmp_path / "my model"]
         )
 
@@ -136,10 +192,10 @@ def test_an_ini_that_moves_finds_the_same_files(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "compact.minphr").touch()
     monkeypatch.chdir(tmp_path)
     ini = moses_ini.parse("model/moses.ini", PATHS_INI.split("\n"))
-    assert ini_paths.with_moved_paths(ini, "model/other.ini").lines == ini.lines
+    assert moses_ini.with_moved_paths(ini, "model/other.ini").lines == ini.lines
     expected = PATHS_INI.replace("path=tables/t ", f"path={model}/tables/t ")
     expected = expected.replace("path=compact", f"path={tmp_path}/compact")
-    assert "\n".join(ini_paths.with_moved_paths(ini, "elsewhere/moses.ini").lines) == expected
-    assert ini_paths.folder_beside(ini) == "model"
+    assert "\n".join(moses_ini.with_moved_paths(ini, "elsewhere/moses.ini").lines) == expected
+    assert moses_ini.folder_beside(ini) == "model"
     monkeypatch.chdir(model)
-    assert ini_paths.folder_beside(moses_ini.parse("moses.ini", PATHS_INI.split("\n"))) == ""
+    assert moses_ini.folder_beside(moses_ini.parse("moses.ini", PATHS_INI.split("\n"))) == ""

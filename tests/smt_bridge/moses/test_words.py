@@ -54,7 +54,7 @@ def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPat
     users: list[Callable[[], object]] = [
         feature("translation", MODELS / "translator"),
         feature("inverse", MODELS / "translator"),
-        lambda: load_translator("NMT0", path, False),
+        lambda: load_translator(path, False),
         lambda: propose.load_networks(args),
     ]
     for use in users:

@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
 from nmt.search.config import MBRConfig
-from smt_bridge.moses import weights
+from smt_bridge.moses import ini
 from smt_bridge.nbest import choice
 from smt_bridge.nbest.choice import GRID, ByRisk, ByTotal, Chooser, NbestEntry, TunedRisk
 
@@ -127,7 +127,7 @@ def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
     """Each line of the real 100-best lists: Σ weight x feature is the printed total to 1e-3, unknown words
     (-100) accounted for."""
     folder = nmt_data / "moses-multi30k"
-    tuned = weights.read(folder / "moses.tuned.ini")
+    tuned = ini.read_weights(folder / "moses.tuned.ini")
     count = unknown = 0
     for name in ("val", "test_2016_flickr"):
         for hypothesis in nbest.read(folder / "out" / f"{name}.100best.segalign.gz"):

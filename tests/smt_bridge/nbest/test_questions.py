@@ -8,14 +8,14 @@ import pytest
 from nmt.data.affiliation import PHRASE, affiliate_pair, affiliations_by_phrase, fewest_phrases
 from nmt.errors import DataError
 from nmt.formats import nbest
-from smt_bridge.features.base import Values, WordPairs
+from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.nbest.questions import Way, affiliation, ask, inverse_affiliation, sums, way_of
 from smt_bridge.nbest.union import NbestSentence
 from smt_bridge.tables.chunks import FLOOR
 from tests.smt_bridge.nbest.lists import LIST, SOURCE
 
 
-class Plain:
+class Plain(PairFeature):
     def score(self, pairs: WordPairs) -> Values:
         raise NotImplementedError
 

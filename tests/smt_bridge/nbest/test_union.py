@@ -7,7 +7,7 @@ import pytest
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats.nbest import UNLABELED, Hypothesis
 from smt_bridge.cli import rescore
-from smt_bridge.features.translation_models import Translation
+from smt_bridge.features.kinds import Translation
 from smt_bridge.nbest.union import NbestLists, NbestSentence, missing_features, union
 from tests.smt_bridge.nbest.lists import LIST, SOURCE
 

@@ -109,7 +109,7 @@ def test_a_row_by_hand() -> None:
     assert other.reordering.endswith(b"||| 0.5 0.5 0.5 0.5 0.5 0.5")
 
 
-class Inverse:
+class Inverse(PairFeature):
     """p(source | target) is 0.125."""
 
     def score(self, pairs: WordPairs) -> Values:

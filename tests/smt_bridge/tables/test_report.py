@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from nmt.formats import phrase_table
-from smt_bridge.features.base import SideReader, Values, WordPairs
+from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs
 from smt_bridge.tables.report import TableReport
 
 
-class Network:
+class Network(PairFeature):
     """A feature that reads the target side and knows one word."""
 
     def readers(self) -> dict[str, SideReader]:

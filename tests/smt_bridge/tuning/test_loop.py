@@ -18,7 +18,7 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.moses import ini
-from smt_bridge.moses.weights import Weights
+from smt_bridge.moses.ini import Weights
 from smt_bridge.tuning import loop, pool
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import (
@@ -40,6 +40,7 @@ from smt_bridge.tuning.pool import Floats, Pool
 from smt_bridge.tuning.registry import TuneConfig
 from smt_bridge.tuning.tuner import TuningPoint
 from tests.conftest import ROOT
+from tests.smt_bridge.decoder.models import Stateful
 
 # ---- test loop ---------------------------------------------------------------------------------------------
 
@@ -362,26 +363,17 @@ def test_the_weights_of_all_features_in_the_order_of_lists(grammar_decoder: Deco
     ini.set_weights(grammar_decoder.system.ini, whole)  # takes them
 
 
-class Stateful:
-    """All that a stateful feature is known by."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def start(self) -> None: ...
-
-
 def test_a_tuning_starts_without_its_stateful_features_too(grammar_decoder: Decoder) -> None:
     names = pool.column_names(grammar_decoder.system.sizes)
     own = pool.from_weights(names, grammar_decoder.system.tuneable_weights())
     (only,) = loop.starting_weights(grammar_decoder, names)
     assert (only == own).all()
-    grammar_decoder.features = [Stateful("LM0"), Stateful("TranslationModel0")]  # type: ignore[list-item]
+    grammar_decoder.features = [Stateful("LM0"), Stateful("TranslationModel0")]
     without, whole = loop.starting_weights(grammar_decoder, names)
     off = np.array([name.startswith(("LM0_", "TranslationModel0_")) for name in names])
     assert (whole == own).all() and off.sum() == 5
     assert not without[off].any() and (without[~off] == own[~off]).all()
-    grammar_decoder.features = [Stateful(name) for name in grammar_decoder.system.sizes]  # type: ignore[misc]
+    grammar_decoder.features = [Stateful(name) for name in grammar_decoder.system.sizes]
     assert (
         len(loop.starting_weights(grammar_decoder, names)) == 1
     )  # without all of them there is nothing to search by

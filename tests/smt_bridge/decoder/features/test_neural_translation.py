@@ -27,13 +27,13 @@ from smt_bridge.decoder.arrays import Floats, Int64s, SearchState
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import candidates
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.features.protocol import can_preview
 from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.translation import PhraseTranslation
 from tests.conftest import ROOT, Command
 from tests.nmt.models.models import with_options
 from tests.smt_bridge.decoder.models import (
     UNLIMITED,
+    add_feature,
     all_weights,
     decoder,
     same_lists,
@@ -92,13 +92,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
         monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given: run)
         folder = write_model(tmp_path / "model", seed, options=2)
         (folder / "run").mkdir(exist_ok=True)
-        ini = (folder / "moses.ini").read_text(encoding="utf-8")
-        line = f"NeuralTranslation name=NMT0 path=run {arguments}"
-        ini = ini.replace("[feature]\n", f"[feature]\n{line}\n").replace(
-            "[weight]\n", f"[weight]\nNMT0= {weight}\n"
-        )
-        (folder / "moses.ini").write_text(ini, encoding="utf-8")
-        return folder
+        return add_feature(folder, f"NeuralTranslation name=NMT0 path=run {arguments}", f"NMT0= {weight}")
 
     return made
 
@@ -171,16 +165,6 @@ def test_nothing_pruned_is_immediate(options: str, model: Model) -> None:
         same_lists(one.translate_line(line), other.translate_line(line), line, 1e-5)
 
 
-def test_weight_0_changes_nothing(model: Model, tmp_path: Path) -> None:
-    folder = model(6, saved(), weight=0.0)
-    lines = [sentence(number, 1 + number % 7) for number in range(20)]
-    without = decoder(write_model(tmp_path / "without", 6, options=2), stack=10).translate(lines)
-    assert decoder(folder, stack=10, neural_beam=0).translate(lines) == without
-    made = decoder(folder, stack=10)
-    other = Decoder(made.system, made.config, {**made.weights, "NMT0": [0.7]})
-    assert other.translate(lines) != without
-
-
 def test_its_beam_is_unlimited_where_it_is_wide(model: Model) -> None:
     """The beam of the line: a narrow one finds less, a wide one is none."""
     lines = [sentence(number, 6) for number in range(15)]
@@ -205,9 +189,10 @@ def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.Mo
     ) -> Floats:
         found = foreseen(state, task, stack, number, chosen, missing)
         scorer = task.scorers[number]
-        assert can_preview(scorer)
         asked = candidates(state, task, stack, number, chosen)
-        values, rest = scorer.preview(asked)
+        preview = scorer.preview(asked)
+        assert preview is not None
+        values, rest = preview
         gains = scorer.gains(asked).values
         whole = rest == 0
         assert (values[~whole] > gains[~whole]).all()
@@ -218,7 +203,7 @@ def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.Mo
         shares.update(np.round(rest, 3).tolist())
         return found
 
-    monkeypatch.setattr(compiled_search, "foreseen", checked)
+    monkeypatch.setattr("smt_bridge.decoder.compiled_search.foreseen", checked)
     made.translate([sentence(number, 5) for number in range(3)])
     assert {0.0, 0.5, 0.667} <= shares
 
@@ -267,10 +252,7 @@ def test_smt_rescore_computes_the_same(tmp_path: Path, command: Command) -> None
     folder = tmp_path / "model"
     shutil.copytree(MODELS / "phrase-based", folder)
     run = Path(shutil.copytree(MODELS / "translator", tmp_path / "translator"))  # it gets a matmul.tsv
-    ini = (folder / "moses.ini").read_text(encoding="utf-8")
-    line = f"NeuralTranslation name=NMT0 path={run} neural-beam=50"
-    ini = ini.replace("[feature]\n", f"[feature]\n{line}\n").replace("[weight]\n", "[weight]\nNMT0= 0.4\n")
-    (folder / "moses.ini").write_text(ini, encoding="utf-8")
+    add_feature(folder, f"NeuralTranslation name=NMT0 path={run} neural-beam=50", "NMT0= 0.4")
     source = tmp_path / "text.en"
     lines = [line for line in (MODELS / "tokenized.en").read_text().splitlines(True) if line.strip()]
     source.write_text("".join(lines))

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,26 +12,98 @@ import pytest
 from nmt.data.affiliation import affiliations
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import nbest
-from nmt.runs import alignment
+from nmt.lm.cslm import CSLM
+from nmt.runs import alignment, checkpoint
 from nmt.text.vocab import BOS, EOS
 from smt_bridge.cli import decode, rescore
 from smt_bridge.decoder.compiled import HAVE_NUMBA
-from smt_bridge.decoder.features import load_joint
+from smt_bridge.decoder.features import load_joint, load_network, load_translator
 from smt_bridge.decoder.features.ngram_networks import SENTENCE_END, WordHistories, affiliated
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.commands.runs import joint_run
 from tests.conftest import ROOT, Command
+from tests.nmt.lm.models import model_of
+from tests.nmt.models.test_registry import Unigram, UnigramConfig
 from tests.smt_bridge.decoder.models import (
     UNLIMITED,
+    add_feature,
     all_weights,
     decoder,
     same_lists,
     sentence,
+    train_cslm,
     write_model,
 )
-from tests.smt_bridge.decoder.networks import train_cslm
 from tests.smt_bridge.decoder.test_search import exhaustive
+
+# ---- test init ---------------------------------------------------------------------------------------------
+# The networks of runs: their own probabilities; runs that the search cannot use are refused.
+
+
+MODELS = ROOT / "tests" / "models"
+
+
+def test_n_grams_are_those_of_the_texts() -> None:
+    """log p of a text, word by word, by the contexts that the words have in it."""
+    run = checkpoint.load_lm(MODELS / "lm")
+    assert isinstance(run.model, CSLM)
+    network = load_network("CSLM0", str(MODELS / "lm"), normalized=False)
+    text = [5, 9, 4, 4, 7]
+    line = [BOS] * (network.order - 1) + text
+    contexts = np.array([line[place : place + network.order - 1] for place in range(len(text))])
+    found = network.score(contexts, np.array(text))
+    np.testing.assert_allclose(found, run.model.score_texts([text])[0][:-1], atol=1e-5)
+    assert network.vocab.words == run.words.words and network.text.cut(["a"]) == run.text.cut(["a"])
+
+
+@dataclass
+class Text:
+    """A text pipeline of words."""
+
+    raw = False
+
+
+@dataclass
+class Saved:
+    """A run of another kind."""
+
+    model: object
+    text: object = Text
+
+
+def test_what_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="nowhere"):
+        load_network("CSLM0", str(tmp_path / "nowhere"), normalized=False)
+    for kind, message in (
+        ("cslm", r"^run: normalized=true, but this model was not trained with lm\.normalizer$"),
+        ("lstm", r"^run: CSLM0 has to be a CSLM; use other language models to rescore"),
+    ):
+        monkeypatch.setattr("nmt.runs.checkpoint.load_lm", lambda *given, kind=kind: Saved(model_of(kind)))
+        with pytest.raises(ConfigError, match=message):
+            load_network("CSLM0", "run", normalized=True)
+
+
+def test_a_translator_reads_words_of_the_table() -> None:
+    """Unescaped, cut into the run's units, as a line of text is."""
+    run = checkpoint.load(MODELS / "translator")
+    network = load_translator(str(MODELS / "translator"), restricted=False)
+    words = "l' homme n&apos; entend pas la petite fille .".split()
+    line = run.for_text(tokenized=True).target_ids(" ".join(words).replace("&apos;", "'"))
+    assert network.target(words) == line and len(line) > len(words)
+    assert [unit for word in words for unit in network.target([word])] == line
+    assert network.source(["the", "man"]) == run.source_words.encode(run.source.cut(["the", "man"]))
+
+
+def test_translators_that_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = checkpoint.load(MODELS / "translator")
+    run.model = Unigram(UnigramConfig(), 5, 9)  # it can only step
+    monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given: run)
+    with pytest.raises(
+        ConfigError, match=r"^run: restricted=true, but a model of its type has no short-lists$"
+    ):
+        load_translator("run", True)
+
 
 # ---- test histories ----------------------------------------------------------------------------------------
 # The n-grams of candidates, one option after the other, are those of their derivation.
@@ -89,15 +162,8 @@ def cslm(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
 
 
 def model(folder: Path, run: Path, seed: int, normalized: bool = False, weight: float = 0.7) -> Path:
-    write_model(folder, seed)
-    ini = (folder / "moses.ini").read_text(encoding="utf-8")
     line = f"CSLM name=CSLM0 factor=0 path={run} normalized={str(normalized).lower()}"
-    (folder / "moses.ini").write_text(
-        ini.replace("Distortion\n", f"Distortion\n{line}\n").replace(
-            "[weight]\n", f"[weight]\nCSLM0= {weight}\n"
-        )
-    )
-    return folder
+    return add_feature(write_model(folder, seed), line, f"CSLM0= {weight}")
 
 
 @pytest.mark.ci
@@ -189,11 +255,8 @@ def joint_model(
         field = " ".join(f"{a}-{b}" for a, b in points)
         lines.append(" ||| ".join([source, target, scores, field, *rest]))
     (folder / "table").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    ini = (folder / "moses.ini").read_text(encoding="utf-8")
     line = f"NNJM name=NNJM0 factor=0 path={run} normalized={str(normalized).lower()}"
-    ini = ini.replace("Distortion\n", f"Distortion\n{line}\n").replace("[weight]\n", "[weight]\nNNJM0= 0.7\n")
-    (folder / "moses.ini").write_text(ini, encoding="utf-8")
-    return folder
+    return add_feature(folder, line, "NNJM0= 0.7")
 
 
 def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
@@ -201,9 +264,9 @@ def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
     made = decoder(joint_model(tmp_path, joint, 1))
     part = made.options.gather(MarkedLine(["a", "b", "zz", "a", "c"]))
     found = affiliated(part)
-    for option, place in enumerate(part.places(range(part.size))):
+    for option, place in enumerate(part.slices(range(part.size))):
         own = affiliations(part.points(option), len(part.source(option)), len(part.target(option)))
-        assert (found[place] - part.begin[option]).tolist() == own
+        assert (found[place] - part.first[option]).tolist() == own
     assert sum(part.extra(option) is not None for option in range(part.size)) == 1
     assert len({tuple(part.points(option)) for option in range(part.size)}) > 5
 
@@ -251,7 +314,7 @@ def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None
         for derivation in found.derivations:
             at, points = 0, []
             for option in derivation.options.tolist():
-                length, begin = int(found.sentence.length[option]), int(found.sentence.begin[option])
+                length, begin = int(found.sentence.length[option]), int(found.sentence.first[option])
                 size = int(found.sentence.last[option]) - begin + 1
                 own = affiliations(found.sentence.points(option), size, length)
                 points += [f"{begin + source}-{at + k}" for k, source in enumerate(own)]

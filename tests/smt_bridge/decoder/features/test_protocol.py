@@ -16,15 +16,22 @@ from smt_bridge.decoder.arrays import Floats, Int64s, SearchState
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_lines import SEARCH_FEATURES
-from smt_bridge.decoder.features.protocol import Candidates, Gains, SearchFeatureLine
+from smt_bridge.decoder.features.protocol import (
+    Candidates,
+    Gains,
+    SearchFeature,
+    SentenceScorer,
+    StatefulFeature,
+)
 from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.sentence import Sentence
-from tests.smt_bridge.decoder.models import decoder, same_lists, sentence, values, write_model
+from smt_bridge.moses.ini import FeatureLine
+from tests.smt_bridge.decoder.models import add_feature, decoder, same_lists, sentence, values, write_model
 
 UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0, "neural_beam": 0}
 
 
-class Letters:
+class Letters(SearchFeature):
     """Static, two scores: how often p and q stand in the target."""
 
     arguments: ClassVar[Set[str]] = frozenset({"times"})
@@ -34,14 +41,14 @@ class Letters:
         self.name, self.times = name, times
 
     @classmethod
-    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+    def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
         return cls(line.name, float(line.options.get("times", "1")))
 
     def of_options(self, sentence: Sentence) -> Floats:
         return np.array([[self.times * target.count(word) for word in "pq"] for target in sentence.targets()])
 
 
-class Aligned:
+class Aligned(StatefulFeature):
     """Stateful: the source word aligned with a target word follows, or repeats, the one before. Its states
     are rows of its own memory, its keys the last source word; the end of the sentence scores too."""
 
@@ -54,19 +61,14 @@ class Aligned:
         self.batches: list[int] = []
 
     @classmethod
-    def load(cls, line: SearchFeatureLine, config: DecoderConfig) -> Self:
+    def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
         return cls(line.name)
-
-    def of_options(self, sentence: Sentence) -> Floats:
-        return np.zeros((sentence.size, 1))
 
     def start(self, sentence: Sentence) -> "AlignedScorer":
         return AlignedScorer(self, sentence)
 
 
-class AlignedScorer:
-    begin = 0
-
+class AlignedScorer(SentenceScorer):
     def __init__(self, feature: Aligned, sentence: Sentence) -> None:
         self.feature, self.sentence = feature, sentence
         self.memory = ["<s>"]
@@ -103,13 +105,7 @@ def registered() -> Iterator[None]:
 
 
 def model(folder: Path, seed: int, features: str, weights: str) -> Path:
-    write_model(folder, seed)
-    ini = (folder / "moses.ini").read_text(encoding="utf-8")
-    ini = ini.replace("[feature]\n", f"[feature]\n{features}\n").replace(
-        "[weight]\n", f"[weight]\n{weights}\n"
-    )
-    (folder / "moses.ini").write_text(ini, encoding="utf-8")
-    return folder
+    return add_feature(write_model(folder, seed), features, weights)
 
 
 LETTERS = "Letters name=Letters0 num-features=2", "Letters0= 0.3 -0.2"
@@ -208,7 +204,7 @@ def test_a_costly_feature_scores_the_best_of_what_others_leave(
         return found
 
     monkeypatch.setattr(AlignedScorer, "gains", seen_gains)
-    monkeypatch.setattr(compiled_search, "expected", seen_expected)
+    monkeypatch.setattr("smt_bridge.decoder.compiled_search.expected", seen_expected)
     task = made.task(made.marked(sentence(3, 5)), made.listing)
     made.search(task, made.listing)
     assert [name for name, _, _ in seen] == ["Aligned", "Few"] * 5 and scores

@@ -13,19 +13,20 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.features.base import Values, WordPairs
-from smt_bridge.features.language_models import NeuralLM
+from smt_bridge.features.kinds import NeuralLM
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from tests.conftest import Command
 from tests.smt_bridge.decoder.models import (
     SOURCE,
+    add_feature,
     all_weights,
     decoder,
     same_lists,
     sentence,
+    train_cslm,
     values,
     write_model,
 )
-from tests.smt_bridge.decoder.networks import train_cslm
 
 pytestmark = [
     pytest.mark.ci,
@@ -45,14 +46,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory, command: Command) -> tuple[Pa
 def model(folder: Path, seed: int, *lines: Line) -> Path:
     """A random system with CSLM0, CSLM1 ..."""
     write_model(folder, seed)
-    features = [
-        f"CSLM name=CSLM{number} factor=0 path={run} normalized={str(normalized).lower()}\n"
-        for number, (run, normalized, _) in enumerate(lines)
-    ]
-    weights = [f"CSLM{number}= {weight}\n" for number, (_, _, weight) in enumerate(lines)]
-    ini = (folder / "moses.ini").read_text(encoding="utf-8")
-    ini = ini.replace("Distortion\n", f"Distortion\n{''.join(features)}")
-    (folder / "moses.ini").write_text(ini.replace("[weight]\n", f"[weight]\n{''.join(weights)}"))
+    for number, (run, normalized, weight) in reversed([*enumerate(lines)]):
+        line = f"CSLM name=CSLM{number} factor=0 path={run} normalized={str(normalized).lower()}"
+        add_feature(folder, line, f"CSLM{number}= {weight}")
     return folder
 
 
@@ -132,16 +128,6 @@ def test_nothing_pruned_is_immediate(runs: tuple[Path, Path], tmp_path: Path) ->
     for number in range(12):
         line = sentence(number, 1 + number % 5)
         same_lists(one.translate_line(line), other.translate_line(line), line, 1e-5)
-
-
-def test_workers_change_nothing(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    made = decoder(model(tmp_path, 5, (runs[0], True, 0.5), (runs[1], True, 0.3)), stack=10, neural_beam=20)
-    lines = [sentence(number, 1 + number % 7) for number in range(30)]
-    alone, several = (
-        [(found.text, found.derivations[0].total) for found in made.translate_all(iter(lines), workers)]
-        for workers in (1, 2)
-    )
-    assert alone == several
 
 
 def test_the_commands_agree(runs: tuple[Path, Path], tmp_path: Path, command: Command) -> None:

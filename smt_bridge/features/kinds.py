@@ -1,23 +1,32 @@
-"""Translation models as features: log p(target | source), or of the other direction."""
+"""The toolkit's own kinds of features: translation models, language models, and a count of unknown words."""
 
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from nmt.compute.precision import Reduced
 from nmt.data.aligned import AlignedPair, Ints, mirror_pair, source_windows, target_contexts
-from nmt.errors import ConfigError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.layers.batch_scores import distinct_windows as distinct
-from nmt.runs import alignment, checkpoint
+from nmt.lm.base import choose_scorer
+from nmt.ngram import arpa
+from nmt.ngram import count_model as count
+from nmt.ngram.backoff import UnknownShares
+from nmt.runs import alignment, checkpoint, language_model
+from nmt.runs import directory as run_directory
 from nmt.runs.alignment import SavedAligned
-from nmt.runs.checkpoint import SavedRun
+from nmt.runs.checkpoint import SavedLM, SavedRun
+from nmt.runs.language_model import mixture_scorer
 from nmt.scoring import pair_scores
+from nmt.text import subwords
 from nmt.text.pipeline import TextPipeline
+from nmt.text.tokenize import unescape
 from nmt.text.vocab import EOS, Vocab
-from smt_bridge.features.base import SideReader, Values, WordPairs, digest
+from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest, hash_of
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words, units
 
@@ -27,7 +36,7 @@ from smt_bridge.moses.words import check_reads_words, units
 # The phrase score of Cho et al. 2014, section 3.1; whole sentences are scored alike.
 
 
-class Translation:
+class Translation(PairFeature):
     """A translator's run as a feature. It reads tokenized text without Moses' escapes, so these are undone.
 
     `inverse`: the run translates the other way."""
@@ -105,7 +114,7 @@ class CorpusShares:
 # alignment) by one of the other direction, for the hypotheses of n-best lists.
 
 
-class Joint:
+class Joint(PairFeature):
     """A joint model's run as a feature. Moses' escapes are undone. settings.assume_normalized takes log Z as
     0.
 
@@ -130,13 +139,6 @@ class Joint:
     def identity(self) -> str:
         kind = "inverse-joint" if self.inverse_aligned else "joint"
         return digest(kind, self.run.files(), self.settings.arithmetic())
-
-    def readers(self) -> dict[str, SideReader]:
-        first = SideReader(cut=self.run.source.cut, vocabulary=self.run.source_words.ids)
-        second = SideReader(cut=self.run.target.cut, vocabulary=self.run.target_words.ids)
-        if self.inverse_aligned:
-            first, second = second, first
-        return {"source": first, "target": second}
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target, the end symbol included. ConfigError for pairs without alignment."""
@@ -190,3 +192,151 @@ def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
             count += len(source) + 1
         positions += [start + position for position in (*affiliation, len(source))]
     return np.concatenate(windows), np.array(positions, np.int64)
+
+
+# ---- count lm ----------------------------------------------------------------------------------------------
+# log p(target) by an n-gram model: ARPA, gzipped ARPA or KenLM's binary formats.
+#
+# Words are as Moses has them, escapes in place: its language models are trained on the same escaped text.
+
+
+class CountLM(PairFeature):
+    """Scores a phrase without `<s>` and `</s>`, a sentence with both. `reverse`: a model of reversed
+    sentences."""
+
+    def __init__(self, path: str, reverse: bool = False) -> None:
+        self.path, self.reverse = Path(path), reverse
+        self.model = count.load_count_model(path)
+
+    @classmethod
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "CountLM":
+        """From an n-gram model's file."""
+        return cls(spec.path, spec.kind == "reverse-lm")
+
+    def identity(self) -> str:
+        return digest("reverse-lm" if self.reverse else "lm", [self.path])
+
+    def score(self, pairs: WordPairs) -> Values:
+        """Natural log p of each target."""
+        texts = [words[::-1] for words in pairs.targets] if self.reverse else pairs.targets
+        return np.array([scores.sum() for scores in self.model.scores(texts, pairs.whole)], np.float64)
+
+
+# ---- mixture lm --------------------------------------------------------------------------------------------
+# log p(target) by several language models as one, see nmt/runs/language_model.py.
+
+
+class MixtureLM(PairFeature):
+    """A mixture as a feature. Moses' escapes are undone for all its models, n-gram models among them. A
+    sentence is scored from its beginning to its end, a phrase as the beginning of a sentence."""
+
+    def __init__(self, path: str, settings: FeatureSettings) -> None:
+        if settings.assume_normalized or settings.backoff:
+            option = "--backoff" if settings.backoff else "--assume-normalized"
+            raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")
+        self.path, self.settings = path, settings
+        self.model = mixture_scorer(path, settings.device, tokenized=True)
+        check_reads_words(path, target=self.model.raw)
+
+    @classmethod
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "MixtureLM":
+        return cls(spec.path, settings)
+
+    def identity(self) -> str:
+        """Hash of the kind, the file, which holds the checksums of its models, and the settings."""
+        return digest("mixture-lm", [Path(self.path)], self.settings.arithmetic())
+
+    def score(self, pairs: WordPairs) -> Values:
+        """Natural log p of each target."""
+        lines = [" ".join(map(unescape, words)) for words in pairs.targets]
+        scores = self.model.score(lines)
+        ends = None if pairs.whole else -1
+        return np.array([sum(line.log_probs[:ends]) for line in scores], np.float64)
+
+
+# ---- neural lm ---------------------------------------------------------------------------------------------
+# log p(target) by a neural language model: feed-forward (CSLM; van Merriënboer 2018, section 4.4.1) or
+# recurrent.
+
+
+class NeuralLM(PairFeature):
+    """A language model's run as a feature. Moses' escapes are undone.
+
+    A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence,
+    without end symbol. ConfigError for a run of raw text. settings.assume_normalized takes log Z as 0;
+    settings.backoff names an ARPA file, of text without escapes, that shares p(UNK) among unknown words."""
+
+    def __init__(self, run: SavedLM, settings: FeatureSettings) -> None:
+        check_reads_words(run.directory, target=run.text.raw)
+        self.run, self.settings = run, settings
+        self.scorer = choose_scorer(run.model, settings.assume_normalized, run.directory)
+        self.shares = UnknownShares(arpa.read(settings.backoff), run.words.ids) if settings.backoff else None
+
+    @classmethod
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "NeuralLM | MixtureLM":
+        """From a language model's run directory, or several models as one from a file of nmt-interpolate."""
+        if language_model.is_mixture(spec.path):
+            return MixtureLM.load(spec, settings)
+        return cls(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings)
+
+    def identity(self) -> str:
+        settings = self.settings
+        backoff = hash_of(Path(settings.backoff)) if settings.backoff else b""
+        return digest("neural-lm", self.run.files(), settings.arithmetic() + backoff)
+
+    def readers(self) -> dict[str, SideReader]:
+        return {"target": SideReader(cut=self.run.text.cut, vocabulary=self.run.words.ids)}
+
+    def score(self, pairs: WordPairs) -> Values:
+        """Natural log p of each target."""
+        texts = [units(words, self.run.text) for words in pairs.targets]
+        values = self.scorer.score_sentences(self.run.encode(texts), ends=pairs.whole)
+        return values + [share.sum() for share in self.shares.logs(texts)] if self.shares else values
+
+
+# ---- unknown words -----------------------------------------------------------------------------------------
+# The number of words that a network does not know, used as a word penalty (van Merriënboer 2018, section
+# 4.4.2 and table 4.1).
+
+
+class UnknownWords(PairFeature):
+    """Counts the words of one side outside a vocabulary: that of a run directory, or a file of nmt-vocab.
+    Moses' escapes are undone first, as for the network."""
+
+    def __init__(self, path: Path, side: str = "target") -> None:
+        self.path, self.side = path, side
+        self.known = Vocab.load(path).ids
+
+    @classmethod
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "UnknownWords":
+        """DataError for a run of subwords; CheckpointError where there is no vocabulary."""
+        return cls(vocab_path(spec.path, settings.side), settings.side)
+
+    def identity(self) -> str:
+        return digest("unknown-words", [self.path], self.side.encode())
+
+    def score(self, pairs: WordPairs) -> Values:
+        """The number of unknown words of each pair."""
+        if self.side == "target":
+            return np.array([self.count(words) for words in pairs.targets], np.float64)
+        counts = [self.count(words) for words in pairs.sources]
+        return np.array([counts[source] for source in pairs.source_of], np.float64)
+
+    def count(self, words: list[str]) -> int:
+        return sum(unescape(word) not in self.known for word in words)
+
+
+def vocab_path(path: str, side: str) -> Path:
+    """The vocabulary of a run directory, or a file of nmt-vocab."""
+    vocab_file = Path(path)
+    if vocab_file.is_dir():
+        if subwords.stored(vocab_file, side):
+            raise DataError(
+                f"{path}: this run cuts words into subwords, so that no word is unknown to it; "
+                "unknown-words needs a run of whole words"
+            )
+        run_directory.verify(vocab_file)
+        vocab_file = vocab_file / f"{side}.vocab"
+    if not vocab_file.exists():
+        raise CheckpointError(f"{path}: no run directory and no vocabulary file")
+    return vocab_file
