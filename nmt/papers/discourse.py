@@ -444,7 +444,7 @@ def pretrained(job: TrainingJob) -> None:
     config, sizes = job.config, cast(DiscourseConfig, job.config.model)
     words = prepare.training_text(config.data, job.directory, job.show_bar)
     if not run_directory.exists(job.directory):
-        stamps = prepare.take_stamps(config.data)
+        stamps = build.take_stamps(config.data)
         build.create(config, {"target": prepare.make_text(config.data, words)}, stamps)
     pipeline, vocab = checkpoint.load_side(job.directory, "target", config.data)
     build.remember_back_end(job.directory)

@@ -20,8 +20,7 @@ from nmt.io import files
 from nmt.runs.directory import LINKS
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of
 from nmt.text.subwords import NONE
-from nmt.training.prepare import ParallelData, lock_cache, remark_dev, report_pairs
-from nmt.training.subwords import RATES, LearningSide
+from nmt.training.prepare import RATES, LearningSide, ParallelData, lock_cache, remark_dev, report_pairs
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,12 @@
 """Fills a training job from its configuration: model, batches, development set; and makes a new run
 directory."""
 
+import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
@@ -15,10 +18,10 @@ from nmt.compute import device
 from nmt.data import running
 from nmt.data.aligned import AlignedStream
 from nmt.data.batches import BatchStream
-from nmt.data.corpus import Corpus, check_config, check_text_config
+from nmt.data.corpus import ALIGNMENTS, VECTORS, Corpus, DataConfig, check_config, check_text_config
 from nmt.data.tokenized import TokenizedText
-from nmt.errors import ConfigError
-from nmt.io import files
+from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.io import files, manifest
 from nmt.io.manifest import Stamp
 from nmt.layers.output import OutputLayer
 from nmt.lm.base import NO_FILES, LanguageModel, LMConfig, RunFile
@@ -30,12 +33,13 @@ from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.alignment import load_aligned
 from nmt.runs.checkpoint import Configured, Parent, Saved
+from nmt.runs.directory import INPUTS
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training import alignment, config_file, prepare
-from nmt.training.config import RunConfig
+from nmt.training.config import RunConfig, check_languages, get_value, side_paths, text_sides
 from nmt.training.job import TrainingJob
-from nmt.training.prepare import ParallelData
+from nmt.training.prepare import LearningSide, ParallelData, check_sides
 from nmt.training.protocols import Stream
 from nmt.training.transfer import apply_vectors, check_vectors, transfer_weights
 from nmt.training.validation import validate_aligned, validate_language_model, validate_translator
@@ -86,7 +90,7 @@ def aligned_model(job: TrainingJob) -> None:
     corpus = alignment.make_aligned_corpus(data, model.within)
     dev = alignment.make_aligned_dev(data, model.within)
     if job.fresh:
-        show_text(cast(nn.Module, model), corpus)
+        show_text(model, corpus)
     apply_vectors(config, model, sides(*vocabs), job.fresh)
     stream = AlignedStream(
         corpus, training.batch_size, training.pool, config.seed, model.shape, training.batch_tokens
@@ -138,7 +142,7 @@ def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
     if job.fresh and aligned:
         alignment.check_links(data, words)
     if not run_directory.exists(directory):
-        stamps = prepare.take_stamps(data)
+        stamps = take_stamps(data)
         pipelines, vocabs = prepare.make_sides(data, words)
         check_vectors(config, sides(*vocabs))
         create(config, sides(*zip(pipelines, vocabs, strict=True)), stamps)
@@ -153,7 +157,7 @@ def text_of_lm(config: RunConfig, kind: type[LanguageModel], words: TokenizedTex
     """Text pipeline and vocabulary of a language model; a new run gets them from the training text."""
     data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
-        stamps = prepare.take_stamps(data)
+        stamps = take_stamps(data)
         pipeline, vocab = prepare.make_text(data, words)
         check_vectors(config, {"target": vocab})
         run_files = {
@@ -180,7 +184,7 @@ def create(
             vocab.save(new / f"{name}.vocab")
         for name, content in run_files.items():
             content.save(new / name)
-        prepare.save_stamps(stamps, new)
+        save_stamps(stamps, new)
         run_directory.write_version(new)
 
 
@@ -218,6 +222,97 @@ def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> Non
     )  # fmt: skip
     if done.left:
         log.warning("%d parameters do not fit and start afresh: %s", len(done.left), ", ".join(done.left))
+
+
+# ---- files that a training reads ---------------------------------------------------------------------------
+# None lies in the run that it makes, and the run is resumed with the same ones or not at all.
+
+
+STAMPED_KEYS = (
+    "train_source", "train_target", "phrase_table", "dev_source", "dev_target", "train_text", "dev_text",
+    *ALIGNMENTS, *VECTORS,
+)  # fmt: skip
+
+
+def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
+    """Key and path of the regular files that a configuration names; nothing can be said of pipes."""
+    values = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
+    for key, path in (*values, *listed_files(config)):
+        if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
+            yield key, path
+
+
+def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
+    """Key and path of the files of the corpora of a list."""
+    for index, corpus in enumerate(config.corpora):
+        yield f"corpora[{index}].source", corpus.source
+        yield f"corpora[{index}].target", corpus.target
+
+
+def take_stamps(config: DataConfig) -> dict[str, Stamp]:
+    """Stamps of all of them, by key."""
+    return {key: manifest.stamp(path) for key, path in named_files(config)}
+
+
+def save_stamps(stamps: dict[str, Stamp], new: Path) -> None:
+    """Write them into a folder."""
+    files.write_text(new / INPUTS, [json.dumps(stamps, indent=1)])
+
+
+def check_inputs(config: DataConfig, directory: Path) -> None:
+    """DataError for a file that has changed since the run was started."""
+    inputs_path = directory / INPUTS
+    try:
+        with manifest.opened(directory, INPUTS, manifest.load(directory)) as stream:
+            recorded = dict(json.load(stream))
+        changed = [
+            (key, path)
+            for key, path in named_files(config)
+            if key in recorded and not manifest.unchanged(path, recorded[key])
+        ]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{inputs_path}: damaged; copy it again") from error
+    for key, path in changed:
+        raise DataError(
+            f"{path}: has changed since {directory} was started with it (data.{key}); bring it back, or "
+            "start another run"
+        )
+
+
+SIDE_FILES = ("vocab_file", "codes")
+PATH_KEYS = (
+    "init_from", "data.train_source", "data.train_target", "data.phrase_table", "data.dev_source",
+    "data.dev_target", "data.train_text", "data.dev_text",
+    *(f"data.{key}" for key in (*ALIGNMENTS, *VECTORS)),
+    *(f"data.{side}.{key}" for side in ("source", "target") for key in SIDE_FILES),
+)  # fmt: skip
+
+
+def check_new_run(config: RunConfig, config_path: str) -> None:
+    """Before a run is made: nothing that is read lies in its folder, its languages are known, the run that it
+    starts from is there. `given`: the file of the configuration; empty where there is none.
+
+    ConfigError or CheckpointError before any work.
+    """
+    if config.init_from:
+        run_directory.check_version(run_directory.resolve(config.init_from))
+    read = {"CONFIG.yaml": config_path, **{key: str(get_value(config, key)) for key in PATH_KEYS}}
+    read |= {f"data.{key}": path for key, path in listed_files(config.data)}
+    for key, path in read.items():
+        if path and is_inside(path, config.run):
+            raise ConfigError(
+                f"{key} {path}: lies in the run directory {config.run}, which this command makes; name "
+                "another directory with run="
+            )
+    check_languages(config)
+    sides = text_sides(config)
+    if all(config.data.phrase_table or side_paths(config.data, name) for name in sides):
+        check_sides(config.data, *(LearningSide.of(name, config.data) for name in sides))
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Is a path a folder, or below it, links followed?"""
+    return Path(folder).resolve() in (Path(path).resolve(), *Path(path).resolve().parents)
 
 
 # ---- kinds -------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from nmt.config import settings, yaml_text
 from nmt.config.settings import ALLOWED, HELP
 from nmt.config.yaml_text import NotYaml, reason
 from nmt.data import corpus
+from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError
 from nmt.io import files
 from nmt.io.numbers import LONGEST, shown
@@ -31,7 +32,8 @@ from nmt.models.config import ModelConfig
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SECTION_REGISTRIES, Section, config_class
 from nmt.runs.directory import CONFIG
-from nmt.training import subwords
+from nmt.text.pipeline import kind_of
+from nmt.text.subwords.bpe import BPE
 from nmt.training.config import (
     AUTO,
     DERIVED_KEYS,
@@ -211,12 +213,22 @@ def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfi
     if preset and not any(gives(part.content, "data.bpe_merges") for part in parts):
         with located(where):
             set_languages(result)
-            result.data.bpe_merges *= subwords.suits(result.data, result.monolingual)
+            result.data.bpe_merges *= suits_merges(result.data, result.monolingual)
     if not result.run:
         raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
     with located(where):
         check_config(result)
     return result
+
+
+def suits_merges(data: DataConfig, monolingual: bool) -> bool:
+    """Do the merges of a preset suit a text? Not that of a language model, nor where a configuration has
+    units, a vocabulary or word vectors of its own, nor where SentencePiece cuts both sides."""
+    sides = (data.source, data.target)
+    own = any(side.codes or side.vocab_file or side.characters for side in sides)
+    if monolingual or own or data.source_vectors or data.target_vectors:
+        return False
+    return any(kind_of(side, data.bpe_merges) == BPE.kind for side in sides)
 
 
 def check_config(config: RunConfig) -> None:

@@ -1,16 +1,14 @@
-"""From the files of a configuration to text pipelines, vocabularies, binarized corpus and development set;
-and stamps of these files, so that a run goes on with the same ones."""
+"""From the files of a configuration to text pipelines, vocabularies, binarized corpus and development set."""
 
-import json
 import logging
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -19,125 +17,23 @@ from nmt.data import corpus as corpora
 from nmt.data import running
 from nmt.data.batches import Cut, Ids
 from nmt.data.binarized import BinarizeReport, binarize, open_corpus, read_stamp
-from nmt.data.corpus import ALIGNMENTS, VECTORS, Corpus, DataConfig, Pair, make_stamp, table_pairs
+from nmt.data.corpus import Corpus, DataConfig, Pair, make_stamp, table_pairs
 from nmt.data.tokenized import ListedText, TokenizedText
-from nmt.errors import CheckpointError, ConfigError, DataError
-from nmt.io import files, manifest
+from nmt.errors import ConfigError, DataError
+from nmt.io import files
 from nmt.io.locks import locked
+from nmt.io.progress import Progress
 from nmt.metrics import References
-from nmt.runs import directory as run_directory
-from nmt.runs.directory import INPUTS
 from nmt.runs.run import LineLengths
-from nmt.text import truecase
-from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text import scripts, truecase
+from nmt.text.pipeline import SideConfig, TextPipeline, kind_of, reads_raw
+from nmt.text.subwords import NONE, SUBWORDS, Learning, Resampling, Sampler, TrainingText
+from nmt.text.subwords.bpe import BPE
 from nmt.text.vocab import UNK, Vocab
-from nmt.training.config import TOKENIZED, RunConfig, check_languages, get_value, side_paths, text_sides
-from nmt.training.subwords import (
-    LearningSide,
-    check_sampling,
-    check_sides,
-    learn_subwords,
-    make_sampler,
-    unit_counts,
-)
+from nmt.training.config import TOKENIZED
 from nmt.training.validation import DevSet
 
 log = logging.getLogger(__name__)
-
-
-# ---- files that a training reads ---------------------------------------------------------------------------
-# None lies in the run that it makes, and the run is resumed with the same ones or not at all.
-
-
-STAMPED_KEYS = (
-    "train_source", "train_target", "phrase_table", "dev_source", "dev_target", "train_text", "dev_text",
-    *ALIGNMENTS, *VECTORS,
-)  # fmt: skip
-
-
-def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Key and path of the regular files that a configuration names; nothing can be said of pipes."""
-    values = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
-    for key, path in (*values, *listed_files(config)):
-        if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
-            yield key, path
-
-
-def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Key and path of the files of the corpora of a list."""
-    for index, corpus in enumerate(config.corpora):
-        yield f"corpora[{index}].source", corpus.source
-        yield f"corpora[{index}].target", corpus.target
-
-
-def take_stamps(config: DataConfig) -> dict[str, manifest.Stamp]:
-    """Stamps of all of them, by key."""
-    return {key: manifest.stamp(path) for key, path in named_files(config)}
-
-
-def save_stamps(stamps: dict[str, manifest.Stamp], new: Path) -> None:
-    """Write them into a folder."""
-    files.write_text(new / INPUTS, [json.dumps(stamps, indent=1)])
-
-
-def check_inputs(config: DataConfig, directory: Path) -> None:
-    """DataError for a file that has changed since the run was started."""
-    inputs_path = directory / INPUTS
-    try:
-        with manifest.opened(directory, INPUTS, manifest.load(directory)) as stream:
-            recorded = dict(json.load(stream))
-        changed = [
-            (key, path)
-            for key, path in named_files(config)
-            if key in recorded and not manifest.unchanged(path, recorded[key])
-        ]
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"{inputs_path}: damaged; copy it again") from error
-    for key, path in changed:
-        raise DataError(
-            f"{path}: has changed since {directory} was started with it (data.{key}); bring it back, or "
-            "start another run"
-        )
-
-
-SIDE_FILES = ("vocab_file", "codes")
-PATH_KEYS = (
-    "init_from", "data.train_source", "data.train_target", "data.phrase_table", "data.dev_source",
-    "data.dev_target", "data.train_text", "data.dev_text",
-    *(f"data.{key}" for key in (*ALIGNMENTS, *VECTORS)),
-    *(f"data.{side}.{key}" for side in ("source", "target") for key in SIDE_FILES),
-)  # fmt: skip
-
-
-def check_new_run(config: RunConfig, config_path: str) -> None:
-    """Before a run is made: nothing that is read lies in its folder, its languages are known, the run that it
-    starts from is there. `given`: the file of the configuration; empty where there is none.
-
-    ConfigError or CheckpointError before any work.
-    """
-    if config.init_from:
-        run_directory.check_version(run_directory.resolve(config.init_from))
-    read = {"CONFIG.yaml": config_path, **{key: str(get_value(config, key)) for key in PATH_KEYS}}
-    read |= {f"data.{key}": path for key, path in listed_files(config.data)}
-    for key, path in read.items():
-        if path and is_inside(path, config.run):
-            raise ConfigError(
-                f"{key} {path}: lies in the run directory {config.run}, which this command makes; name "
-                "another directory with run="
-            )
-    check_languages(config)
-    sides = text_sides(config)
-    if all(config.data.phrase_table or side_paths(config.data, name) for name in sides):
-        check_sides(config.data, *(LearningSide.of(name, config.data) for name in sides))
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Is a path a folder, or below it, links followed?"""
-    return Path(folder).resolve() in (Path(path).resolve(), *Path(path).resolve().parents)
-
-
-# ---- text, ids and development set -------------------------------------------------------------------------
-
 
 Pipelines = tuple[TextPipeline, TextPipeline]
 Vocabs = tuple[Vocab, Vocab]
@@ -425,3 +321,132 @@ def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> C
     log.info("development text: %s sentences, %.2f%% of the units unknown", f"{len(texts):,}", 100 * unknown)
     warn_of_unknown("text", unknown, pipeline)
     return running.as_corpus(texts)
+
+
+# ---- subwords ----------------------------------------------------------------------------------------------
+# Learned from the training text, and cut anew in each epoch.
+
+
+RATES = {  # keys of `data`, see Resampling -> what to set for subwords that have them
+    "bpe_dropout": "data.bpe_merges, or codes",
+    "unigram_sampling": "data.source.subword or data.target.subword to unigram",
+}
+
+
+@dataclass
+class LearningSide:
+    """One side of the training text, and what is learned of it."""
+
+    name: str  # source or target
+    config: SideConfig
+    kind: str  # of its subwords, or `none`
+    pipeline: TextPipeline
+    text: TrainingText
+
+    @classmethod
+    def of(cls, name: str, data: DataConfig) -> Self:
+        """A side of which nothing is read yet. ConfigError, with the side, for settings that contradict each
+        other."""
+        config = data.source if name == "source" else data.target
+        try:
+            kind = kind_of(config, data.bpe_merges)
+            pipeline = TextPipeline.of(config, data.bpe_merges)
+        except ConfigError as error:
+            raise ConfigError(f"data.{name}: {error}") from error
+        return cls(name, config, kind, pipeline, TrainingText(reads_raw(kind)))
+
+
+def check_sides(data: DataConfig, *sides: LearningSide) -> None:
+    """ConfigError for settings of subwords that contradict each other, before any text is read."""
+    pairs = [side for side in sides if side.kind == BPE.kind]
+    if data.bpe_merges and any(side.pipeline.subwords for side in pairs):
+        raise ConfigError(
+            "data.bpe_merges and source.codes / target.codes exclude each other: learn codes here, or give "
+            "them"
+        )
+    if data.bpe_merges and any(side.pipeline.characters for side in sides):
+        raise ConfigError("data.bpe_merges: characters are no subwords; leave out one of the two")
+    if data.bpe_merges and not pairs:
+        raise ConfigError(
+            f"data.bpe_merges: no side has BPE: {', '.join(f'{side.name} {side.kind}' for side in sides)}; "
+            "leave it out, or set data.source.subword or data.target.subword to bpe"
+        )
+    check_sampling(data, [SUBWORDS[side.kind] for side in sides if side.kind != NONE])
+
+
+def learn_subwords(data: DataConfig, *sides: LearningSide, show_bar: bool = False) -> None:
+    """Give the pipelines the subwords that are not given as files. ConfigError for settings that contradict
+    each other."""
+    check_sides(data, *sides)
+    waiting = [side for side in sides if side.kind != NONE and side.pipeline.subwords is None]
+    groups = [waiting] if len(waiting) > 1 and is_joint(data, *waiting) else [[side] for side in waiting]
+    for group in groups:
+        learn(data, group, show_bar)
+
+
+def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> None:
+    """Learn the subwords that these sides share."""
+    text = sides[0].text if len(sides) == 1 else sides[0].text + sides[1].text
+    names = " and ".join(side.name for side in sides)
+    with Progress(data.bpe_merges, "merges", show_bar, f"learning {sides[0].kind}") as progress:
+        how = Learning(
+            merges=data.bpe_merges,
+            pieces=data.pieces,
+            byte_fallback=data.byte_fallback,
+            unicode=sides[0].config.unicode,
+            over=progress.over,
+        )
+        try:
+            learned = SUBWORDS[sides[0].kind].learn(text, how)
+        except ConfigError as error:
+            raise ConfigError(f"data.{error}") from error
+    log.info("%s subwords: %s, %s from %s", names, sides[0].kind, learned.summary, text.summary)
+    for side in sides:
+        side.pipeline.subwords = learned
+
+
+def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bool:
+    """Do both sides share their subwords?"""
+    if not data.bpe_joint or source.kind != target.kind or source.config.unicode != target.config.unicode:
+        return False
+    if data.shared_vocabulary or not source.text.sentences:
+        return True
+    return scripts.script_of_text(source.text.characters()) == scripts.script_of_text(
+        target.text.characters()
+    )
+
+
+def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:
+    """How often each unit occurs; with sampling every unit that it can make, too."""
+    cutting = side.pipeline.subwords
+    if not side.text.sentences:
+        counts = side.pipeline.unit_counts(side.text.words)
+    else:
+        counts = Counter(unit for line in side.text.lines for unit in side.pipeline.cut(line.split(" ")))
+    if cutting:
+        for unit in cutting.inventory(side.text.characters(), sampling_rate(data, side.pipeline) > 0):
+            counts[unit] = max(1, counts[unit])
+    return counts
+
+
+def sampling_rate(data: DataConfig, pipeline: TextPipeline) -> float:
+    """How much the cuts of a pipeline vary in training; 0: they do not."""
+    cutting: object = pipeline.subwords
+    return float(getattr(data, cutting.rate_key)) if isinstance(cutting, Resampling) else 0.0
+
+
+def make_sampler(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Sampler | None:
+    """Create the sampler that splits the sentences of a side anew in each epoch; None without sampling."""
+    rate, cutting = sampling_rate(data, pipeline), pipeline.subwords
+    return cutting.sampler(rate, vocab) if rate and isinstance(cutting, Resampling) else None
+
+
+def check_sampling(data: DataConfig, used: Sequence[object]) -> None:
+    """ConfigError for a rate that none of the subwords, or of their classes, can use."""
+    keys = {item.rate_key for item in used if isinstance(item, Resampling)}
+    for key, remedy in RATES.items():
+        if getattr(data, key) and key not in keys:
+            raise ConfigError(
+                f"data.{key}: there is nothing to {'drop' if key == 'bpe_dropout' else 'sample'} without "
+                f"subwords; set {remedy}"
+            )

@@ -25,7 +25,7 @@ from nmt.lm.registry import language_model_class
 from nmt.runs import directory as run_directory
 from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.run import Run
-from nmt.training import build, config_file, loop, parallel, prepare, state, validation
+from nmt.training import build, config_file, loop, parallel, state, validation
 from nmt.training.config import RunConfig, describe_languages
 from nmt.training.job import TrainingJob, TrainingProgress, deciding, limit_reached
 from nmt.training.state import open_tables
@@ -119,7 +119,7 @@ def run_training(
         )
     fresh = overwrite or not run_directory.exists(directory)
     if fresh:
-        prepare.check_new_run(config, config_path)
+        build.check_new_run(config, config_path)
     cpu_only = config.lm is not None and language_model_class(config.lm.type).cpu_only
     device = devices.resolve_device(config.device, cpu_only)
     check_precision(config.precision, device)
@@ -185,7 +185,7 @@ def reopen(job: TrainingJob) -> state.TrainingState | None:
             f"{directory}: was started with other settings: {'; '.join(changed)}. Use another run directory, "
             "or --overwrite"
         )
-    prepare.check_inputs(job.config.data, directory)
+    build.check_inputs(job.config.data, directory)
     # under torchrun the first process may be writing
     return run_directory.read_consistent(directory, partial(state.load_state, directory))
 
@@ -216,7 +216,7 @@ def assemble(job: TrainingJob, saved: state.TrainingState | None) -> None:
     if job.fresh:
         log.info("languages: %s", describe_languages(config))
     build.trainable_kind(config.settings).build(job)
-    prepare.check_inputs(config.data, job.directory)  # they may have changed while they were read
+    build.check_inputs(config.data, job.directory)  # they may have changed while they were read
 
 
 def resolve_tokenizer(config: RunConfig) -> None:

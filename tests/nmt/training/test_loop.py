@@ -40,10 +40,9 @@ from nmt.training.loop import (
 )
 from nmt.training.optimizers import current_rate
 from nmt.training.parallel import Team
-from nmt.training.protocols import Callback
 from nmt.training.state import DEV_COLUMNS, Board, Clock, LogTable, NullLogTable, TrainingLogs
 from nmt.training.validation import DevScore
-from tests.nmt.training.jobs import NO_LOGS, PAIRS, make_job, tiny_model, train_updates
+from tests.nmt.training.jobs import NO_LOGS, PAIRS, make_job, tiny_model
 
 
 @pytest.mark.parametrize("cost", ["sentence", "word", "sum"])
@@ -65,20 +64,6 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
         results.append((done.cost, done.norm, words.detach().clone()))
     assert results[0][:2] == pytest.approx(results[1][:2], abs=1e-10)
     assert torch.allclose(results[0][2], results[1][2], atol=1e-12)
-
-
-def test_callbacks_are_told_of_each_update() -> None:
-    class Listener(Callback):
-        def __init__(self) -> None:
-            self.steps = list[int]()
-
-        def on_update(self, step: int) -> None:
-            self.steps.append(step)
-
-    job, listener = make_job(), Listener()
-    job.callbacks = [listener]
-    train_updates(job, 2)
-    assert listener.steps == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
-"""What training makes of a configuration's files; a run goes on with the files that it was started with, or
-not at all."""
+"""What training makes of a configuration's files."""
 
 import logging
-import os
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -11,17 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.cli import train
 from nmt.data.corpus import CorpusConfig, DataConfig
-from nmt.errors import CheckpointError, ConfigError, DataError
-from nmt.io import locks, manifest
-from nmt.runs import directory as run_directory
+from nmt.errors import ConfigError, DataError
+from nmt.io import locks
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords import bpe
 from nmt.text.vocab import Vocab
-from nmt.training import prepare
+from nmt.training import build
 from nmt.training.config import RunConfig
 from nmt.training.prepare import (
+    LearningSide,
     ParallelData,
     epoch_counts,
     make_corpus,
@@ -29,161 +26,9 @@ from nmt.training.prepare import (
     make_dev,
     make_sides,
     training_text,
+    unit_counts,
 )
-from nmt.training.subwords import LearningSide, unit_counts
 from tests.spaceless import japanese
-
-# ---- files that a training reads ---------------------------------------------------------------------------
-
-
-@pytest.fixture
-def stamped(tmp_path: Path) -> DataConfig:
-    for name in ("s", "t", "d", "e"):
-        (tmp_path / name).write_text(f"{name}\n")
-    config = DataConfig(
-        train_source=str(tmp_path / "s"),
-        train_target=str(tmp_path / "t"),
-        dev_source=str(tmp_path / "d"),
-        dev_target=str(tmp_path / "e"),
-    )
-    with run_directory.writing(tmp_path / "run") as new:
-        prepare.save_stamps(prepare.take_stamps(config), new)
-    return config
-
-
-@pytest.mark.parametrize("name", ["s", "t", "d", "e"])
-def test_another_text_is_refused(name: str, stamped: DataConfig, tmp_path: Path) -> None:
-    prepare.check_inputs(stamped, tmp_path / "run")
-    os.utime(tmp_path / name, ns=(5, 5))
-    prepare.check_inputs(stamped, tmp_path / "run")  # copied or touched: the text is the same
-    (tmp_path / name).write_text("X\n")
-    with pytest.raises(
-        DataError,
-        match=rf"/{name}: has changed since .*run was started with it \(data\.(train|dev)_(source|target)\)",
-    ):
-        prepare.check_inputs(stamped, tmp_path / "run")
-    (tmp_path / name).unlink()
-    with pytest.raises(DataError, match=f"/{name}: cannot read"):
-        prepare.check_inputs(stamped, tmp_path / "run")
-
-
-def test_the_corpora_of_a_list_are_noted_too(tmp_path: Path) -> None:
-    for name in ("s", "t", "u", "v"):
-        (tmp_path / name).write_text(f"{name}\n")
-    first, second = (
-        CorpusConfig(source=str(tmp_path / pair[0]), target=str(tmp_path / pair[1])) for pair in ("st", "uv")
-    )
-    config = DataConfig(corpora=[first, second])
-    with run_directory.writing(tmp_path / "run") as new:
-        prepare.save_stamps(prepare.take_stamps(config), new)
-    prepare.check_inputs(config, tmp_path / "run")
-    (tmp_path / "v").write_text("X\n")
-    with pytest.raises(DataError, match=r"/v: has changed since .* \(data\.corpora\[1\]\.target\)"):
-        prepare.check_inputs(config, tmp_path / "run")
-
-
-def test_damaged_stamps_are_refused(stamped: DataConfig, tmp_path: Path) -> None:
-    for text in ("", "[]", "5", '{"train_source": 5}', "[" * 9000):
-        (tmp_path / "run" / "inputs.json").write_text(text)
-        manifest.write(tmp_path / "run", ["inputs.json"])
-        if text != "[]":
-            with pytest.raises(CheckpointError, match=r"inputs\.json: damaged"):
-                prepare.check_inputs(stamped, tmp_path / "run")
-
-
-def test_of_pipes_nothing_is_noted(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert prepare.take_stamps(DataConfig(train_text=str(tmp_path / "pipe"), dev_text="-")) == {}
-
-
-# ---- new run -----------------------------------------------------------------------------------------------
-# Nothing that nmt-train reads is in the folder that it makes.
-
-
-@pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
-    (tmp_path / "run").mkdir()
-    for name in ("text", "run/text", "run/config.yaml", "config.yaml"):
-        (tmp_path / name).write_text(name, encoding="utf-8")
-    (tmp_path / "link").symlink_to(tmp_path / "run" / "text")
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "train_source",
-        "train_target",
-        "dev_source",
-        "dev_target",
-        "phrase_table",
-        "train_text",
-        "dev_text",
-        "alignment",
-        "dev_alignment",
-    ],
-)
-@pytest.mark.parametrize("name", ["run/text", "link", "run"])
-def test_no_text_lies_in_the_folder_that_is_made(run_folder: Path, key: str, name: str) -> None:
-    data = DataConfig()
-    setattr(data, key, str(run_folder / name))
-    config = RunConfig(run=str(run_folder / "run"), data=data)
-    with pytest.raises(ConfigError, match=f"data.{key} .*lies in the run directory"):
-        prepare.check_new_run(config, str(run_folder / "config.yaml"))
-
-
-def test_nor_do_the_corpora_of_a_list(run_folder: Path) -> None:
-    good = CorpusConfig(source=str(run_folder / "text"), target=str(run_folder / "text"))
-    inside = CorpusConfig(source=str(run_folder / "text"), target=str(run_folder / "run" / "text"))
-    config = RunConfig(run=str(run_folder / "run"), data=DataConfig(corpora=[good, inside]))
-    with pytest.raises(ConfigError, match=r"data\.corpora\[1\]\.target .*lies in the run directory"):
-        prepare.check_new_run(config, str(run_folder / "config.yaml"))
-
-
-def test_nor_do_vocabularies_codes_weights_and_the_configuration(run_folder: Path) -> None:
-    inside, run = str(run_folder / "run" / "text"), str(run_folder / "run")
-    for data in (
-        DataConfig(source=SideConfig(vocab_file=inside)),
-        DataConfig(target=SideConfig(codes=f"{run}/none")),
-    ):
-        with pytest.raises(ConfigError, match="lies in the run directory"):
-            prepare.check_new_run(RunConfig(run=run, data=data), str(run_folder / "config.yaml"))
-    (run_folder / "run" / "version").write_text("nmt-run 2\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="init_from"):
-        prepare.check_new_run(RunConfig(run=run, init_from=run), str(run_folder / "config.yaml"))
-    with pytest.raises(CheckpointError, match="no such run directory"):
-        prepare.check_new_run(
-            RunConfig(run=run, init_from=str(run_folder / "none")), str(run_folder / "config.yaml")
-        )
-    with pytest.raises(ConfigError, match=r"CONFIG\.yaml"):
-        prepare.check_new_run(RunConfig(run=run), str(run_folder / "run" / "config.yaml"))
-    prepare.check_new_run(
-        RunConfig(run=run, data=DataConfig(source=SideConfig("en"), train_source=str(run_folder / "text"))),
-        str(run_folder / "config.yaml"),
-    )
-
-
-@pytest.mark.parametrize("option", [[], ["--overwrite"]])
-def test_the_command_leaves_what_it_refuses_to_read(
-    run_folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The user's configuration in the folder of the run would be replaced by the resolved one."""
-    given = run_folder / "run" / "config.yaml"
-    given.write_text(
-        f"run: {run_folder}/run\n"
-        f"data: {{train_source: {run_folder}/text, train_target: {run_folder}/text}}\n",
-        encoding="utf-8",
-    )
-    before = given.read_bytes()
-    assert train.main([str(given), *option]) == 2
-    assert (
-        "lies in the run directory" in capsys.readouterr().err
-        and given.read_bytes() == before
-        and (run_folder / "run" / "text").exists()
-    )
-
-
-# ---- text and ids ------------------------------------------------------------------------------------------
 
 
 def test_every_unit_that_dropout_can_give_is_in_the_vocabulary() -> None:
@@ -411,8 +256,8 @@ def test_settings_that_no_side_can_use_are_told(tmp_path: Path) -> None:
 def test_bpe_is_named_or_follows_from_its_merges(tmp_path: Path) -> None:
     """Of Japanese too; a new run is checked before its text is read."""
     config = data(tmp_path, SideConfig("en"), SideConfig("ja", subword="bpe"), bpe_merges=30)
-    prepare.check_new_run(RunConfig(run=str(tmp_path / "run"), data=config), "")
+    build.check_new_run(RunConfig(run=str(tmp_path / "run"), data=config), "")
     (source, target), _ = make_sides(config)
     assert source.subwords is target.subwords and target.subwords and target.subwords.kind == "bpe"
     with pytest.raises(ConfigError, match=r"data\.target: subword: bpe needs data\.bpe_merges"):
-        prepare.check_new_run(RunConfig(run=str(tmp_path / "run"), data=replace(config, bpe_merges=0)), "")
+        build.check_new_run(RunConfig(run=str(tmp_path / "run"), data=replace(config, bpe_merges=0)), "")

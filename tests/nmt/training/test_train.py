@@ -1,18 +1,33 @@
-"""Training from Python."""
+"""Training from Python: runs are made, resumed and refused; models and batches of a configuration; the files
+that a training reads."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 import torch
 
 import nmt
-from nmt.errors import ConfigError, DataError
+from nmt.cli import train
+from nmt.compute import device
+from nmt.data.batches import BatchStream
+from nmt.data.corpus import CorpusConfig, DataConfig
+from nmt.data.running import ChunkStream
+from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.io import manifest
+from nmt.models.config import RNNConfig
+from nmt.models.registry import MODELS
+from nmt.models.rnn import RNNTranslator
+from nmt.runs import directory as run_directory
+from nmt.text.pipeline import SideConfig
 from nmt.training import build, config_file
+from nmt.training.config import RunConfig
 from nmt.training.job import TrainingJob
+from nmt.training.protocols import Callback
 from nmt.training.state import Clock
 from nmt.training.train import run_training
 
@@ -71,6 +86,43 @@ def test_stop_ends_a_training_with_a_save(data: dict[str, object], tmp_path: Pat
         return asked[-1]
 
     assert nmt.train(settings(data, tmp_path, 50), stop=stop).members[0].step == 3
+
+
+def test_a_limit_is_not_reached_before_the_last_update_is_validated(
+    data: dict[str, object], tmp_path: Path
+) -> None:
+    """A signal saves without a validation."""
+    data |= {"dev_source": data["train_source"], "dev_target": data["train_target"]}
+    given = settings(data, tmp_path, 3)
+    given["training"] = {"max_steps": 3, "dev_beam": 0, "metric": "cost", "tensorboard": False}
+    nmt.train(given, stop=partial(next, iter([False, False, True])))
+    rows = (tmp_path / "run" / "dev.tsv").read_text
+    assert rows().count("\n") == 1
+    nmt.train(given)
+    assert rows().count("\n") == 2 and rows().split("\n")[1].startswith("3\t")
+
+
+class Listening(RNNTranslator, Callback):
+    """A model that notes what the training loop tells it."""
+
+    said: ClassVar[list[int]] = []
+
+    def on_start(self, epoch_updates: int) -> None:
+        self.said.append(-epoch_updates)
+
+    def on_update(self, step: int) -> None:
+        self.said.append(step)
+
+
+def test_a_model_is_told_of_each_start_and_update(
+    data: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 pairs in batches of 4, and a start that goes on."""
+    monkeypatch.setitem(MODELS, "rnn", Listening)
+    monkeypatch.setattr(Listening, "said", list[int]())
+    for steps in (2, 3):
+        nmt.train(settings(data, tmp_path, steps))
+    assert Listening.said == [-5, 1, 2, -5, 3]
 
 
 class HalfASecond(Clock):
@@ -132,3 +184,284 @@ def test_what_is_wrong_is_one_line_before_any_work(data: dict[str, object], tmp_
     with pytest.raises(ConfigError, match="is the run directory; name a folder of its own"):
         nmt.train({**good, "data": {**data, "cache": good["run"]}})
     assert not (tmp_path / "run").exists()
+
+
+# ---- models and batches ------------------------------------------------------------------------------------
+# Made once with the run directory, found again when a training is resumed.
+
+
+LINES = "a b c\nb c\nc a\nb\n" * 5
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("s.en", "t.fr", "dev.en", "dev.fr"):
+        (tmp_path / name).write_text(LINES)
+    return tmp_path
+
+
+def config_of(folder: Path, run: str = "run", dev: bool = True, **more: object) -> RunConfig:
+    data = {"train_source": str(folder / "s.en"), "train_target": str(folder / "t.fr")}
+    if dev:
+        data |= {"dev_source": str(folder / "dev.en"), "dev_target": str(folder / "dev.fr")}
+    sizes = {"embedding": 4, "hidden": 4, "maxout": 4}
+    training = {"bleu_tokenizer": "none"}  # as resolved when a run begins
+    return config_file.from_mapping(
+        {
+            "run": str(folder / run),
+            "seed": 3,
+            "data": data,
+            "model": sizes,
+            "training": training,
+            **more,
+        }
+    )
+
+
+def lm_config(folder: Path, **lm: object) -> RunConfig:
+    return config_file.from_mapping(
+        {"run": str(folder / "lm"), "data": {"train_text": str(folder / "t.fr")}, "lm": lm}
+    )
+
+
+def built(config: RunConfig, fresh: bool = True) -> TrainingJob:
+    job = TrainingJob(config, config.device, fresh=fresh)
+    build.trainable_kind(config.settings).build(job)
+    return job
+
+
+def weights(job: TrainingJob) -> dict[str, torch.Tensor]:
+    return dict(job.model.state_dict())
+
+
+def test_a_translator_is_made_once(folder: Path) -> None:
+    """The same seed gives the same weights in another folder; vocabularies are read from the run, not counted
+    again."""
+    config = config_of(folder)
+    job = built(config)
+    other = built(config_of(folder, "other"))
+    assert all(torch.equal(value, weights(other)[name]) for name, value in weights(job).items())
+    assert isinstance(job.stream, BatchStream) and job.validate
+    assert job.validate().cost == pytest.approx(other.validate().cost if other.validate else 0)
+    assert config_file.load(str(folder / "run" / run_directory.CONFIG)).seed == 3
+    (folder / "run" / "source.vocab").write_text(
+        (folder / "run" / "source.vocab").read_text().replace("a\t", "q\t"), encoding="utf-8"
+    )
+    source, target = build.parallel_data(TrainingJob(config), aligned=False).vocabs
+    assert "q" in source.ids and "a" not in source.ids and "a" in target.ids
+
+
+def test_what_is_left_out(folder: Path) -> None:
+    """No development set, no validation; another folder for the ids."""
+    config = config_of(folder, dev=False)
+    config.data.cache = str(folder / "cache")
+    job = built(config)
+    assert job.validate is None
+    assert build.cache_of(config) == folder / "cache"
+    assert (folder / "cache").is_dir() and not (folder / "run" / run_directory.DATA).exists()
+    config.data.cache = ""
+    assert build.cache_of(config) == folder / "run" / run_directory.DATA
+
+
+def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """All of them where the texts are the same; those of another size start afresh, and are named."""
+    training = {"max_steps": 2, "batch_size": 4, "tensorboard": False, "dev_beam": 0, "metric": "cost"}
+    parent = nmt.train(config_of(folder, "parent", training=training, matmul="mkl")).members[0]
+    child = config_of(folder, "child", init_from=str(folder / "parent"))
+    found = weights(built(child))
+    assert all(torch.equal(value, found[name]) for name, value in parent.model.state_dict().items())
+    fresh = weights(built(child, fresh=False))
+    assert not all(torch.equal(value, found[name]) for name, value in fresh.items())  # a resumed run
+    wider = config_of(folder, "wider", init_from=str(folder / "parent"))
+    assert isinstance(wider.model, RNNConfig)
+    wider.model.maxout = 6
+    with caplog.at_level("WARNING", logger="nmt"):
+        built(wider)
+    assert "parameters do not fit and start afresh: decoder.output." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "stream"),
+    [
+        ({"type": "cslm", "order": 3, "layers": [4]}, BatchStream),
+        ({"type": "recurrent", "hidden": 4, "carry": True, "bptt": 3}, ChunkStream),
+        ({"type": "recurrent", "hidden": 4, "carry": False}, BatchStream),
+        ({"type": "multiscale", "hidden": 4}, BatchStream),
+    ],
+)
+def test_a_language_model_and_its_batches(kind: dict[str, object], stream: type, folder: Path) -> None:
+    config = lm_config(folder, embedding=4, **kind)
+    job = built(config)
+    assert isinstance(job.stream, stream) and job.stream.count(0) > 0 and job.validate is None
+    batch = next(job.stream.batches(0))
+    cost, _ = job.model.cost(batch, 0.0, None)
+    assert float(cost.detach()) > 0
+    assert (folder / "lm" / "dictionary").exists() == (kind["type"] == "multiscale")
+
+
+def test_a_model_of_the_cpu(folder: Path) -> None:
+    config = lm_config(folder, type="multiscale")
+    config.device = "cuda"
+    with pytest.raises(ConfigError, match="multiscale models train on the CPU only"):
+        built(config)
+    assert not (folder / "lm").exists()
+
+
+def test_the_back_end_of_a_processor_is_noted_once(tmp_path: Path) -> None:
+    memory = tmp_path / run_directory.BACK_ENDS
+    build.remember_back_end(tmp_path)
+    found = device.recall_choice(memory)
+    assert found and found.back_end == device.back_end_in_use()
+    before = memory.read_bytes()
+    build.remember_back_end(tmp_path)
+    assert memory.read_bytes() == before
+
+
+# ---- files that a training reads ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stamped(tmp_path: Path) -> DataConfig:
+    for name in ("s", "t", "d", "e"):
+        (tmp_path / name).write_text(f"{name}\n")
+    config = DataConfig(
+        train_source=str(tmp_path / "s"),
+        train_target=str(tmp_path / "t"),
+        dev_source=str(tmp_path / "d"),
+        dev_target=str(tmp_path / "e"),
+    )
+    with run_directory.writing(tmp_path / "run") as new:
+        build.save_stamps(build.take_stamps(config), new)
+    return config
+
+
+@pytest.mark.parametrize("name", ["s", "t", "d", "e"])
+def test_another_text_is_refused(name: str, stamped: DataConfig, tmp_path: Path) -> None:
+    build.check_inputs(stamped, tmp_path / "run")
+    os.utime(tmp_path / name, ns=(5, 5))
+    build.check_inputs(stamped, tmp_path / "run")  # copied or touched: the text is the same
+    (tmp_path / name).write_text("X\n")
+    with pytest.raises(
+        DataError,
+        match=rf"/{name}: has changed since .*run was started with it \(data\.(train|dev)_(source|target)\)",
+    ):
+        build.check_inputs(stamped, tmp_path / "run")
+    (tmp_path / name).unlink()
+    with pytest.raises(DataError, match=f"/{name}: cannot read"):
+        build.check_inputs(stamped, tmp_path / "run")
+
+
+def test_the_corpora_of_a_list_are_noted_too(tmp_path: Path) -> None:
+    for name in ("s", "t", "u", "v"):
+        (tmp_path / name).write_text(f"{name}\n")
+    first, second = (
+        CorpusConfig(source=str(tmp_path / pair[0]), target=str(tmp_path / pair[1])) for pair in ("st", "uv")
+    )
+    config = DataConfig(corpora=[first, second])
+    with run_directory.writing(tmp_path / "run") as new:
+        build.save_stamps(build.take_stamps(config), new)
+    build.check_inputs(config, tmp_path / "run")
+    (tmp_path / "v").write_text("X\n")
+    with pytest.raises(DataError, match=r"/v: has changed since .* \(data\.corpora\[1\]\.target\)"):
+        build.check_inputs(config, tmp_path / "run")
+
+
+def test_damaged_stamps_are_refused(stamped: DataConfig, tmp_path: Path) -> None:
+    for text in ("", "[]", "5", '{"train_source": 5}', "[" * 9000):
+        (tmp_path / "run" / "inputs.json").write_text(text)
+        manifest.write(tmp_path / "run", ["inputs.json"])
+        if text != "[]":
+            with pytest.raises(CheckpointError, match=r"inputs\.json: damaged"):
+                build.check_inputs(stamped, tmp_path / "run")
+
+
+def test_of_pipes_nothing_is_noted(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert build.take_stamps(DataConfig(train_text=str(tmp_path / "pipe"), dev_text="-")) == {}
+
+
+# ---- new run -----------------------------------------------------------------------------------------------
+# Nothing that nmt-train reads is in the folder that it makes.
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    for name in ("text", "run/text", "run/config.yaml", "config.yaml"):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "run" / "text")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "train_source",
+        "train_target",
+        "dev_source",
+        "dev_target",
+        "phrase_table",
+        "train_text",
+        "dev_text",
+        "alignment",
+        "dev_alignment",
+    ],
+)
+@pytest.mark.parametrize("name", ["run/text", "link", "run"])
+def test_no_text_lies_in_the_folder_that_is_made(run_folder: Path, key: str, name: str) -> None:
+    data = DataConfig()
+    setattr(data, key, str(run_folder / name))
+    config = RunConfig(run=str(run_folder / "run"), data=data)
+    with pytest.raises(ConfigError, match=f"data.{key} .*lies in the run directory"):
+        build.check_new_run(config, str(run_folder / "config.yaml"))
+
+
+def test_nor_do_the_corpora_of_a_list(run_folder: Path) -> None:
+    good = CorpusConfig(source=str(run_folder / "text"), target=str(run_folder / "text"))
+    inside = CorpusConfig(source=str(run_folder / "text"), target=str(run_folder / "run" / "text"))
+    config = RunConfig(run=str(run_folder / "run"), data=DataConfig(corpora=[good, inside]))
+    with pytest.raises(ConfigError, match=r"data\.corpora\[1\]\.target .*lies in the run directory"):
+        build.check_new_run(config, str(run_folder / "config.yaml"))
+
+
+def test_nor_do_vocabularies_codes_weights_and_the_configuration(run_folder: Path) -> None:
+    inside, run = str(run_folder / "run" / "text"), str(run_folder / "run")
+    for data in (
+        DataConfig(source=SideConfig(vocab_file=inside)),
+        DataConfig(target=SideConfig(codes=f"{run}/none")),
+    ):
+        with pytest.raises(ConfigError, match="lies in the run directory"):
+            build.check_new_run(RunConfig(run=run, data=data), str(run_folder / "config.yaml"))
+    (run_folder / "run" / "version").write_text("nmt-run 2\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="init_from"):
+        build.check_new_run(RunConfig(run=run, init_from=run), str(run_folder / "config.yaml"))
+    with pytest.raises(CheckpointError, match="no such run directory"):
+        build.check_new_run(
+            RunConfig(run=run, init_from=str(run_folder / "none")), str(run_folder / "config.yaml")
+        )
+    with pytest.raises(ConfigError, match=r"CONFIG\.yaml"):
+        build.check_new_run(RunConfig(run=run), str(run_folder / "run" / "config.yaml"))
+    build.check_new_run(
+        RunConfig(run=run, data=DataConfig(source=SideConfig("en"), train_source=str(run_folder / "text"))),
+        str(run_folder / "config.yaml"),
+    )
+
+
+@pytest.mark.parametrize("option", [[], ["--overwrite"]])
+def test_the_command_leaves_what_it_refuses_to_read(
+    run_folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The user's configuration in the folder of the run would be replaced by the resolved one."""
+    given = run_folder / "run" / "config.yaml"
+    given.write_text(
+        f"run: {run_folder}/run\n"
+        f"data: {{train_source: {run_folder}/text, train_target: {run_folder}/text}}\n",
+        encoding="utf-8",
+    )
+    before = given.read_bytes()
+    assert train.main([str(given), *option]) == 2
+    assert (
+        "lies in the run directory" in capsys.readouterr().err
+        and given.read_bytes() == before
+        and (run_folder / "run" / "text").exists()
+    )
