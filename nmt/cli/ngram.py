@@ -6,22 +6,20 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import arpa, estimators
-from nmt.ngram.arpa import NgramModel
-from nmt.ngram.counting import Counted, CountSettings, count_text
+from nmt.ngram.counting import CountSettings, count_ngrams, count_text, numbered
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
 from nmt.work.executors import ExecutorConfig
+from nmt.work.stages import SharedFolder
 
 log = logging.getLogger(__name__)
 
-CountText = Callable[[CountSettings], tuple[list[str], list[Counted]]]
 OF_KNESER_NEY = ("auto", "own", "lmplz")
 
 
@@ -32,18 +30,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-ngram", args)
-    fallback = (
-        estimators.FALLBACK_DISCOUNTS if args.discount_fallback == [] else tuple(args.discount_fallback)
-    )
+    given = args.discount_fallback
+    fallback = estimators.FALLBACK_DISCOUNTS if given == [] else tuple(given)
     config = parse_settings(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
     check_options(args)
     executor = parse_settings(ExecutorConfig, args)
     shared_folder = jobs.shared_folder(args, "nmt-ngram", executor)
     limit = (args.memory or 0.6 * total_memory()) * 1e9
-    needed = (
-        text_size(args.input) / 5 * args.order * estimators.BYTES_PER_NGRAM
-    )  # a word and its blank: 5 bytes or more
+    words = text_size(args.input) / 5  # a word and its blank: 5 bytes or more
+    needed = words * args.order * estimators.BYTES_PER_NGRAM
     if shared_folder and (args.input == "-" or args.estimator == "lmplz"):
         raise ConfigError("several workers cannot read stdin or use lmplz; give a file, and leave lmplz out")
     if not shared_folder and (
@@ -57,10 +53,7 @@ def command(argv: Sequence[str] | None) -> None:
             f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, "
             f"{limit / 1e9:.0f} GB are allowed (--memory); install KenLM's lmplz, which works on disk"
         )
-    shared = (
-        partial(count_text, args.input, executor=executor, shared=shared_folder) if shared_folder else None
-    )
-    estimate(args, config, shared)
+    estimate(args, config, executor, shared_folder)
 
 
 def parser() -> options.Parser:
@@ -106,20 +99,24 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def estimate(
-    args: argparse.Namespace, config: SmoothingConfig, count_shared: CountText | None = None
+    args: argparse.Namespace, config: SmoothingConfig, executor: ExecutorConfig, shared: SharedFolder | None
 ) -> None:
-    """Estimate a model in memory and write the ARPA file. `count_shared`: counts the n-grams by several
-    workers; this process counts without it."""
+    """Estimate a model in memory and write the ARPA file. `shared`: where several workers count the n-grams;
+    None: this process counts."""
     clock, output = time.monotonic(), args.output
     try:
-        if count_shared:
-            counted = count_shared(CountSettings(config.order, config.skip_symbols))
-            if args.estimator in ESTIMATORS:
-                model = estimators.smoothed_model(*counted, config, args.estimator)
-            else:
-                model = estimators.kneser_ney_model(*counted, config)
+        if shared:
+            settings = CountSettings(config.order, config.skip_symbols)
+            words, counted = count_text(args.input, settings, executor, shared)
         else:
-            model = estimate_here(args, config)
+            with options.line_progress(args, args.input) as progress:
+                sentences = map(files.split_words, progress.over(files.read_lines(args.input)))
+                text = numbered(sentences, config.skip_symbols)
+            words, counted = text.words, count_ngrams(text, config.order)
+        if args.estimator in ESTIMATORS:
+            model = estimators.smoothed_model(words, counted, config, args.estimator)
+        else:
+            model = estimators.kneser_ney_model(words, counted, config)
     except DataError as error:
         name = files.name_of(args.input)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
@@ -131,16 +128,6 @@ def estimate(
     log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)
     if args.estimator == "stupid-backoff":
         log.warning("%s has scores that do not sum to 1, so its perplexities mean nothing", output)
-
-
-def estimate_here(args: argparse.Namespace, config: SmoothingConfig) -> NgramModel:
-    """Count in this process and estimate the model."""
-    with options.line_progress(args, args.input) as progress:
-        lines = progress.over(files.read_lines(args.input))
-        sentences = map(files.split_words, lines)
-        if args.estimator in ESTIMATORS:
-            return estimators.estimate_smoothed(sentences, config, args.estimator)
-        return estimators.estimate_kneser_ney(sentences, config)
 
 
 def text_size(path: str) -> float:

@@ -232,6 +232,11 @@ STAMPED_KEYS = (
     "train_source", "train_target", "phrase_table", "dev_source", "dev_target", "train_text", "dev_text",
     *ALIGNMENTS, *VECTORS,
 )  # fmt: skip
+PATH_KEYS = (
+    "init_from",
+    *(f"data.{key}" for key in STAMPED_KEYS),
+    *(f"data.{side}.{key}" for side in ("source", "target") for key in ("vocab_file", "codes")),
+)
 
 
 def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
@@ -250,18 +255,17 @@ def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
 
 
 def take_stamps(config: DataConfig) -> dict[str, Stamp]:
-    """Stamps of all of them, by key."""
+    """Stamps of the files that a configuration names, by key."""
     return {key: manifest.stamp(path) for key, path in named_files(config)}
 
 
 def save_stamps(stamps: dict[str, Stamp], new: Path) -> None:
-    """Write them into a folder."""
+    """Write the stamps into a folder."""
     files.write_text(new / INPUTS, [json.dumps(stamps, indent=1)])
 
 
 def check_inputs(config: DataConfig, directory: Path) -> None:
     """DataError for a file that has changed since the run was started."""
-    inputs_path = directory / INPUTS
     try:
         with manifest.opened(directory, INPUTS, manifest.load(directory)) as stream:
             recorded = dict(json.load(stream))
@@ -271,7 +275,7 @@ def check_inputs(config: DataConfig, directory: Path) -> None:
             if key in recorded and not manifest.unchanged(path, recorded[key])
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"{inputs_path}: damaged; copy it again") from error
+        raise CheckpointError(f"{directory / INPUTS}: damaged; copy it again") from error
     for key, path in changed:
         raise DataError(
             f"{path}: has changed since {directory} was started with it (data.{key}); bring it back, or "
@@ -279,18 +283,9 @@ def check_inputs(config: DataConfig, directory: Path) -> None:
         )
 
 
-SIDE_FILES = ("vocab_file", "codes")
-PATH_KEYS = (
-    "init_from", "data.train_source", "data.train_target", "data.phrase_table", "data.dev_source",
-    "data.dev_target", "data.train_text", "data.dev_text",
-    *(f"data.{key}" for key in (*ALIGNMENTS, *VECTORS)),
-    *(f"data.{side}.{key}" for side in ("source", "target") for key in SIDE_FILES),
-)  # fmt: skip
-
-
 def check_new_run(config: RunConfig, config_path: str) -> None:
     """Before a run is made: nothing that is read lies in its folder, its languages are known, the run that it
-    starts from is there. `given`: the file of the configuration; empty where there is none.
+    starts from is there. `config_path`: the file of the configuration; empty where there is none.
 
     ConfigError or CheckpointError before any work.
     """

@@ -73,17 +73,15 @@ def server() -> Iterator[Server]:
 
 def download(folder: Path, server: Server, *names: str) -> subprocess.CompletedProcess[str]:
     base = f"http://127.0.0.1:{server.server_address[1]}"
-    rows = [
-        ("good", "whole/one.tgz"),
-        ("plain", "plain/two.tgz"),
-        ("broken", "broken/three.tgz"),
-        ("missing", "missing/four.tgz"),
-    ]
-    (folder / "list.tsv").write_text(
-        "# kind\tname\taddress\n" + "".join(f"parallel\t{name}\t{base}/{path}\tx\n" for name, path in rows)
-    )
-    given = [sys.executable, HERE / "download.py", folder / "list.tsv", folder / "out", *names]
-    return subprocess.run(list(map(str, given)), capture_output=True, text=True, timeout=1200, check=False)
+    paths = "good whole/one.tgz plain plain/two.tgz broken broken/three.tgz missing missing/four.tgz".split()
+    rows = [f"parallel\t{name}\t{base}/{path}\tx" for name, path in zip(paths[::2], paths[1::2], strict=True)]
+    (folder / "list.tsv").write_text("\n".join(["# kind\tname\taddress", *rows, ""]))
+    return script("download.py", folder / "list.tsv", folder / "out", *names)
+
+
+def script(name: str, *options: object) -> subprocess.CompletedProcess[str]:
+    given = [sys.executable, str(HERE / name), *map(str, options)]
+    return subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
 
 
 @pytest.mark.ci
@@ -115,21 +113,19 @@ def test_checksum_is_recorded_then_checked(server: Server, tmp_path: Path) -> No
     assert len(server.sent) == 1
     (tmp_path / "out/one.tgz").write_bytes(CONTENT[:-1] + b"x")
     again = download(tmp_path, server, "good")
-    assert (
-        again.returncode == 2
-        and "was recorded at its first download" in again.stderr
-        and again.stderr.count("\n") == 1
-    )
+    assert again.returncode == 2 and again.stderr.count("\n") == 1
+    assert "was recorded at its first download" in again.stderr
     (tmp_path / "out/one.tgz").unlink()
     server.content = CONTENT[::-1]  # the server has another file now
     assert "was recorded at its first download" in download(tmp_path, server, "good").stderr
 
 
-def test_errors(server: Server, tmp_path: Path) -> None:
-    done = download(tmp_path, server, "missing")
-    assert done.returncode == 2 and "404" in done.stderr and done.stderr.count("\n") == 1
-    done = download(tmp_path, server, "nothing")
-    assert done.returncode == 2 and "no corpus nothing, expected one of good" in done.stderr
+@pytest.mark.parametrize(
+    ("name", "message"), [("missing", "404"), ("nothing", "no corpus nothing, expected one of good")]
+)
+def test_errors(name: str, message: str, server: Server, tmp_path: Path) -> None:
+    done = download(tmp_path, server, name)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_unpack(tmp_path: Path) -> None:
@@ -155,42 +151,28 @@ def test_unpack(tmp_path: Path) -> None:
         "b.fr.gz\nmono\tm\thttp://x/m.fr.gz\tm.fr.gz\n"
         "test\tt\thttp://x/test.tgz\tsrc.en.sgm ref.fr.sgm\n"
     )
-    given = [
-        sys.executable,
-        str(HERE / "unpack.py"),
-        str(tmp_path / "list.tsv"),
-        str(downloads),
-        str(tmp_path / "text"),
-    ]
-    done = subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
+    given = "unpack.py", tmp_path / "list.tsv", downloads, tmp_path / "text"
+    done = script(*given)
     assert done.returncode == 0, done.stderr
     text = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "text").iterdir()}
-    assert (
-        text["parallel.fr"] == "un\ndeux\n"
-        and text["parallel.en"].endswith("two\n")
-        and text["mono.fr"] == "mono\n"
-    )
+    assert text["parallel.fr"] == "un\ndeux\n" and text["parallel.en"].endswith("two\n")
+    assert text["mono.fr"] == "mono\n"
     assert text["test.en"] == "A & B\nC\n" and text["test.fr"] == "A & B\né\n"
     (downloads / "m.fr.gz").unlink()
     (tmp_path / "text" / "mono.fr").unlink()
-    done = subprocess.run(given, capture_output=True, text=True, timeout=1200, check=False)
+    done = script(*given)
     assert done.returncode == 2 and "m.fr.gz: does not exist; run download.py first" in done.stderr
 
 
 def test_the_list_is_whole() -> None:
     """Each corpus has an address of its own; the pairs of members are a source and its target."""
-    rows = [
-        line.split("\t")
-        for line in (HERE / "corpora.tsv").read_text().split("\n")
-        if line and not line.startswith("#")
-    ]
-    assert {row[0] for row in rows} == {"parallel", "mono", "dev", "test"} and len(
-        {row[2] for row in rows}
-    ) == len(rows)
+    lines = (HERE / "corpora.tsv").read_text().split("\n")
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    assert {row[0] for row in rows} == {"parallel", "mono", "dev", "test"}
+    assert len({row[2] for row in rows}) == len(rows)
     for kind, _, address, members in rows:
-        assert address.startswith("https://www.statmt.org/") and len(members.split(" ")) in (
-            (1,) if kind == "mono" else (2, 4)
-        )
+        assert address.startswith("https://www.statmt.org/")
+        assert len(members.split(" ")) in ((1,) if kind == "mono" else (2, 4))
 
 
 @pytest.mark.slow
