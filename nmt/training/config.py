@@ -237,14 +237,10 @@ def check_combinations(config: RunConfig) -> None:
     check_vectors(config)
 
 
-def section_of(config: RunConfig) -> str:
-    return "lm" if config.lm else "model"
-
-
 def check_output(config: RunConfig) -> None:
     """Label smoothing needs an output layer that computes all words; an average of weights one whose weights
     mean the same from update to update."""
-    section, settings = section_of(config), config.lm or config.model
+    section, settings = "lm" if config.lm else "model", config.lm or config.model
     if isinstance(settings, OutputSettings):
         for what in ("label_smoothing", "ema"):
             if getattr(config.training, what):

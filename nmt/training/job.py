@@ -11,10 +11,11 @@ from torch import nn
 from torch.optim import Optimizer
 
 from nmt.compute.precision import Mixed
+from nmt.lm.base import Carried
 from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.optimizers import WeightAverage, make_optimizer
 from nmt.training.parallel import Team
-from nmt.training.protocols import AnyBatch, Callback, Carried, Stream, Trainable
+from nmt.training.protocols import AnyBatch, Callback, Stream, Trainable
 from nmt.training.validation import DevScore
 
 

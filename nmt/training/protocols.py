@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.batches import WHOLE, Share
-
-Carried = Any  # the state after a batch of running text, as the language model that made it has it; else None
+from nmt.lm.base import Carried
 
 
 class AnyBatch(Protocol):
@@ -50,7 +49,7 @@ class Trainable(Protocol):
     @property
     def device(self) -> torch.device: ...
 
-    def cost(self, batch: Any, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+    def cost(self, batch: Any, smoothing: float, carried: Any) -> tuple[Tensor, Carried]:
         """Σ -log p of the target tokens, (), with label smoothing; and the state after running text."""
         ...
 

@@ -16,11 +16,11 @@ from torch import Tensor
 from nmt.compute import device
 from nmt.errors import CheckpointError, UserError
 from nmt.io import files
+from nmt.lm.base import Carried
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CURVES, DEV_LOG, INDEX, STATE, TRAIN_LOG, weights_path
 from nmt.training.job import TrainingJob, TrainingProgress
-from nmt.training.protocols import Carried
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
