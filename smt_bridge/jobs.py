@@ -29,6 +29,7 @@ FILE = "scores"
 HEAD = struct.Struct("<II")
 Scores = NDArray[np.float64]  # of a chunk: (rows, features)
 Chunk = TypeVar("Chunk")
+Row = TypeVar("Row")
 
 
 def lost_scores(rows: int, features: int) -> Scores:
@@ -119,6 +120,26 @@ class ScoringJob:
     def remove(self) -> None:
         """Delete the files of the job; its output is complete."""
         locks.clear(self.folder)
+
+
+def resume_chunks(
+    chunks: Iterable[list[Row]],
+    compute: Callable[[Iterator[list[Row]]], Iterable[tuple[list[Row], Scores]]],
+    job: ScoringJob | None,
+    count_rows: Callable[[list[Row]], int],
+) -> Iterator[tuple[list[Row], Scores]]:
+    """Each chunk with its scores: of a resumed job those that are finished, then what is computed, which the
+    job records. `count_rows`: called once for each finished chunk. DataError for another number of rows."""
+    stream = iter(chunks)
+    if job:
+        for scores in job.finished():
+            chunk = next(stream, list[Row]())
+            job.check_rows(scores, count_rows(chunk))
+            yield chunk, scores
+    for chunk, scores in compute(stream):
+        if job:
+            job.add(scores)
+        yield chunk, scores
 
 
 def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> ScoringJob:

@@ -24,7 +24,7 @@ from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from nmt.work.store import Step, run_steps
 from smt_bridge.config import TrainConfig
-from smt_bridge.extraction import align_shards, alignment, buckets, mapreduce
+from smt_bridge.extraction import alignment, buckets
 from smt_bridge.extraction.tables import TableInputs, TableOutputs, build
 
 log = logging.getLogger(__name__)
@@ -125,10 +125,10 @@ def align(training: Training) -> None:
     config, path = training.config, training.path(ALIGNMENT)
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
-        files.write_text(path, map(alignment.format_links, pharaoh.read(config.alignment)))
+        files.write_text(path, map(pharaoh.line_of, pharaoh.read(config.alignment)))
     elif shared := training.shared(ALIGNING):
-        outputs = align_shards.AlignmentOutputs(str(path))
-        align_shards.align(
+        outputs = alignment.AlignmentOutputs(str(path))
+        alignment.align_shared(
             config.source, config.target, outputs, config.method, config.symmetrization, training.executor,
             shared,
         )  # fmt: skip
@@ -136,7 +136,7 @@ def align(training: Training) -> None:
         texts = alignment.read_texts(config.source, config.target)
         directions = alignment.align_both_directions(*texts, config.method)
         links = alignment.symmetrize(*directions, config.symmetrization)
-        files.write_text(path, map(alignment.format_links, links))
+        files.write_text(path, map(pharaoh.line_of, links))
 
 
 def extract(training: Training) -> None:
@@ -146,12 +146,8 @@ def extract(training: Training) -> None:
     reordering = str(training.path(REORDERING)) if config.reordering else None
     outputs = TableOutputs(str(temporary), reordering=reordering, lexical=str(training.path(LEXICAL)))
     with Progress(None, "words", title="extracting") as progress:
-        if shared := training.shared(EXTRACTION):
-            pairs = mapreduce.build(
-                inputs, outputs, config.extract, training.executor, shared, progress.reach
-            )
-        else:
-            pairs = build(inputs, outputs, config.extract, progress.reach)
+        shared = training.shared(EXTRACTION)
+        pairs = build(inputs, outputs, config.extract, progress.reach, training.executor, shared)
     temporary.rename(training.path(TABLE))
     log.info("%s phrase pairs", f"{pairs:,}")
 

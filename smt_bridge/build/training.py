@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nmt.compute import device
 from nmt.errors import ConfigError, DataError
+from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.io import files
 from nmt.runs import checkpoint
@@ -48,8 +49,8 @@ def align(build: Build) -> None:
     dev_sources, dev_targets = alignment.read_texts(texts.path("dev.source"), texts.path("dev.target"))
     directions = alignment.align_both_directions(sources + dev_sources, targets + dev_targets, config.method)
     links: list[Links] = alignment.symmetrize(*directions, config.symmetrization)
-    files.write_text(build.work / DEV_ALIGNMENT, map(alignment.format_links, links[len(sources) :]))
-    files.write_text(build.work / ALIGNMENT, map(alignment.format_links, links[: len(sources)]))
+    files.write_text(build.work / DEV_ALIGNMENT, map(pharaoh.line_of, links[len(sources) :]))
+    files.write_text(build.work / ALIGNMENT, map(pharaoh.line_of, links[: len(sources)]))
 
 
 def train_config(build: Build) -> TrainConfig:

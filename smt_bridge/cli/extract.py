@@ -11,7 +11,7 @@ from nmt.compute.resources import peak_memory
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.work.executors import ExecutorConfig
-from smt_bridge.cli.shared_options import add_memory
+from smt_bridge.cli.shared_options import add_memory, add_texts
 from smt_bridge.extraction.config import ExtractConfig
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,6 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError("the texts are read twice; give files, not -")
     executor = arguments.parse_settings(ExecutorConfig, args)
     shared_folder = jobs.shared_folder(args, "smt-extract", executor)
-    from smt_bridge.extraction import mapreduce
     from smt_bridge.extraction.tables import TableInputs, TableOutputs, build
 
     start = time.monotonic()
@@ -37,10 +36,7 @@ def command(argv: Sequence[str] | None) -> None:
     outputs = TableOutputs(table=args.output, reordering=args.reordering, lexical=args.lexical)
     config = arguments.parse_settings(ExtractConfig, args)
     with options.progress(args, "words", None) as progress:
-        if shared_folder:
-            pairs = mapreduce.build(inputs, outputs, config, executor, shared_folder, progress.reach)
-        else:
-            pairs = build(inputs, outputs, config, progress.reach)
+        pairs = build(inputs, outputs, config, progress.reach, executor, shared_folder)
     log.info("%s phrase pairs, %.0f s, %.0f MB", f"{pairs:,}", time.monotonic() - start, peak_memory())
 
 
@@ -50,12 +46,7 @@ def parser() -> options.Parser:
         "Extract and score the phrase pairs of a word-aligned corpus. The tables are those that Moses' "
         "train-model.perl makes, in LC_ALL=C order.",
     )
-    parser.add_argument(
-        "--source", "-s", type=InputPath, required=True, metavar="FILE", help="tokenized, escaped text"
-    )
-    parser.add_argument(
-        "--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation"
-    )
+    add_texts(parser, "tokenized, escaped text", "its translation")
     parser.add_argument(
         "--alignment",
         "-a",

@@ -5,7 +5,6 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,17 +19,11 @@ from smt_bridge.cli.shared_options import add_outputs, add_table, check_reorderi
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words
-from smt_bridge.tables.filter import Occurring, read_texts
+from smt_bridge.tables.filter import Occurring, read_texts, write_rows
 
 if TYPE_CHECKING:
     from nmt.compute.device import Arithmetic
-    from smt_bridge.tables.propose import (
-        NetworkAnswers,
-        NetworkExecutor,
-        NetworkRequest,
-        Networks,
-        ProposedRow,
-    )
+    from smt_bridge.tables.propose import NetworkAnswers, NetworkExecutor, NetworkRequest, Networks
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +107,9 @@ def run(args: argparse.Namespace, line: str) -> None:
         log.info("%s", line)
         with options.progress(args, "phrases", len(thin)) as progress:
             rows = proposer.rows(thin, executor, progress.add)
-    rows_written = write_tables(args, rows)
+    old = files.read_byte_lines(args.reordering) if args.reordering else None
+    merged = propose.merge_rows(phrase_table.read(args.table), rows, old)
+    rows_written = write_rows(merged, args.output, args.reordering_output)
     log.info(
         "%s source phrases to be covered, %s proposals for %s of them; %s rows in all; "
         "moses.ini: num-features=5 (smt-ini add-feature)",
@@ -135,7 +130,8 @@ def load_networks(args: argparse.Namespace) -> "Networks":
     run = Run.of(args.run, which=args.checkpoint, device=args.device)
     for member in run.members:
         check_reads_words(member.directory, source=member.source.raw, target=member.target.raw)
-    return Networks(run.for_text(tokenized=True), inverse, args.beam_size, run.files())
+    search = run.for_text(tokenized=True).n_best
+    return Networks(search, inverse, args.beam_size, run.files())
 
 
 def start_networks(args: argparse.Namespace) -> "NetworkExecutor":
@@ -167,25 +163,6 @@ def load_in_worker(
     if networks.identity() != inverse:
         raise DataError(f"{args.inverse}: is another model here than where the job was started")
     return networks.compute
-
-
-def write_tables(args: argparse.Namespace, rows: "Sequence[ProposedRow]") -> int:
-    """Write both tables with the proposed rows; returns the number of all rows."""
-    from smt_bridge.tables.propose import merge_rows
-
-    count = 0
-    old = files.read_byte_lines(args.reordering) if args.reordering else None
-    with ExitStack() as stack:
-        out = stack.enter_context(files.Writing(args.output))
-        reordering_out = (
-            stack.enter_context(files.Writing(args.reordering_output)) if args.reordering_output else None
-        )
-        for line, reordering in merge_rows(phrase_table.read(args.table), rows, old):
-            out.write(line + b"\n")
-            if reordering_out:
-                reordering_out.write(reordering + b"\n")
-            count += 1
-    return count
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def estimate(
 ) -> Iterator[str]:
     """Measure the speed on a sample; lines with the expected time and memory."""
     from smt_bridge.features.feature_set import FeatureSet
-    from smt_bridge.tables.chunks import estimate as measure
+    from smt_bridge.tables.score import estimate_speed as measure
     from smt_bridge.tables.score import needs_file, survey_table
 
     features = FeatureSet(specs, settings)

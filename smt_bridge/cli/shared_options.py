@@ -13,6 +13,15 @@ from nmt.work import store
 from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
+# ---- parallel texts ----------------------------------------------------------------------------------------
+
+
+def add_texts(parser: argparse.ArgumentParser, source: str, target: str) -> None:
+    """Add --source and --target. `source`, `target`: their help texts."""
+    for name, short, text in (("--source", "-s", source), ("--target", "-t", target)):
+        parser.add_argument(name, short, type=InputPath, required=True, metavar="FILE", help=text)
+
+
 # ---- phrase tables -----------------------------------------------------------------------------------------
 
 

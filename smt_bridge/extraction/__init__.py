@@ -1,13 +1,12 @@
 """Phrase pairs, their scores and their orientations from a word-aligned corpus, by the rules of Moses'
 training scripts.
 
-alignment  word alignments and their symmetrization; align_shards: by several workers
+alignment  word alignments and their symmetrization, alone or by several workers
 corpus     words as numbers, in the order in which LC_ALL=C sorts lines of phrases
 instances  all phrase pairs of a block of sentences (compiled)
-buckets    a folder for files, and an external sort in it: instances
-           are spread over files by their source, so that memory stays bounded
-scores     distinct pairs: frequencies, best alignments, orientations; phi, lexical weights and
-           reordering probabilities
-tables     the way through all of them, and the two tables as text
-mapreduce  the same way for several workers
+buckets    a folder for files, and an external sort in it: instances are spread over files by their source, so
+           that memory stays bounded
+scores     distinct pairs: frequencies, best alignments, orientations; phi, lexical weights and reordering
+           probabilities; lines of the two tables
+tables     the way through all of them, alone or by several workers
 """

@@ -1,19 +1,35 @@
-"""Align words with sil-thot's models in both directions, and symmetrize the links.
+"""Align words with sil-thot's models in both directions, alone or by several workers, and symmetrize the
+links.
 
 nmt/formats/pharaoh.py reads the links of any tool.
 """
 
+import json
 import logging
 import os
+import subprocess
+import sys
+import tempfile
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
+from nmt import plugins
 from nmt.errors import ConfigError, DataError, UserError
+from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
-from nmt.io import files, signals
+from nmt.io import files, manifest, signals
 from nmt.io.progress import Progress
+from nmt.work import executors, stages
+from nmt.work.executors import ExecutorConfig
+from nmt.work.stages import Part, SharedFolder, task_file
+
+log = logging.getLogger(__name__)
 
 # ---- symmetrization ----------------------------------------------------------------------------------------
 # Union, intersection, grow, grow-diag and the final steps (Och and Ney 2003; Koehn et al. 2005).
@@ -90,9 +106,8 @@ HEURISTICS: dict[str, Callable[[Links, Links], Links]] = {
 # ---- aligners ----------------------------------------------------------------------------------------------
 
 
-log = logging.getLogger(__name__)
-
 LONGEST = 1024  # words: sil-thot reads no longer sentences
+LINKS = ".points"  # suffix of the file with the links of an aligner whose model cannot be saved
 Texts = list[list[str]]
 
 
@@ -119,37 +134,38 @@ def thot() -> Any:
     return thot.alignment
 
 
-class Aligner(Protocol):
-    """Align the words of a parallel text."""
+class Aligner(ABC):
+    """Aligns the words of a parallel text.
+
+    Several workers train once and align shards with what `train` has written. By default that is the links of
+    the whole text; an aligner whose model can be saved overrides `train`, `load` and `align_part`.
+    """
 
     def check(self) -> None:
         """ConfigError if the aligner cannot run on this machine."""
-        ...
+        return
 
+    @abstractmethod
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
         """Align one direction: links of each sentence pair, none if a side is empty."""
-        ...
-
-
-@runtime_checkable
-class TrainsOnce(Protocol):
-    """An aligner whose trained model is saved in files, and aligns pairs of its text in any order."""
 
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
         """Train on a text; write the model into files whose paths begin with `prefix`."""
-        ...
+        files.write_text(f"{prefix}{LINKS}", map(pharaoh.line_of, self.align(sources, targets)))
 
     def load(self, prefix: str) -> Any:
         """Load a model from its files."""
-        ...
+        return list(pharaoh.read(f"{prefix}{LINKS}"))
 
-    def aligned(self, model: Any, sources: Texts, targets: Texts) -> list[Links]:
-        """Align pairs of the text that the model was trained on; same links as `align`."""
-        ...
+    def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> list[Links]:
+        """Align pairs of the text that the model was trained on, from pair `first` on; same links as
+        `align`."""
+        links: list[Links] = model[first : first + len(sources)]
+        return links
 
 
 @dataclass(frozen=True)
-class Stages:
+class Stages(Aligner):
     """Models of sil-thot, each initialized by the previous one, and their iterations; 0: as scheduled by
     the model."""
 
@@ -158,10 +174,10 @@ class Stages:
     def check(self) -> None:
         thot()
 
-    def trained(self, package: Any, sources: Texts, targets: Texts, sampled: bool = False) -> Any:
+    def trained(self, sources: Texts, targets: Texts, sampled: bool = False) -> Any:
         """Train the models and return the last one; logs progress once a minute. `sampled`: keep its last
         training sample."""
-        model: Any = None
+        package, model = thot(), None
         with Progress(sum(count for _, count in self.stages), "iterations", title="aligning") as progress:
             for name, iterations in self.stages:
                 kind = getattr(package, name)
@@ -185,10 +201,10 @@ class Thot(Stages):
     """Viterbi alignment of the last model; except for IBM 4, a target word gets at most one source word."""
 
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
-        return self.aligned(self.trained(thot(), sources, targets), sources, targets)
+        return self.align_part(self.trained(sources, targets), 0, sources, targets)
 
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
-        if not self.trained(thot(), sources, targets).print(prefix):
+        if not self.trained(sources, targets).print(prefix):
             raise UserError(f"{prefix}: sil-thot cannot write its model there; is the disk full?")
 
     def load(self, prefix: str) -> Any:
@@ -197,7 +213,7 @@ class Thot(Stages):
             raise UserError(f"{prefix}: sil-thot cannot read its model there")
         return model
 
-    def aligned(self, model: Any, sources: Texts, targets: Texts) -> list[Links]:
+    def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> list[Links]:
         numbers = alignable_pairs(sources, targets)
         texts = [sources[number] for number in numbers], [targets[number] for number in numbers]
         alignments = model.get_best_alignments(*texts) if numbers else []
@@ -208,10 +224,8 @@ class Sampled(Stages):
     """Alignment of the last sample of training, as in eflomal."""
 
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
-        model, numbers = (
-            self.trained(thot(), sources, targets, sampled=True),
-            alignable_pairs(sources, targets),
-        )
+        model = self.trained(sources, targets, sampled=True)
+        numbers = alignable_pairs(sources, targets)
         matrices = (model.get_training_alignment(index)[1] for index in range(len(numbers)))
         return all_links(len(sources), numbers, matrices)
 
@@ -240,14 +254,23 @@ ALIGNERS: dict[str, Aligner] = {
 }
 
 
+# ---- in this process ---------------------------------------------------------------------------------------
+
+
 def read_texts(source: str | Path, target: str | Path) -> tuple[Texts, Texts]:
     """Read the words of a parallel corpus. DataError for unequal numbers of lines, or no words."""
-    sources, targets = [], []
-    for left, right in files.parallel(source, target):
-        sources.append(files.split_words(left))
-        targets.append(files.split_words(right))
+    sources, targets = split_sides(files.parallel(source, target))
     if not any(left and right for left, right in zip(sources, targets, strict=True)):
         raise no_words_error(source)
+    return sources, targets
+
+
+def split_sides(rows: Iterable[Sequence[str]]) -> tuple[Texts, Texts]:
+    """The words of both sides of parallel lines."""
+    sources, targets = [], []
+    for source, target in rows:
+        sources.append(files.split_words(source))
+        targets.append(files.split_words(target))
     return sources, targets
 
 
@@ -256,17 +279,12 @@ def no_words_error(source: str | Path) -> DataError:
     return DataError(f"{source}: no pair of two lines with words, nothing to align")
 
 
-def align_direction(aligner: Aligner, sources: Texts, targets: Texts, reverse: bool) -> list[Links]:
-    """Align one direction, with the source word first. `reverse`: train from target to source."""
-    return swap_sides(aligner.align(targets, sources)) if reverse else aligner.align(sources, targets)
-
-
 def align_both_directions(sources: Texts, targets: Texts, method: str) -> tuple[list[Links], list[Links]]:
     """Align both directions, with the source word first. `method`: a name in ALIGNERS."""
     aligner = ALIGNERS[method]
-    forward = align_direction(aligner, sources, targets, reverse=False)
+    forward = aligner.align(sources, targets)
     log.info("source to target aligned")
-    return forward, align_direction(aligner, sources, targets, reverse=True)
+    return forward, swap_sides(aligner.align(targets, sources))
 
 
 def swap_sides(links: Iterable[Links]) -> list[Links]:
@@ -280,6 +298,189 @@ def symmetrize(forward: Sequence[Links], reverse: Sequence[Links], heuristic: st
     return [combine(a, b) for a, b in zip(forward, reverse, strict=True)]
 
 
-def format_links(links: Links) -> str:
-    """Links as a line such as `0-0 1-2`, sorted."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+# ---- by several workers ------------------------------------------------------------------------------------
+# Each direction's model is trained once, by one worker; then pairs are aligned in shards. The links are those
+# of a single process. A task reads files and writes one file:
+#
+# text      (the command cuts it) shards of sentence pairs
+# train     the model of one direction: names of its files, then their contents
+# align     the links of a shard, in both directions and symmetrized
+
+
+TRAIN, ALIGN = "train", "align"
+WAYS = "source to target", "target to source"
+MODEL_PREFIX = "model"  # beginning of the names of its files
+SHARD_WORDS = 100_000  # of both sides in a shard: seconds of work
+
+
+@dataclass
+class AlignmentOutputs:
+    """Paths for the symmetrized links and those of both directions; None: not written."""
+
+    both: str
+    forward: str | None = None
+    reverse: str | None = None
+
+
+@dataclass
+class AlignmentCounts:
+    """Numbers of pairs and links."""
+
+    pairs: int
+    links: int
+    skipped: int  # pairs with an empty side, or one that is too long
+
+
+def align_shared(
+    source: str,
+    target: str,
+    outputs: AlignmentOutputs,
+    method: str,
+    heuristic: str,
+    executor: ExecutorConfig,
+    shared: SharedFolder,
+    words: int = SHARD_WORDS,
+) -> AlignmentCounts:
+    """Write the links of a parallel text. `method`, `heuristic`: names in ALIGNERS and HEURISTICS.
+
+    DataError for texts of unequal length or without words; errors of the executor, and `stages.lock_shared`.
+    """
+    folder = shared.folder
+    job_settings: dict[str, object] = {
+        "source": manifest.digest(source),
+        "target": manifest.digest(target),
+        "method": method,
+        "symmetrization": heuristic,
+        "words": words,
+        **executor.recorded(),
+    }
+    with stages.lock_shared(shared, job_settings):
+        names = stages.cut_shards(folder, (source, target), words)
+        if not any(all(map(files.split_words, row)) for row in stages.read_shards(folder)):
+            raise no_words_error(source)
+        worker = AlignmentWorker(folder, method, heuristic)
+        with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
+            ways = [f"word alignment, {way}" for way in WAYS]
+            for stage, what in ((TRAIN, ways), (ALIGN, names)):
+                list(stages.run_stage(running, stage, what))
+        paths = [task_file(folder, ALIGN, number) for number in range(len(names))]
+        for part, path in enumerate((outputs.both, outputs.forward, outputs.reverse)):
+            if path:
+                files.write_text(path, chain.from_iterable(map(partial(link_lines, part), paths)))
+        counts = [json.loads(stages.read_part(path, 3)) for path in paths]
+        return AlignmentCounts(
+            pairs=sum(len(link_lines(0, path)) for path in paths),
+            links=sum(shard["links"] for shard in counts),
+            skipped=sum(shard["skipped"] for shard in counts),
+        )
+
+
+def link_lines(part: int, path: Path) -> list[str]:
+    """Lines of links in part `part` of a task's file."""
+    return stages.read_part(path, part).decode().split("\n")
+
+
+class AlignmentWorker(stages.StageWorker):
+    """Run the stages of an alignment; loaded models stay in memory."""
+
+    def __init__(self, folder: Path, method: str, heuristic: str) -> None:
+        """`method`, `heuristic`: names in ALIGNERS and HEURISTICS."""
+        super().__init__(folder)
+        self.method, self.heuristic = method, heuristic
+        self.models: dict[int, Any] = {}
+
+    def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
+        return STAGES[stage](self, number)
+
+    def links(self, way: int, first: int, sources: Texts, targets: Texts) -> list[Links]:
+        """Links of the pairs from `first` on in one direction, with the source word first."""
+        aligner = ALIGNERS[self.method]
+        if way not in self.models:
+            self.models[way] = self.load(aligner, way)
+        if way:
+            return swap_sides(aligner.align_part(self.models[way], first, targets, sources))
+        return aligner.align_part(self.models[way], first, sources, targets)
+
+    def load(self, aligner: Aligner, way: int) -> Any:
+        """Load the model of a direction."""
+        path = task_file(self.folder, TRAIN, way)
+        with tempfile.TemporaryDirectory() as folder:
+            for part, name in enumerate(json.loads(stages.read_part(path, 0)), 1):
+                (Path(folder) / name).write_bytes(stages.read_part(path, part))
+            return aligner.load(f"{folder}/{MODEL_PREFIX}")
+
+
+def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
+    """Names of files, then their contents: the model, or the links of all pairs."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_training([str(worker.folder), worker.method, str(number), f"{folder}/{MODEL_PREFIX}"])
+        paths = sorted(Path(folder).iterdir())
+        return [json.dumps([path.name for path in paths]).encode(), *(path.read_bytes() for path in paths)]
+
+
+def align_shard(worker: AlignmentWorker, number: int) -> Iterable[Part]:
+    """Lines of symmetrized, forward and reverse links; then JSON with the number of links and of pairs
+    that cannot be aligned."""
+    shard = stages.read_shard(worker.folder, number)
+    sources, targets = split_sides(shard.rows)
+    forward, reverse = (worker.links(way, shard.first - 1, sources, targets) for way in (0, 1))
+    both = symmetrize(forward, reverse, worker.heuristic)
+    numbers = {"links": sum(map(len, both)), "skipped": len(sources) - len(alignable_pairs(sources, targets))}
+    return [
+        *("\n".join(map(pharaoh.line_of, links)).encode() for links in (both, forward, reverse)),
+        json.dumps(numbers).encode(),
+    ]
+
+
+STAGES: dict[str, Callable[[AlignmentWorker, int], Iterable[Part]]] = {
+    TRAIN: train_direction,
+    ALIGN: align_shard,
+}
+
+
+# ---- training in a process of its own ----------------------------------------------------------------------
+# sil-thot blocks all other threads of its process for minutes, so that a cluster would take a worker that
+# trains for dead. The process ends with its parent, which holds the other end of its standard input.
+
+
+def run_training(arguments: list[str]) -> None:
+    """Call `train_process` in a process that ends with this one. UserError with its last line if it fails."""
+    code = f"import sys; from {__name__} import train_process; sys.exit(train_process(*sys.argv[1:]))"
+    call = [sys.executable, "-c", code, *arguments]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        output = process.stderr.read().strip()
+        status = process.wait()
+    if status:
+        reason = output.rpartition("\n")[2] or f"it was killed by signal {-status}; is memory short?"
+        raise UserError(reason if status == 2 else f"training of word alignment: {reason}")
+
+
+def train_process(folder: str, method: str, way: str, prefix: str) -> int:
+    """Train; for a UserError print one line and return exit status 2."""
+    threading.Thread(target=follow_parent, daemon=True).start()
+    try:
+        plugins.load()
+        train_on_shards(Path(folder), method, int(way), prefix)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def train_on_shards(folder: Path, method: str, way: int, prefix: str) -> None:
+    """Train on the shards of a job, in the direction `way`: 0 source to target, 1 target to source.
+
+    Writes the model into files whose paths begin with `prefix`.
+    """
+    sources, targets = split_sides(stages.read_shards(folder))
+    if way:
+        sources, targets = targets, sources
+    ALIGNERS[method].train(sources, targets, prefix)
+
+
+def follow_parent() -> None:
+    """Exit as soon as the parent process ends."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)

@@ -1,13 +1,20 @@
-"""Distinct phrase pairs of the instances of a bucket, with frequencies, alignments and orientations; and
-their scores: phi, lexical weights and reordering probabilities."""
+"""Distinct phrase pairs of the instances of a bucket, with frequencies, alignments and orientations; their
+scores: phi, lexical weights and reordering probabilities; and both as lines of Moses' tables."""
 
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.io import files
 from nmt.work.arrays import group_starts, sorted_order
 from smt_bridge.decoder.compiled import njit
+from smt_bridge.extraction.config import ExtractConfig
+from smt_bridge.extraction.corpus import CorpusSurvey
+from smt_bridge.extraction.instances import make_packing, unpack
 
 # ---- distinct pairs ----------------------------------------------------------------------------------------
 # From instances to distinct phrase pairs: frequencies, the two best alignments, and orientations.
@@ -59,6 +66,30 @@ def merge_rows(rows: UINT) -> UINT:
     rows = sorted_rows(rows, head)
     starts = group_starts(rows, head)
     return np.hstack([rows[starts, :head], np.add.reduceat(rows[:, head:], starts, 0)]) if len(rows) else rows
+
+
+def target_rows(pairs: PhrasePairs, columns: int) -> UINT:
+    """For the counts of targets: the target of each pair, whose key it follows after `columns` columns of the
+    source, how often the pair was extracted, and its index: (P, K - columns + 2)"""
+    numbers = np.stack([pairs.count, np.arange(len(pairs.count))], 1).astype(np.uint64)
+    return np.hstack([pairs.keys[:, columns:], numbers])
+
+
+def target_totals(rows: UINT, columns: int) -> UINT:
+    """How often each target was extracted, and with how many sources.
+
+    `rows` (N, columns + 3): targets, counts, indices of the pairs, and the parts of the corpus that these
+    count in. Returns (N, 4), in order of the targets: index, part, and both numbers.
+    """
+    rows = sorted_rows(rows, columns)
+    starts, sizes = row_groups(rows, columns)
+    totals = np.stack([np.add.reduceat(rows[:, columns], starts), sizes.astype(np.uint64)], 1)
+    return np.hstack([rows[:, columns + 1 :], np.repeat(totals, sizes, 0)])
+
+
+def in_part(rows: UINT, part: int) -> UINT:
+    """Rows with one more column, the number of their part: (N, C) -> (N, C + 1)"""
+    return np.hstack([rows, np.full((len(rows), 1), part, np.uint64)])
 
 
 @njit
@@ -215,7 +246,7 @@ class CorpusTotals:
     """Totals over all pairs, for smoothing."""
 
     pairs: int = 0
-    # How many pairs occur c times: (MOST + 2,)
+    # How many pairs occur c times: (MAX_COUNT + 2,)
     counts_of_counts: Int64s = field(default_factory=lambda: np.zeros(MAX_COUNT + 2, np.int64))
 
     def add(self, count: Int64s) -> None:
@@ -225,8 +256,8 @@ class CorpusTotals:
         self.pairs += len(count)
 
     def good_turing(self) -> Floats:
-        """The factor of each count up to MOST: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where a count of
-        counts is 0."""
+        """The factor of each count up to MAX_COUNT: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where a
+        count of counts is 0."""
         n = self.counts_of_counts.astype(np.float64)
         factor = np.ones(MAX_COUNT + 1)
         for c in range(1, MAX_COUNT + 1):
@@ -282,3 +313,116 @@ def orientation_scores(ways: Int64s) -> Floats:
     return np.asarray(
         ((parts + ORIENTATION_PRIOR) / (parts.sum(2, keepdims=True) + 3 * ORIENTATION_PRIOR)).reshape(-1, 6)
     )
+
+
+# ---- lines of the tables -----------------------------------------------------------------------------------
+# The lines of the phrase table and the reordering table, and of the word translation probabilities.
+
+
+class TableLines:
+    """Formats pairs as table lines, with the vocabularies and totals of the whole corpus."""
+
+    def __init__(
+        self, words: CorpusSurvey, config: ExtractConfig, lexicon: WordTable, totals: CorpusTotals
+    ) -> None:
+        """`lexicon` must be complete: call its `finish` first."""
+        self.words, self.config, self.lexicon, self.totals = words, config, lexicon, totals
+        self.source = make_packing(words.source, config.max_length)
+        self.target = make_packing(words.target, config.max_length)
+
+    def format(self, pairs: PhrasePairs, totals: UINT) -> tuple[list[str], list[str]]:
+        """Format phrase pairs as lines of the phrase table and of the reordering table. `totals` (P, 3), in
+        any order: the index of a pair, how often its target was extracted, and with how many sources."""
+        numbers = totals[np.argsort(totals[:, 0])].astype(np.int64)
+        assert len(numbers) == len(pairs.count)
+        of_target, target_partners = numbers[:, 1], numbers[:, 2]
+        width = self.source.columns
+        starts, sizes = row_groups(pairs.keys, width)
+        of_source = np.repeat(np.add.reduceat(pairs.count, starts), sizes)
+        counts = PairCounts(
+            joint=pairs.count,
+            target=of_target,
+            source=of_source,
+            target_partners=target_partners,
+            source_partners=np.repeat(sizes, sizes),
+        )
+        inverse, direct = phi(counts, self.totals, self.config.smoothing)
+        longest, S, T = self.config.max_length, self.words.source, self.words.target
+        source = unpack(pairs.keys[:, :width], self.source, longest)
+        target = unpack(pairs.keys[:, width:], self.target, longest)
+        word_source, word_target = np.where(source == S.end, 0, source), np.where(target == T.end, 0, target)
+        lexicon = self.lexicon
+        lex_direct = lexical_weights(
+            lexicon.keys, lexicon.direct, lexicon.targets, word_source, word_target, pairs.direct, True
+        )
+        lex_inverse = lexical_weights(
+            lexicon.keys, lexicon.inverse, lexicon.targets, word_source, word_target, pairs.inverse, False
+        )
+        sources = [
+            text
+            for text, size in zip(phrase_texts(word_source[starts], S.words), sizes.tolist(), strict=True)
+            for _ in range(size)
+        ]
+        heads = [
+            f"{a} ||| {b} ||| " for a, b in zip(sources, phrase_texts(word_target, T.words), strict=True)
+        ]
+        columns = [
+            array.tolist()
+            for array in (inverse, lex_inverse, direct, lex_direct, of_target, of_source, pairs.count)
+        ]
+        shapes = [alignment_text(square) for square in pairs.direct.tolist()]
+        table = [
+            f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g} ||| {shape} ||| {t} {s} {j} ||| |||"
+            for head, shape, a, b, c, d, t, s, j in zip(heads, shapes, *columns, strict=True)
+        ]
+        text_by_way: dict[tuple[int, ...], str] = {}
+        probabilities = orientation_scores(pairs.ways)
+        reordering = []
+        for row, (head, way) in enumerate(zip(heads, map(tuple, pairs.ways.tolist()), strict=True)):
+            text = text_by_way.get(way)
+            if text is None:
+                text = text_by_way[way] = " ".join(f"{value:.6g}" for value in probabilities[row])
+            reordering.append(head + text)
+        return table, reordering
+
+
+def write_tables(table: str, reordering: str | None, lines: Iterable[tuple[list[str], list[str]]]) -> None:
+    """Write the lines of both tables, whole or not at all."""
+    with ExitStack() as stack:
+        first = stack.enter_context(files.Writing(table))
+        second = stack.enter_context(files.Writing(reordering)) if reordering else None
+        for rows, others in lines:
+            for at in range(0, len(rows), 4096):
+                first.write("\n".join(rows[at : at + 4096]) + "\n")
+                if second:
+                    second.write("\n".join(others[at : at + 4096]) + "\n")
+
+
+def write_lexical(stem: str, words: CorpusSurvey, lexicon: WordTable) -> None:
+    """Write word translation probabilities as Moses does: `target source p(target | source)`, and the
+    inverse."""
+    source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
+    S, T = ([b"NULL", *side.words[1:]] for side in (words.source, words.target))
+    texts = [(S[s].decode(), T[t].decode()) for s, t in zip(source.tolist(), target.tolist(), strict=True)]
+    files.write_text(
+        f"{stem}.f2e", (f"{t} {s} {p:.7f}" for (s, t), p in zip(texts, lexicon.direct.tolist(), strict=True))
+    )
+    files.write_text(
+        f"{stem}.e2f", (f"{s} {t} {p:.7f}" for (s, t), p in zip(texts, lexicon.inverse.tolist(), strict=True))
+    )
+
+
+def phrase_texts(ids: NDArray[np.int32], words: list[bytes]) -> list[str]:
+    """Phrases as text, from rows of word numbers that are 0 from the end on."""
+    texts = [word.decode() for word in words]
+    lengths = (ids > 0).sum(1).tolist()
+    return [
+        " ".join([texts[word] for word in row[:length]])
+        for row, length in zip(ids.tolist(), lengths, strict=True)
+    ]
+
+
+@lru_cache(1 << 20)
+def alignment_text(square: int) -> str:
+    """The points 0-0 1-2 of an alignment square, by target word, as Moses writes them."""
+    return " ".join(f"{i}-{j}" for j in range(8) for i in range(8) if square >> (8 * i + j) & 1)

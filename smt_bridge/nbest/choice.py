@@ -6,10 +6,10 @@ Texts are compared as a reader sees them, without Moses' escapes.
 
 import logging
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Protocol
 
 import numpy as np
 
@@ -43,31 +43,30 @@ class NbestEntry:
     text: list[str]
 
 
-class Chooser(Protocol):
+class Chooser(ABC):
     """Gets the sentences one by one, and gives their best translations in the same order."""
 
+    scales: Sequence[float] = ()  # chosen by references, known after `rest`
+
+    @abstractmethod
     def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
         """Another sentence: the entries of each list, and the entries of all that are written. Returns the
         lines that are decided now."""
-        ...
 
     def rest(self) -> list[str]:
         """The lines that could not be decided before the last sentence."""
-        ...
+        return []
 
 
-class ByTotal:
+class ByTotal(Chooser):
     """The entry with the greatest total, the first of equals."""
 
     def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
         return [" ".join(max(entries, key=lambda entry: entry.total).text)]
 
-    def rest(self) -> list[str]:
-        return []
-
 
 @dataclass
-class ByRisk:
+class ByRisk(Chooser):
     """Minimum Bayes risk. `of_totals`: the entries have new totals of one model, so that they are one list;
     else each list has its own scores, and is normalized by itself."""
 
@@ -79,9 +78,6 @@ class ByRisk:
         scales = self.config.list_scales(len(texts.owners))
         return [texts_as_written(entries)[texts.texts[choose(texts, self.config.mbr, [scales])[0]]]]
 
-    def rest(self) -> list[str]:
-        return []
-
     def evidence(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> Evidence:
         if self.of_totals:
             return evidence([[(plain(entry.text), entry.total) for entry in entries]])
@@ -91,7 +87,7 @@ class ByRisk:
 
 
 @dataclass
-class TunedRisk:
+class TunedRisk(Chooser):
     """Minimum Bayes risk with the scales of GRID that score best on references of the lists."""
 
     risk: ByRisk
@@ -100,7 +96,6 @@ class TunedRisk:
     lines: list[Mapping[str, str]] = field(default_factory=list)  # of each sentence: text -> as it is written
     chosen: list[list[str]] = field(default_factory=list)  # the text for each choice of scales
     best: list[str] = field(default_factory=list)  # the text with the best total
-    scales: Sequence[float] = ()  # the best, known after `rest`
 
     def __post_init__(self) -> None:
         """ConfigError for too many lists."""
@@ -128,12 +123,15 @@ class TunedRisk:
             log.info("%s by the best total", total_score)
             for (scale,), score in zip(self.grid, scores, strict=True):
                 log.info("%.2f with --mbr-scale %g", score.score, scale)
-        log.info("%s with --mbr %s --mbr-scale %s", scores[top], self.risk.config.mbr, self.scale_line())
+        log.info(
+            "%s with --mbr %s --mbr-scale %s", scores[top], self.risk.config.mbr, format_scales(self.scales)
+        )
         return [line[row[top]] for line, row in zip(self.lines, self.chosen, strict=True)]
 
-    def scale_line(self) -> str:
-        """The scales, as --mbr-scale takes them."""
-        return " ".join(f"{scale:g}" for scale in self.scales)
+
+def format_scales(scales: Sequence[float]) -> str:
+    """The scales, as --mbr-scale takes them."""
+    return " ".join(f"{scale:g}" for scale in scales)
 
 
 def plain(words: Sequence[str]) -> str:

@@ -6,24 +6,38 @@ A chunk is a number of sentences; nothing of it depends on the number of workers
 """
 
 import logging
+import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from nmt.errors import ConfigError
-from nmt.formats import nbest
+from nmt.data.affiliation import Phrase, affiliations_by_phrase
+from nmt.errors import ConfigError, DataError
+from nmt.formats import nbest, pharaoh
+from nmt.formats.nbest import Hypothesis
+from nmt.formats.pharaoh import Links
 from nmt.io import files
 from nmt.search.config import MBRConfig
 from nmt.work.executors import KILLED, ExecutorConfig, Lost, LostLines
+from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task
-from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, lost_scores, open_job
+from smt_bridge.jobs import (
+    Scores,
+    ScoringJob,
+    is_lost,
+    lost_chunks_remedy,
+    lost_scores,
+    open_job,
+    resume_chunks,
+)
 from smt_bridge.moses.ini import Weights
 from smt_bridge.nbest.choice import (
     ByRisk,
@@ -34,11 +48,164 @@ from smt_bridge.nbest.choice import (
     beyond_features,
     check_weights,
     entry_total,
+    format_scales,
 )
-from smt_bridge.nbest.questions import FeatureQuestions, Way, ask, sums, way_of
 from smt_bridge.nbest.union import NbestLists, NbestSentence
+from smt_bridge.tables.score import FLOOR
 
 log = logging.getLogger(__name__)
+
+# ---- questions ---------------------------------------------------------------------------------------------
+# What features are asked about the hypotheses of n-best lists: each distinct pair once, of sentences, of
+# phrases, or of sentences with their word alignment.
+
+
+class Way(Enum):
+    """Form in which a feature scores a hypothesis."""
+
+    SENTENCE = auto()  # its text
+    PHRASES = auto()  # the phrases of its segmentation, to be summed
+    ALIGNED = auto()  # its text, with the source word of each word
+    INVERSE_ALIGNED = auto()  # its text, with the word of each source word
+
+
+def way_of(feature: PairFeature, by_phrase: bool) -> Way:
+    """`by_phrase`: features are summed over phrases where they can."""
+    if feature.word_aligned:
+        return Way.INVERSE_ALIGNED if feature.inverse_aligned else Way.ALIGNED
+    return Way.PHRASES if by_phrase and feature.by_phrase else Way.SENTENCE
+
+
+@dataclass
+class FeatureQuestions:
+    """The distinct pairs of a chunk, and for each hypothesis the rows of them that make up its value."""
+
+    pairs: WordPairs
+    rows: list[list[int]]
+
+
+Affiliation = Callable[[Hypothesis, int, str], list[int]]
+
+
+def ask_sentences(
+    chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | None = None
+) -> FeatureQuestions:
+    """Each hypothesis with its source sentence. `aligned`: and with its affiliations; DataError, with the
+    `name` of the list, for one without segmentation and alignment, or whose do not fit."""
+    targets: list[list[str]] = []
+    source_of: list[int] = []
+    affiliations: list[list[int]] = []
+    rows = []
+    for number, sentence in enumerate(chunk):
+        distinct: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
+        for hypothesis in sentence.hypotheses:
+            words, positions = tuple(hypothesis.text), tuple[int, ...]()
+            if aligned:
+                location = f"{name}: sentence {sentence.number}"
+                positions = tuple(aligned(hypothesis, len(sentence.source), location))
+            if (words, positions) not in distinct:
+                distinct[words, positions] = len(targets)
+                targets.append(list(words))
+                source_of.append(number)
+                affiliations.append(list(positions))
+            rows.append([distinct[words, positions]])
+    sources = [sentence.source for sentence in chunk]
+    pairs = WordPairs(sources, targets, source_of, True, affiliations if aligned else None)
+    return FeatureQuestions(pairs, rows)
+
+
+def affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
+    """The source word, of `source` ones, that each word of a hypothesis belongs to; looked for within
+    phrases, as in the search. DataError for a segmentation or an alignment that does not fit."""
+    links, phrases = phrases_of(hypothesis, source, location)
+    return affiliations_by_phrase(links, phrases, len(hypothesis.text))
+
+
+def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
+    """The word of a hypothesis that each of `source` words of its source belongs to; likewise."""
+    links, phrases = phrases_of(hypothesis, source, location)
+    read = sorted(word for (first, last), _ in phrases for word in range(first, last + 1))
+    if read != list(range(source)):
+        raise DataError(f"{location}: the segmentation does not cover each of {source} source words once")
+    return affiliations_by_phrase(((b, a) for a, b in links), ((t, s) for s, t in phrases), source)
+
+
+def phrases_of(hypothesis: Hypothesis, source: int, location: str) -> tuple[Links, list[Phrase]]:
+    """The alignment points and the phrases, in the order of the target, of a hypothesis. DataError for those
+    that do not fit."""
+    target = len(hypothesis.text)
+    links = nbest.alignment(hypothesis, location)
+    pharaoh.check_points(links, source, target, location)
+    segments = nbest.segmentation(hypothesis, location)
+    phrases = []
+    covered = 0
+    for number, ((first, last), (start, end)) in enumerate(segments, 1):
+        most = segments[number][1][0] - 1 if number < len(segments) else target - 1
+        if not (first <= last < source and start == covered and start <= end):
+            raise DataError(
+                f"{location}: segmentation {first}-{last}={start}-{end} does not fit the sentence; "
+                "is --source the text of this list?"
+            )
+        end = min(end, most)  # a phrase without words has the place of the next one
+        phrases.append(((first, last), (start, end)))
+        covered = end + 1
+    if covered != target:
+        raise DataError(f"{location}: the segmentation covers {covered} of {target} words")
+    return links, phrases
+
+
+def ask_phrases(chunk: Sequence[NbestSentence], name: str) -> FeatureQuestions:
+    """The phrase pairs of the segmentations. DataError for a segmentation that points outside its sentence;
+    `name`: of the list, for it."""
+    sources: dict[tuple[str, ...], int] = {}
+    distinct: dict[tuple[int, tuple[str, ...]], int] = {}
+    rows = []
+    for sentence in chunk:
+        location = f"{name}: sentence {sentence.number}"
+        for hypothesis in sentence.hypotheses:
+            text, row = hypothesis.text, []
+            for (first, last), (start, end) in nbest.segmentation(hypothesis, location):
+                if not (first <= last < len(sentence.source) and start <= end < len(text)):
+                    raise DataError(
+                        f"{location}: segmentation {first}-{last}={start}-{end} points outside the sentence; "
+                        "is --source the text of this list?"
+                    )
+                source = sources.setdefault(tuple(sentence.source[first : last + 1]), len(sources))
+                row.append(distinct.setdefault((source, tuple(text[start : end + 1])), len(distinct)))
+            rows.append(row)
+    pairs = WordPairs(
+        sources=list(map(list, sources)),
+        targets=[list(target) for _, target in distinct],
+        source_of=[source for source, _ in distinct],
+    )
+    return FeatureQuestions(pairs, rows)
+
+
+ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], FeatureQuestions]] = {
+    Way.SENTENCE: ask_sentences,
+    Way.PHRASES: ask_phrases,
+    Way.ALIGNED: partial(ask_sentences, aligned=affiliation),
+    Way.INVERSE_ALIGNED: partial(ask_sentences, aligned=inverse_affiliation),
+}
+
+
+def ask(chunk: Sequence[NbestSentence], ways: Sequence[Way], name: str) -> list[FeatureQuestions]:
+    """Collect the pairs that each feature has to score; features of the same way share one object. `name` is
+    that of the list, for error messages."""
+    questions = {way: ASKING[way](chunk, name) for way in dict.fromkeys(ways)}
+    return [questions[way] for way in ways]
+
+
+def sum_scores(questions: FeatureQuestions, scores: Values, way: Way) -> Values:
+    """One value for each hypothesis. Phrases are floored as the column of a table is, so that both give the
+    same number."""
+    if way is Way.PHRASES:
+        scores = np.maximum(scores, math.log(FLOOR))
+    return np.array([math.fsum(scores[row] for row in rows) for rows in questions.rows])
+
+
+# ---- rescore -----------------------------------------------------------------------------------------------
+
 
 SENTENCES = 40  # of a chunk: some thousand hypotheses
 SAMPLE = 8  # sentences on which --precision is measured
@@ -80,11 +247,11 @@ def rescore(
         )
     # sentences that are scored as a whole have a limit
     limit = config.limit if len(features) and not config.by_phrase else 0
-    count = check_sentences(lists, features, config, ways, limit)
+    sentences = partial(lists.sentences, features.names, limit)
+    count = check_sentences(sentences(), lists, features, config, ways)
     if features.settings.precision != "fp32":
-        sample = list(islice(lists.sentences(features.names, limit), SAMPLE))
-        pairs = ask(sample, ways, lists.paths[0])[0].pairs
-        log.info("%s", features.precision_error(pairs))
+        sample = ask(list(islice(sentences(), SAMPLE)), ways, lists.paths[0])
+        log.info("%s", features.precision_error(sample[0].pairs))
     chooser = make_chooser(lists, config)
     job = start_job(lists, features, config)
     with ExitStack() as stack:
@@ -97,9 +264,9 @@ def rescore(
         ]
         compute = partial(compute_chunks, executor=executor, ways=ways, name=lists.paths[0])
         if job and config.resume:
-            job.recompute_lost(blocks(lists.sentences(features.names, limit)), compute)
+            job.recompute_lost(blocks(sentences()), compute)
         done, lost = 0, LostLines()
-        for chunk, values in score(blocks(lists.sentences(features.names, limit)), compute, job):
+        for chunk, values in resume_chunks(blocks(sentences()), compute, job, hypothesis_count):
             if is_lost(values):
                 lost.add(done + 1, done + len(chunk), KILLED)
                 done += len(chunk)
@@ -119,21 +286,25 @@ def rescore(
         lost.check(lists.source, lost_chunks_remedy(job))
         if best:
             best.write_lines(chooser.rest())
-        if scales and isinstance(chooser, TunedRisk):
-            scales.write_lines([chooser.scale_line()])
+        if scales:
+            scales.write_lines([format_scales(chooser.scales)])
     if job:
         job.remove()
     return count
 
 
 def check_sentences(
-    lists: NbestLists, features: FeatureSet, config: RescoreConfig, ways: Sequence[Way], limit: int
+    sentences: Iterable[NbestSentence],
+    lists: NbestLists,
+    features: FeatureSet,
+    config: RescoreConfig,
+    ways: Sequence[Way],
 ) -> int:
     """Go through the lists once, as if the features were computed already, so that nothing about them turns
     out wrong in the middle of the work; returns the number of sentences. DataError, ConfigError for what does
     not fit: text, segmentation, alignment, features, weights."""
     count, zeros = 0, [0.0] * len(features)
-    for sentence in lists.sentences(features.names, limit):
+    for sentence in sentences:
         count += 1
         if zeros:
             ask([sentence], [way for way in ways if way is not Way.SENTENCE], lists.paths[0])
@@ -179,24 +350,8 @@ def blocks(stream: Iterator[NbestSentence]) -> Iterator[Chunk]:
         yield block
 
 
-# ---- values ------------------------------------------------------------------------------------------------
-
-
-def score(
-    chunks: Iterator[Chunk],
-    compute: Callable[[Iterator[Chunk]], Iterator[tuple[Chunk, Scores]]],
-    job: ScoringJob | None = None,
-) -> Iterator[tuple[Chunk, Scores]]:
-    """Each chunk with the values of its hypotheses: those of a resumed job as they were."""
-    if job:
-        for values in job.finished():
-            chunk = next(chunks, [])
-            job.check_rows(values, sum(len(sentence.hypotheses) for sentence in chunk))
-            yield chunk, values
-    for chunk, values in compute(chunks):
-        if job:
-            job.add(values)
-        yield chunk, values
+def hypothesis_count(chunk: Chunk) -> int:
+    return sum(len(sentence.hypotheses) for sentence in chunk)
 
 
 def compute_chunks(
@@ -214,7 +369,7 @@ def compute_chunks(
 
     for results in executor.map(tasks()):
         chunk, questions = waiting.popleft()
-        rows = sum(len(sentence.hypotheses) for sentence in chunk)
+        rows = hypothesis_count(chunk)
         if isinstance(results, Lost):
             yield chunk, lost_scores(rows, len(ways))
             continue
@@ -222,12 +377,10 @@ def compute_chunks(
             yield chunk, np.zeros((rows, 0))
             continue
         columns = [
-            sums(feature, scores, way) for feature, scores, way in zip(questions, results, ways, strict=True)
+            sum_scores(feature, scores, way)
+            for feature, scores, way in zip(questions, results, ways, strict=True)
         ]
         yield chunk, np.stack(columns, 1)
-
-
-# ---- totals ------------------------------------------------------------------------------------------------
 
 
 def entries(

@@ -112,20 +112,26 @@ def filter_tables(
     over: Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]] = lambda rows: rows,
 ) -> int:
     """Write the wanted rows of a phrase table, and the same rows of its reordering table if there is one;
-    returns their number. DataError as from `filtered` and `same_rows`."""
+    returns their number. DataError as from `wanted_rows` and `same_rows`."""
+    pairs = wanted_rows(paths.table, wanted, paths.unsorted, over)
+    if not paths.reordering:
+        return write_rows(((pair.raw, b"") for pair in pairs), paths.output)
+    others = wanted_rows(paths.reordering, wanted, paths.unsorted)
+    rows = same_rows(pairs, others, str(paths.reordering))
+    return write_rows(((pair.raw, row.raw) for pair, row in rows), paths.output, paths.reordering_output)
+
+
+def write_rows(
+    rows: Iterable[tuple[bytes, bytes]], output: str | Path, reordering_output: str | Path | None = None
+) -> int:
+    """Write lines of a phrase table and, where it has an output, of its reordering table, whole or not at
+    all; returns their number."""
     count = 0
     with ExitStack() as stack:
-        out = stack.enter_context(files.Writing(paths.output))
-        pairs = wanted_rows(paths.table, wanted, paths.unsorted, over)
-        if not paths.reordering:
-            for pair in pairs:
-                out.write(pair.raw + b"\n")
-                count += 1
-            return count
-        other_out = stack.enter_context(files.Writing(paths.reordering_output))
-        others = wanted_rows(paths.reordering, wanted, paths.unsorted)
-        for pair, row in same_rows(pairs, others, str(paths.reordering)):
-            out.write(pair.raw + b"\n")
-            other_out.write(row.raw + b"\n")
-            count += 1
+        out = stack.enter_context(files.Writing(output))
+        other = stack.enter_context(files.Writing(reordering_output)) if reordering_output else None
+        for count, (line, reordering) in enumerate(rows, 1):  # noqa: B007
+            out.write(line + b"\n")
+            if other:
+                other.write(reordering + b"\n")
     return count

@@ -1,9 +1,8 @@
 """New options from the network: target phrases that an encoder-decoder proposes for source phrases that a
 table covers thinly.
 
-The document leaves this as future work: the RNN not as a scorer of what the table has, but as a source of
-phrases. Beam search gives a few targets for each wanted source phrase; those that the table lacks become
-rows:
+The RNN is not a scorer of what the table has, but a source of phrases. Beam search gives a few targets for
+each wanted source phrase; those that the table lacks become rows:
 
     phi          p(source | target) and p(target | source) of the networks
     lexical      weights by the most likely links of the word translation table, which also make the alignment
@@ -20,7 +19,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,14 +188,6 @@ def table_line(
     return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % fields
 
 
-class PhraseSearch(Protocol):
-    """Source of proposals for tokenized phrases: nmt.Run, or anything else with its `n_best`."""
-
-    def n_best(self, lines: Sequence[str], config: BeamConfig | None = None) -> list[list[BeamTranslation]]:
-        """Translations of each line, best first."""
-        ...
-
-
 @dataclass(frozen=True)
 class NetworkRequest:
     """Source phrases to translate, and pairs to score in the inverse direction."""
@@ -218,7 +208,8 @@ class NetworkAnswers:
 class Networks:
     """Networks that propose translations and score them in the inverse direction."""
 
-    search: PhraseSearch
+    # translations of each tokenized line, best first
+    search: Callable[[Sequence[str], BeamConfig], list[list[BeamTranslation]]]
     inverse: PairFeature | None  # of the other direction, for p(source | target)
     beam_size: int
     files: Sequence[Path] = ()  # of the former, on which its answers depend
@@ -233,7 +224,7 @@ class Networks:
         if request.sources:
             texts = [" ".join(phrase_table.words(source)) for source in request.sources]
             beam = BeamConfig(beam_size=self.beam_size, normalize="none", max_length_factor=3.0)
-            results = self.search.n_best(texts, beam)
+            results = self.search(texts, beam)
             translations = [
                 [(candidate.words, candidate.log_prob) for candidate in candidates] for candidates in results
             ]

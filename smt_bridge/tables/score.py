@@ -3,43 +3,263 @@
     check the whole table -> cut it into chunks at changes of source -> score chunks -> append columns in the
     table's order
 
-chunks.py has the middle of it; this file the job around it.
+The limits of chunks depend on the table alone, so that shards, workers and resumed jobs all give the same
+bytes.
 """
 
+import json
 import logging
+import math
 import os
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from nmt.errors import ConfigError
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.compute.resources import peak_memory
+from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
-from nmt.formats.phrase_table import PhrasePair
-from nmt.io import files
-from nmt.work.executors import KILLED, ExecutorConfig, LostLines
+from nmt.formats.phrase_table import SMALLEST, PhrasePair
+from nmt.io import files, numbers
+from nmt.work.executors import KILLED, ExecutorConfig, Lost, LostLines
 from nmt.work.store import lock_job
 from smt_bridge.features.base import of_phrases
-from smt_bridge.features.feature_set import FeatureSet, process_settings
+from smt_bridge.features.feature_set import FeatureExecutor, FeatureSet, Task, process_settings
 from smt_bridge.features.registry import FeatureSettings, parse_features
-from smt_bridge.jobs import ScoringJob, is_lost, lost_chunks_remedy, open_job
-from smt_bridge.tables.chunks import (
-    CHUNK,
-    OldTable,
-    ScoredChunk,
-    TableSurvey,
-    chunks,
-    compute_chunks,
-    score_chunks,
-    scored_lines,
-    survey,
-    write_columns,
+from smt_bridge.jobs import (
+    Scores,
+    ScoringJob,
+    is_lost,
+    lost_chunks_remedy,
+    lost_scores,
+    open_job,
+    resume_chunks,
 )
 from smt_bridge.tables.report import TableReport
 
 log = logging.getLogger(__name__)
+
+# ---- reuse -------------------------------------------------------------------------------------------------
+# Scores of an earlier table, for the pairs that both have: `OLD.scores.json` says which model a column came
+# from.
+
+
+def write_columns(table: str, columns: list[dict[str, object]]) -> None:
+    """Beside a finished table: what its new columns are."""
+    files.write_text(f"{table}.scores.json", [json.dumps({"version": 1, "columns": columns}, indent=1)])
+
+
+def read_columns(table: str) -> dict[str, int]:
+    """Identities of features and their columns, from 1. DataError where the file that smt-score-table writes
+    beside a table is missing or damaged."""
+    path = Path(f"{table}.scores.json")
+    try:
+        columns = json.loads(path.read_text(encoding="utf-8"))["columns"]
+        return {str(column["identity"]): numbers.count(str(column["column"])) for column in columns}
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{path}: not there; smt-score-table writes it beside its output, and without it there is no "
+            "telling which run made a column"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{path}: damaged; score the table again, without --reuse") from error
+
+
+class OldTable:
+    """Walked in step with a new table: both are in whole-line order, so memory does not grow with either."""
+
+    def __init__(self, path: str, identities: Sequence[str]) -> None:
+        """`identities`: of the wanted features. DataError when the old table has none of them."""
+        self.path = path
+        by_identity = read_columns(path)
+        self.columns = [by_identity.get(identity) for identity in identities]
+        if not any(self.columns):
+            raise DataError(
+                f"{path}: none of its columns was made by these runs with these settings, so there is "
+                "nothing to reuse"
+            )
+        self.pairs = phrase_table.checked(path)
+        self.now = next(self.pairs, None)
+        self.found = self.asked = 0
+
+    def find(self, piece: Sequence[PhrasePair]) -> NDArray[np.float64]:
+        """Natural logarithms of the old scores, nan where there is none: (pairs, features). Chunks have to be
+        given in the order of the table."""
+        values = np.full((len(piece), len(self.columns)), np.nan)
+        for row, pair in enumerate(piece):
+            wanted = sort_key(pair)
+            while self.now is not None and sort_key(self.now) < wanted:
+                self.now = next(self.pairs, None)
+            self.asked += 1
+            if self.now is not None and sort_key(self.now) == wanted:
+                self.found += 1
+                scores = self.now.scores.split()
+                for feature, column in enumerate(self.columns):
+                    if column and column <= len(scores):
+                        values[row, feature] = math.log(max(SMALLEST, float(scores[column - 1])))
+        return values
+
+
+def sort_key(pair: PhrasePair) -> bytes:
+    """The part of a line that decides its position in a sorted table: source and target with separators."""
+    return pair.source + b" ||| " + pair.target + b" ||| "
+
+
+# ---- chunks ------------------------------------------------------------------------------------------------
+
+
+# pairs: a few thousand sources fill the matrices of each level, and their states stay near 100 MB at 1000
+# units
+CHUNK = 4096
+LONGEST = 4 * CHUNK  # a source with more options than that is cut
+SAMPLES = 4  # chunks from all over the table, at least, that stand for it
+# Moses parses float32 and floors what it cannot hold; 0, negative numbers and nan break it silently
+FLOOR = 1e-38
+CEILING = 3e38  # what is larger becomes infinite there
+
+# A chunk and its values, (pairs, features), natural logarithms; nan, where it was lost on a cluster
+ScoredChunk = tuple[list[PhrasePair], Scores]
+
+
+def cut_chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
+    """A table in pieces of CHUNK pairs or a little more, cut where the source changes."""
+    piece: list[PhrasePair] = []
+    for pair in pairs:
+        if len(piece) >= CHUNK and (pair.source != piece[-1].source or len(piece) >= LONGEST):
+            yield piece
+            piece = []
+        piece.append(pair)
+    if piece:
+        yield piece
+
+
+@dataclass
+class TableSurvey:
+    """Sizes and a sample of a table, from a first pass that checks all of it before anything is scored."""
+
+    pairs: int = 0
+    sources: int = 0
+    chunks: int = 0
+    columns: int = 0
+    sample: list[list[PhrasePair]] = field(default_factory=list)  # chunks from all over the table
+
+
+def read_survey(table: str, unsorted: bool = False) -> TableSurvey:
+    """Read and check a table. DataError for the first thing in it that is wrong."""
+    result = TableSurvey()
+    every = 1
+    for number, piece in enumerate(cut_chunks(phrase_table.checked(table, unsorted))):
+        result.chunks += 1
+        result.pairs += len(piece)
+        result.sources += len({pair.source for pair in piece})
+        result.columns = len(piece[0].scores.split())
+        if number % every == 0:
+            if len(result.sample) == 2 * SAMPLES:  # keep every other one and continue in steps twice as long
+                del result.sample[1::2]
+                every *= 2
+            if number % every == 0:
+                result.sample.append(piece)
+    return result
+
+
+def score_chunks(
+    pieces: Iterable[list[PhrasePair]],
+    executor: FeatureExecutor,
+    features: int,
+    job: ScoringJob | None = None,
+    old: OldTable | None = None,
+) -> Iterator[ScoredChunk]:
+    """Each chunk with the values of `features` features: those of a resumed job as they were, the others
+    computed, nan for those that were lost."""
+
+    def finished_rows(piece: list[PhrasePair]) -> int:
+        if old:
+            old.find(piece)  # both tables are walked side by side
+        return len(piece)
+
+    compute = partial(compute_chunks, executor=executor, features=features, old=old)
+    return resume_chunks(pieces, compute, job, finished_rows)
+
+
+def compute_chunks(
+    pieces: Iterable[list[PhrasePair]], executor: FeatureExecutor, features: int, old: OldTable | None = None
+) -> Iterator[ScoredChunk]:
+    """Each chunk with its values, known or computed; nan for those that were lost."""
+    waiting: deque[ScoredChunk] = deque()
+
+    def tasks() -> Iterator[Task]:
+        for piece in pieces:
+            values = old.find(piece) if old else np.full((len(piece), features), np.nan)
+            waiting.append((piece, values))
+            yield unscored_pairs(piece, values)
+
+    for computed in executor.map(tasks()):
+        piece, values = waiting.popleft()
+        if isinstance(computed, Lost):
+            yield piece, lost_scores(len(piece), features)
+            continue
+        for feature in range(features):
+            values[np.isnan(values[:, feature]), feature] = computed[feature]
+        yield piece, values
+
+
+def unscored_pairs(piece: Sequence[PhrasePair], values: Scores) -> Task:
+    """For each feature the pairs whose value is not known yet (nan)."""
+    pairs = of_phrases(piece)
+    unknown = np.isnan(values)
+    return [pairs if missing.all() else pairs.take(np.flatnonzero(missing)) for missing in unknown.T]
+
+
+def scored_lines(piece: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]:
+    """The lines of a chunk, each with one more score for each feature."""
+    for pair, row in zip(piece, values.tolist(), strict=True):
+        yield pair.line(b" ".join(map(moses_score, row)))
+
+
+def moses_score(log_prob: float) -> bytes:
+    """exp(value) as Moses writes numbers, floored at 1e-38: Moses takes the logarithm itself."""
+    if math.isnan(log_prob):
+        raise ValueError("a feature value is not a number")
+    return b"%.6g" % min(CEILING, max(FLOOR, math.exp(min(log_prob, 700.0))))
+
+
+# ---- estimate ----------------------------------------------------------------------------------------------
+# How long a table will take: measured on chunks from all over it, before the job.
+
+
+ESTIMATE_SECONDS = 30.0  # seconds that are measured, or one chunk
+
+
+@dataclass
+class ScoringEstimate:
+    """Speed and memory of one scoring process, measured on a sample."""
+
+    measured: int  # pairs
+    rate: float  # pairs a second
+    memory: float  # MB
+
+
+def estimate_speed(table_survey: TableSurvey, features: FeatureSet) -> ScoringEstimate:
+    """Score some chunks in this process."""
+    clock, count = time.monotonic(), 0
+    for piece in table_survey.sample:
+        features.compute([of_phrases(piece)] * len(features))
+        count += len(piece)
+        if time.monotonic() - clock > ESTIMATE_SECONDS:
+            break
+    rate = count / (time.monotonic() - clock)
+    return ScoringEstimate(count, rate, peak_memory())
+
+
+# ---- the job -----------------------------------------------------------------------------------------------
+
 
 SAMPLE = 1000  # pairs on which --precision is measured
 Progress = Callable[[int, int], None]  # pairs done, pairs of the table (0: unknown); see score_table
@@ -87,19 +307,17 @@ def score_table(
         old = old_table(reuse, loaded)
         summary = TableReport(report, loaded.names, loaded.features) if report else None
         with loaded.executor(how) as running:
-            table_survey = survey_table(table, unsorted, summary is not None)
-            pieces = select(table, table_survey, shard, unsorted)
+            source = TableSource(table, survey_table(table, unsorted, summary is not None), shard, unsorted)
+            pieces = source.chunks()
             if loaded.settings.precision != "fp32":
-                pieces = log_precision(loaded, table_survey, pieces)
-            job = start_job(table, output, loaded, shard, resume, reuse, how)
+                pieces = log_precision(loaded, source.survey, pieces)
+            job = start_job(source, output, loaded, resume, reuse, how)
             if job and resume:
                 again = old_table(reuse, loaded)
                 compute = partial(compute_chunks, executor=running, features=len(loaded), old=again)
-                job.recompute_lost(select(table, table_survey, shard, unsorted), compute)
+                job.recompute_lost(source.chunks(), compute)
             stream = score_chunks(pieces, running, len(loaded), job, old)
-            total = table_survey.pairs if table_survey and not shard else 0
-            whole = partial(check_lost, table, table_survey, shard, job)
-            done = write(output, stream, job, summary, whole, total, progress or (lambda done, total: None))
+            done = write_chunks(output, stream, source, job, summary, progress or (lambda done, total: None))
     if output != "-":
         write_columns(output, describe_columns(loaded, done.columns))
     finish(job, old, summary)
@@ -140,9 +358,6 @@ def refuse_aligned(loaded: FeatureSet) -> None:
             )
 
 
-# ---- before the work ---------------------------------------------------------------------------------------
-
-
 def seekable(table: str) -> bool:
     """Can the table be read twice?"""
     return table != "-" and Path(table).is_file()
@@ -154,13 +369,7 @@ def has_job(table: str, output: str) -> bool:
 
 
 def check_arguments(
-    table: str,
-    output: str,
-    *,
-    shard: tuple[int, int] | None,
-    resume: bool,
-    reuse: str | None,
-    unsorted: bool,
+    table: str, output: str, *, shard: tuple[int, int] | None, resume: bool, reuse: str | None, unsorted: bool
 ) -> None:
     """ConfigError for arguments that contradict each other."""
     if shard and not seekable(table):
@@ -181,7 +390,7 @@ def survey_table(table: str, unsorted: bool = False, report: bool = False) -> Ta
     table without p(target | source)."""
     if not seekable(table):
         return None
-    result = survey(table, unsorted)
+    result = read_survey(table, unsorted)
     if report and result.columns < 3:
         raise ConfigError(
             f"--report: {table} has {result.columns} scores, but p(target | source) is Moses' third; "
@@ -192,19 +401,39 @@ def survey_table(table: str, unsorted: bool = False, report: bool = False) -> Ta
     return result
 
 
-def select(
-    table: str, table_survey: TableSurvey | None, shard: tuple[int, int] | None, unsorted: bool
-) -> Iterator[list[PhrasePair]]:
-    """The chunks of the table, or those of its shard; a table that was surveyed is not checked again."""
-    pairs = phrase_table.read(table) if table_survey else phrase_table.checked(table, unsorted)
-    first, last = part(shard, table_survey.chunks) if table_survey and shard else (0, None)
-    return islice(chunks(pairs), first, last)
+@dataclass
+class TableSource:
+    """The table that is scored, or a shard of it."""
 
+    path: str
+    survey: TableSurvey | None  # None: it can be read only once
+    shard: tuple[int, int] | None = None  # the i-th of n parts
+    unsorted: bool = False
 
-def part(shard: tuple[int, int], count: int) -> tuple[int, int]:
-    """The chunks of the i-th of n shards: the first one, and the one after the last."""
-    number, parts = shard
-    return (number - 1) * count // parts, number * count // parts
+    def chunks(self) -> Iterator[list[PhrasePair]]:
+        """The chunks of the table or the shard; a table that was surveyed is not checked again."""
+        path = self.path
+        pairs = phrase_table.read(path) if self.survey else phrase_table.checked(path, self.unsorted)
+        return islice(cut_chunks(pairs), *self.limits())
+
+    def limits(self) -> tuple[int, int | None]:
+        """The numbers of the first chunk and the one after the last; None: to the end."""
+        if not self.survey or not self.shard:
+            return 0, None
+        number, parts = self.shard
+        return (number - 1) * self.survey.chunks // parts, number * self.survey.chunks // parts
+
+    def pairs(self) -> int:
+        """Number of pairs; 0 for a stream or a shard."""
+        return self.survey.pairs if self.survey and not self.shard else 0
+
+    def check_lost(self, job: ScoringJob | None, lost: LostLines) -> None:
+        """UserError that names the lines of lost chunks, if there are any. `lost` counts from the beginning
+        of the shard."""
+        if lost.ranges:
+            first, _ = self.limits()
+            skipped = sum(map(len, islice(cut_chunks(phrase_table.read(self.path)), first))) if first else 0
+            lost.check(self.path, lost_chunks_remedy(job), skipped)
 
 
 def log_precision(
@@ -218,22 +447,21 @@ def log_precision(
 
 
 def start_job(
-    table: str,
+    source: TableSource,
     output: str,
     features: FeatureSet,
-    shard: tuple[int, int] | None,
     resume: bool,
     reuse: str | None,
     how: ExecutorConfig,
 ) -> ScoringJob | None:
     """The job folder beside the output; None for streams."""
-    if not has_job(table, output):
+    if not has_job(source.path, output):
         return None
-    status = Path(table).stat()
+    status = Path(source.path).stat()
     settings: dict[str, object] = {
-        "table": [os.path.realpath(table), status.st_size, status.st_mtime_ns],
+        "table": [os.path.realpath(source.path), status.st_size, status.st_mtime_ns],
         "features": features.identities(),
-        "shard": shard,
+        "shard": source.shard,
         "back_end": features.settings.back_end,
         "threads": features.settings.threads,
         "reuse": reuse,
@@ -246,20 +474,17 @@ def start_job(
     return job
 
 
-# ---- the work ----------------------------------------------------------------------------------------------
-
-
-def write(
+def write_chunks(
     output: str,
     stream: Iterable[ScoredChunk],
+    source: TableSource,
     job: ScoringJob | None,
     report: TableReport | None,
-    whole: Callable[[LostLines], None],
-    total: int,
     progress: Progress,
 ) -> ScoredTable:
-    """Write the chunks with their new columns; returns what the table had before. `whole` raises where
-    lines were lost."""
+    """Write the chunks with their new columns; returns what the table had before. UserError that names the
+    lines that were lost."""
+    total = source.pairs()
     done, lost = ScoredTable(), LostLines()
     resumed = job.count() if job else 0
     if not resumed:
@@ -279,24 +504,8 @@ def write(
                 progress(done.pairs, total)
             if report:
                 report.add(piece, values)
-        whole(lost)
+        source.check_lost(job, lost)
     return done
-
-
-def check_lost(
-    table: str,
-    table_survey: TableSurvey | None,
-    shard: tuple[int, int] | None,
-    job: ScoringJob | None,
-    lost: LostLines,
-) -> None:
-    """UserError that names the lines of lost chunks, if there are any. `lost` counts from the beginning of
-    the shard."""
-    if not lost.ranges:
-        return
-    first, _ = part(shard, table_survey.chunks) if table_survey and shard else (0, 0)
-    skipped = sum(map(len, islice(chunks(phrase_table.read(table)), first))) if first else 0
-    lost.check(table, lost_chunks_remedy(job), skipped)
 
 
 def describe_columns(features: FeatureSet, old_columns: int) -> list[dict[str, object]]:

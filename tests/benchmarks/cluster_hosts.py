@@ -22,8 +22,8 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.io import files
-from smt_bridge.tables import chunks
-from smt_bridge.tables.chunks import CHUNK
+from smt_bridge.tables import score
+from smt_bridge.tables.score import CHUNK
 from tests.conftest import BIN
 from tests.faults.cluster import Cluster, Program, cluster
 from tests.faults.faults import workers_of
@@ -119,7 +119,7 @@ def hosts(folder: Path, count: int) -> Iterator[Place]:
 def measure(place: Place, turn: int, table: Path, model: Path, folder: Path) -> Measurement:
     """One job in a place."""
     begun = time.process_time()
-    survey = chunks.survey(str(table))
+    survey = score.read_survey(str(table))
     surveyed = time.process_time() - begun
     output, log = folder / "out", folder / "log"
     words = [

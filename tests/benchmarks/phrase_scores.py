@@ -31,7 +31,7 @@ from nmt.models.rnn import RNNTranslator
 from nmt.scoring import pair_scores, word_scores
 
 from smt_bridge.tables.filter import Occurring, read_texts
-from smt_bridge.tables.chunks import chunks
+from smt_bridge.tables.score import cut_chunks
 
 WORDS = 15000
 CHUNKS = 3  # from all over the table
@@ -50,7 +50,7 @@ def pieces(table: Path, wanted: Occurring | None) -> list[list[Pair]]:
     pairs = (pair for pair in phrase_table.read(table) if wanted is None or pair.source in wanted)
     found = [
         [(encode(pair.source, ids[0]), encode(pair.target, ids[1])) for pair in piece]
-        for piece in chunks(pairs)
+        for piece in cut_chunks(pairs)
     ]
     step = max(1, len(found) // CHUNKS)
     return found[step // 2 :: step][:CHUNKS]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.io.files import write_text
-from smt_bridge.tables.chunks import CHUNK
+from smt_bridge.tables.score import CHUNK
 from tests.conftest import BIN, load_recipe, tiny_config, write_corpus
 
 CHUNKS = 40  # of a fifth of a second each

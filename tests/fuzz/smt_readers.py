@@ -14,7 +14,7 @@ from smt_bridge.decoder.cache import Cache
 from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import ini as weights
-from smt_bridge.tables import chunks, propose
+from smt_bridge.tables import propose, score
 from smt_bridge.tuning import loop, pool, tuner
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.registry import TuneConfig
@@ -49,7 +49,7 @@ def read_ini(path: Path) -> None:
 
 def scored(folder: Path) -> None:
     files.write_text(folder / "table", TABLE)
-    chunks.write_columns(str(folder / "table"), [{"identity": "a", "column": 4}])
+    score.write_columns(str(folder / "table"), [{"identity": "a", "column": 4}])
 
 
 def model(folder: Path) -> None:
@@ -132,7 +132,7 @@ READERS: dict[str, Reader] = {
     "scores.json": Reader(
         scored,
         "table.scores.json",
-        lambda path: chunks.OldTable(str(path).removesuffix(".scores.json"), ["a"]),
+        lambda path: score.OldTable(str(path).removesuffix(".scores.json"), ["a"]),
     ),
     "table of proposals": Reader(text(*TABLE), "file", lambda path: propose.read_table(str(path), None)),
     "features of mert": Reader(pools, "features", read_pool),

@@ -1,4 +1,4 @@
-""""""
+"""Scores of finished chunks on disk: torn, damaged and lost records, and jobs of other settings."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import phrase_table
 from nmt.work.store import lock_job, recorded_settings
 from smt_bridge.jobs import Scores, ScoringJob, is_lost, lost_chunks_remedy, lost_scores, open_job
-from smt_bridge.tables.chunks import score_chunks
+from smt_bridge.tables.score import score_chunks
 
 BLOCKS = [np.array([[1.5, -2.0], [0.0, 3.0]]), np.array([[4.0, 5.0], [6.0, 7.0]]), np.array([[8.0, 9.0]])]
 
@@ -28,13 +28,9 @@ def same(found: list[NDArray[np.float64]], expected: list[NDArray[np.float64]]) 
     return len(found) == len(expected) and all((a == b).all() for a, b in zip(found, expected, strict=True))
 
 
-def test_what_is_added_is_read(tmp_path: Path) -> None:
-    assert same(list(filled(tmp_path).finished()), BLOCKS) and ScoringJob(tmp_path, 2).count() == 3
-
-
 @pytest.mark.parametrize("keep", [0, 5, 8, 20, 39])
 def test_a_torn_record_is_cut_off_and_written_over(tmp_path: Path, keep: int) -> None:
-    filled(tmp_path)
+    assert same(list(filled(tmp_path).finished()), BLOCKS) and ScoringJob(tmp_path, 2).count() == 3
     place = tmp_path / "scores"
     whole = place.read_bytes()
     place.write_bytes(whole[:40] + whole[40:80][: keep // 2] if keep > 8 else whole[: 40 + keep])
@@ -54,15 +50,15 @@ def test_a_damaged_record_ends_what_is_finished(tmp_path: Path) -> None:
     job = ScoringJob(tmp_path, 2)
     assert same(list(job.finished()), BLOCKS[:1])
     job.add(BLOCKS[0])
-    assert same(
-        list(ScoringJob(tmp_path, 2).finished()), [BLOCKS[0], BLOCKS[0]]
-    )  # what followed the damage is gone
+    # what followed the damage is gone
+    assert same(list(ScoringJob(tmp_path, 2).finished()), [BLOCKS[0], BLOCKS[0]])
 
 
 def test_a_job_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
     output = str(tmp_path / "o")
     open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=False).add(np.ones((3, 1)))
-    assert recorded_settings(output) == {"shard": [1, 2], "features": ["x"]}
+    recorded = json.loads((tmp_path / "o.job" / "job.json").read_text())
+    assert recorded == recorded_settings(output) == {"shard": [1, 2], "features": ["x"]}
     with pytest.raises(ConfigError, match="--resume continues it"):
         open_job(output, {"shard": (1, 2), "features": ["x"]}, 1, resume=False)
     with pytest.raises(ConfigError, match=r"other settings \(features\)"):
@@ -81,16 +77,13 @@ def test_damaged_settings(text: str, tmp_path: Path) -> None:
         recorded_settings(str(tmp_path / "o"))
 
 
-def test_a_damaged_length_takes_no_memory(tmp_path: Path) -> None:
-    (tmp_path / "scores").write_bytes(b"\xff\xff\xff\xff\0\0\0\0some")
-    assert ScoringJob(tmp_path, 1000).count() == 0
-
-
-def test_nul_bytes_are_no_chunks(tmp_path: Path) -> None:
-    """A machine without power may leave a file of its new size whose last bytes were never written."""
+@pytest.mark.parametrize("tail", [b"\xff\xff\xff\xff\0\0\0\0some", bytes(1000)])
+def test_what_is_no_chunk(tail: bytes, tmp_path: Path) -> None:
+    """A damaged length takes no memory; a machine without power may leave a file of its new size whose last
+    bytes were never written."""
     filled(tmp_path)
     with open(tmp_path / "scores", "ab") as stream:
-        stream.write(bytes(1000))
+        stream.write(tail)
     assert same(list(ScoringJob(tmp_path, 2).finished()), BLOCKS)
 
 
@@ -107,11 +100,8 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     stays."""
     output = str(tmp_path / "o")
     with lock_job(output, "smt-score-table"):
-        with (
-            pytest.raises(UserError, match=r"o\.job: in use by smt-score-table, process \d+ on"),
-            lock_job(output, "smt-rescore"),
-        ):
-            pass
+        with pytest.raises(UserError, match=r"o\.job: in use by smt-score-table, process \d+ on"):
+            lock_job(output, "smt-rescore").__enter__()
         assert (tmp_path / "o.job").exists()
     assert not (tmp_path / "o.job").exists()
     with lock_job(output, "smt-score-table"):
@@ -120,11 +110,6 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     with lock_job(output, "smt-score-table"):
         open_job(output, {}, 1, resume=True).remove()
         assert not (tmp_path / "o.job").exists()
-
-
-def test_settings_are_plain_json(tmp_path: Path) -> None:
-    open_job(str(tmp_path / "o"), {"a": 1}, 1, resume=True)
-    assert json.loads((tmp_path / "o.job" / "job.json").read_text()) == {"a": 1}
 
 
 def test_lost_chunks_are_computed_in_their_place(tmp_path: Path) -> None:
@@ -155,6 +140,5 @@ def test_what_is_lost() -> None:
 
 
 def test_what_to_do_about_lost_chunks(tmp_path: Path) -> None:
-    assert "give files" in lost_chunks_remedy(None) and f"kept in {tmp_path}: " in lost_chunks_remedy(
-        ScoringJob(tmp_path, 1)
-    )
+    assert "give files" in lost_chunks_remedy(None)
+    assert f"kept in {tmp_path}: " in lost_chunks_remedy(ScoringJob(tmp_path, 1))

@@ -11,7 +11,7 @@ from nmt.errors import DataError, UserError
 from nmt.formats import pharaoh, phrase_table
 from smt_bridge.moses import ini
 from smt_bridge.tables import propose
-from smt_bridge.tables.chunks import OldTable
+from smt_bridge.tables.score import OldTable
 from smt_bridge.tuning import tuner
 
 READERS: dict[str, tuple[str, Callable[[Path], Sized]]] = {

@@ -59,7 +59,7 @@ def columns_of(text: bytes, first: int = 4) -> list[list[float]]:
 def in_small_chunks(*arguments: object, slow: float = 0.0) -> subprocess.Popen[bytes]:
     """The command with chunks of 8 pairs, each of which takes `slow` seconds more."""
     code = (
-        "import sys, time; import smt_bridge.tables.chunks as chunks\n"
+        "import sys, time; import smt_bridge.tables.score as chunks\n"
         "from smt_bridge.features.feature_set import FeatureSet\n"
         "chunks.CHUNK = 8; whole = FeatureSet.compute\n"
         f"FeatureSet.compute = lambda features, task: (time.sleep({slow}), whole(features, task))[1]\n"

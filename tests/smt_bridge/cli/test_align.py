@@ -20,25 +20,14 @@ Refused = Callable[..., str]
 def test_command_aligns_and_repeats_itself(
     method: str, smt_model: Path, tmp_path: Path, command: Command
 ) -> None:
-    given = ["-s", smt_model / "dev.en", "-t", smt_model / "dev.fr", "--method", method]
-    assert (
-        command(
-            "smt-align",
-            *given,
-            "-o",
-            tmp_path / "a",
-            "--forward-output",
-            tmp_path / "f",
-            "--reverse-output",
-            tmp_path / "r",
-        ).returncode
-        == 0
-    )
-    assert command("smt-align", *given, "-o", tmp_path / "b").returncode == 0
+    texts = ["-s", smt_model / "dev.en", "-t", smt_model / "dev.fr"]
+    outputs = "-o a --forward-output f --reverse-output r".split()
+    assert command("smt-align", *texts, "--method", method, *outputs, cwd=tmp_path).returncode == 0
+    assert command("smt-align", *texts, "--method", method, "-o", "b", cwd=tmp_path).returncode == 0
     text = (tmp_path / "a").read_bytes()
     assert text == (tmp_path / "b").read_bytes()
     assert text.count(b"\n") == 60 and text.count(b"-") > 200
-    again = command("smt-align", *given[:4], "--forward", tmp_path / "f", "--reverse", tmp_path / "r")
+    again = command("smt-align", *texts, "--forward", "f", "--reverse", "r", cwd=tmp_path)
     assert again.stdout.encode() == text
 
 
@@ -53,27 +42,17 @@ def test_empty_sides_get_no_links(tmp_path: Path, command: Command) -> None:
 
 def test_bad_input(tmp_path: Path, command: Command, refused: Refused) -> None:
     (tmp_path / "s").write_text("a b\nc\n")
-    (tmp_path / "t").write_text("x\n")
-    line = refused(command("smt-align", "-s", tmp_path / "s", "-t", tmp_path / "t", "-o", tmp_path / "out"))
-    assert "t: 1 lines, but" in line and not (tmp_path / "out").exists()
-    (tmp_path / "t").write_text("\n\n")
-    assert "nothing to align" in refused(command("smt-align", "-s", tmp_path / "s", "-t", tmp_path / "t"))
-    (tmp_path / "t").write_text("x\ny\n")
     (tmp_path / "f").write_text("0-0\n0-1\n")
-    line = refused(
-        command(
-            "smt-align",
-            "-s",
-            tmp_path / "s",
-            "-t",
-            tmp_path / "t",
-            "--forward",
-            tmp_path / "f",
-            "--reverse",
-            tmp_path / "f",
-        )
-    )
-    assert "f:2: point 0-1 is outside" in line
+    for target, more, message in (
+        ("x\n", "-o out", "t: 1 lines, but"),
+        ("\n\n", "-o out", "nothing to align"),
+        ("x\ny\n", "-o out --forward f --reverse f", "f:2: point 0-1 is outside"),
+        ("x\ny\n", "-o out --forward f", "--forward and --reverse go together"),
+        ("x\ny\n", "-o out --forward f --reverse f --workers 2", "leave nothing to compute"),
+    ):
+        (tmp_path / "t").write_text(target)
+        assert message in refused(command("smt-align", *f"-s s -t t {more}".split(), cwd=tmp_path))
+        assert not (tmp_path / "out").exists()
     with pytest.raises(DataError, match=r"f:3: '1\?2' is no alignment point"):
         pharaoh.parse("0-0 1?2", "f:3")
 
@@ -90,11 +69,8 @@ def test_without_an_aligner(tmp_path: Path, command: Command, refused: Refused) 
     assert not (tmp_path / "model").exists()
 
 
-class Diagonal:
+class Diagonal(alignment.Aligner):
     """An aligner of a plugin: the words of equal position."""
-
-    def check(self) -> None:
-        pass
 
     def align(self, sources: alignment.Texts, targets: alignment.Texts) -> list[Links]:
         pairs = zip(sources, targets, strict=True)

@@ -1,7 +1,7 @@
 """smt-filter-table: both tables row by row; texts that are not escaped, or hold nothing."""
 
 import gzip
-import subprocess
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,13 +9,11 @@ import pytest
 
 from nmt.formats import phrase_table
 from nmt.io import files
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
-
+from smt_bridge.tables import filter as filter_table
+from smt_bridge.tables.filter import Occurring
+from tests.conftest import Command
 
 TABLE = b"a b ||| x ||| 1\na b ||| y ||| 1\na ||| x ||| 1\nb a ||| x ||| 1\nc ||| x ||| 1\n"
-
-
 REORDERING = TABLE.replace(b"||| 1", b"||| 0.1 0.2 0.7 0.1 0.2 0.7")
 
 
@@ -24,16 +22,12 @@ def test_both_tables(command: Command, tmp_path: Path) -> None:
     (tmp_path / "r").write_bytes(REORDERING)
     (tmp_path / "one").write_text("z a  b\n")
     (tmp_path / "two").write_text("c\n")
-    done = command(
-        "smt-filter-table", tmp_path / "t.gz", "--input", tmp_path / "one", tmp_path / "two", "-o",
-        tmp_path / "o.gz",
-        "--reordering", tmp_path / "r", "--reordering-output", tmp_path / "ro",
-    )  # fmt: skip
+    line = "t.gz --input one two -o o.gz --reordering r --reordering-output ro".split()
+    done = command("smt-filter-table", *line, cwd=tmp_path)
     assert done.returncode == 0 and "4 pairs kept" in done.stderr
     assert gzip.decompress((tmp_path / "o.gz").read_bytes()) == TABLE.replace(b"b a ||| x ||| 1\n", b"")
-    assert (tmp_path / "ro").read_bytes() == REORDERING.replace(
-        b"b a ||| x ||| 0.1 0.2 0.7 0.1 0.2 0.7\n", b""
-    )
+    kept = REORDERING.replace(b"b a ||| x ||| 0.1 0.2 0.7 0.1 0.2 0.7\n", b"")
+    assert (tmp_path / "ro").read_bytes() == kept
 
 
 @pytest.mark.parametrize("gone", range(3))
@@ -45,31 +39,19 @@ def test_a_missing_row_is_told(
     (tmp_path / "t").write_bytes(TABLE)
     (tmp_path / "r").write_bytes(b"".join(row + b"\n" for number, row in enumerate(rows) if number != gone))
     (tmp_path / "one").write_text("a b\n")
-    done = command(
-        "smt-filter-table", tmp_path / "t", "-q", "-i", tmp_path / "one", "-o", tmp_path / "o",
-        "--reordering", tmp_path / "r",
-        "--reordering-output", tmp_path / "ro",
-    )  # fmt: skip
-    assert "probability 1, a bonus" in refused(done)
+    line = "t -q -i one -o o --reordering r --reordering-output ro".split()
+    assert "probability 1, a bonus" in refused(command("smt-filter-table", *line, cwd=tmp_path))
     assert not (tmp_path / "o").exists() and not (tmp_path / "ro").exists()
 
 
 def test_unescaped_text_is_warned_of(command: Command, refused: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(TABLE)
     (tmp_path / "one").write_text("a ' b\n")
-    assert (
-        "where Moses"
-        in command("smt-filter-table", tmp_path / "t", "-i", tmp_path / "one", "-o", tmp_path / "o").stderr
-    )
+    line = ["smt-filter-table", *"t -i one -o o".split()]
+    assert "where Moses" in command(*line, cwd=tmp_path).stderr
     (tmp_path / "one").write_text("\n")
-    assert "no words" in refused(
-        command("smt-filter-table", tmp_path / "t", "-q", "-i", tmp_path / "one", "-o", tmp_path / "o")
-    )
-    assert "go together" in refused(
-        command(
-            "smt-filter-table", tmp_path / "t", "-q", "-i", tmp_path / "one", "--reordering", tmp_path / "t"
-        )
-    )
+    assert "no words" in refused(command(*line, "-q", cwd=tmp_path))
+    assert "go together" in refused(command(*line, "-q", "--reordering", "t", cwd=tmp_path))
 
 
 @pytest.mark.ci
@@ -78,11 +60,9 @@ def test_real_system(nmt_data: Path, command: Command, tmp_path: Path) -> None:
     rows stay matched."""
     folder = nmt_data / "moses-multi30k"
     texts = [folder / "corpus" / f"{name}.tok.en" for name in ("val", "test_2016_flickr")]
-    done = command(
-        "smt-filter-table", folder / "phrase-table.gz", "-i", *texts, "-o", tmp_path / "o",
-        "--reordering", folder / "reordering-table.wbe-msd-bidirectional-fe.gz", "--reordering-output",
-        tmp_path / "r",
-    )  # fmt: skip
+    reordering = folder / "reordering-table.wbe-msd-bidirectional-fe.gz"
+    line = [folder / "phrase-table.gz", "-i", *texts, "--reordering", reordering]
+    done = command("smt-filter-table", *line, *"-o o --reordering-output r".split(), cwd=tmp_path)
     assert done.returncode == 0 and "98,085 pairs kept" in done.stderr, done.stderr
     pairs, rows = (list(phrase_table.read(tmp_path / name)) for name in ("o", "r"))
     assert len(pairs) == 98085
@@ -95,3 +75,16 @@ def test_real_system(nmt_data: Path, command: Command, tmp_path: Path) -> None:
         for at in range(len(words))
     }
     assert all(tuple(pair.source.decode().split(" ")) in grams for pair in pairs[::50])
+
+
+@pytest.mark.parametrize("longest", [1, 3, 8])
+def test_equal_to_looking_for_each_phrase(longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filter_table, "LONGEST", longest)
+    rng = random.Random(1)
+    words = ["a", "aa", "ab", "b"]  # one inside another
+    lines = [[rng.choice(words) for _ in range(rng.randrange(12))] for _ in range(20)]
+    wanted = Occurring(b" ".join(word.encode() for word in line) for line in lines)
+    for _ in range(3000):
+        phrase = [rng.choice(words) for _ in range(rng.randrange(1, 7))]
+        occurs = any(line[at : at + len(phrase)] == phrase for line in lines for at in range(len(line)))
+        assert (" ".join(phrase).encode() in wanted) == occurs

@@ -56,7 +56,8 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
         table=known,
         lexicons=tuple(propose.read_lexicon(f"{folder}/lex.{way}") for way in ("f2e", "e2f")),  # type: ignore[arg-type]
     )
-    networks = propose.Networks(Run.of(folder / "run").for_text(tokenized=True), None, config.beam_size)
+    search = Run.of(folder / "run").for_text(tokenized=True).n_best
+    networks = propose.Networks(search, None, config.beam_size)
     rows = proposer.rows(thin, Local(networks.compute, lambda: networks.compute, ExecutorConfig()))
     old = files.read_byte_lines(f"{folder}/r")
     merged = list(propose.merge_rows(phrase_table.read(f"{folder}/t"), rows, old))

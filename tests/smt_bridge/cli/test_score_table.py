@@ -6,9 +6,10 @@ import os
 import re
 import signal
 import struct
+import subprocess
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,11 +19,12 @@ from nmt.runs import checkpoint
 from nmt.scoring import word_scores
 from nmt.work.store import lock_job
 from smt_bridge.cli.score_table import main
+from smt_bridge.features import feature_set
+from smt_bridge.features.feature_set import FeatureSet
 from tests.conftest import Command, kill_once_written
+from tests.nmt.work import clusters
+from tests.smt_bridge.cli.refusals import refusal
 from tests.smt_bridge.cli.scored_tables import ARPA, arpa_score, columns_of, in_small_chunks, write_table
-
-# ---- test score table --------------------------------------------------------------------------------------
-
 
 TABLE = (
     b"&apos;s dog ||| le chien ||| 0.5 0.25 1 2.718 ||| 0-1 1-0 ||| 1 1 1 ||| |||\n"
@@ -33,22 +35,14 @@ TABLE = (
 
 def test_column_is_exp_of_the_pairs_own_score(tiny: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
-    done = command(
-        "smt-score-table",
-        tmp_path / "t.gz",
-        "--feature",
-        f"translation={tiny / 'run'}",
-        "--output",
-        tmp_path / "o.gz",
-    )
+    line = ["smt-score-table", "t.gz", "--feature", f"translation={tiny / 'run'}", "--output", "o.gz"]
+    done = command(*line, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = gzip.decompress((tmp_path / "o.gz").read_bytes()).split(b"\n")
     assert lines.pop() == b""
     (tmp_path / "s").write_text("'s dog\nthe dog\nthe dog\n")
     (tmp_path / "f").write_text("le chien\nl' un\xa0x\nle chien\n")
-    scorer = command(
-        "nmt-score", tiny / "run", "-q", "--tokenized", "-s", tmp_path / "s", "-t", tmp_path / "f"
-    )
+    scorer = command("nmt-score", tiny / "run", *"-q --tokenized -s s -t f".split(), cwd=tmp_path)
     for old, new, log_prob in zip(TABLE.split(b"\n"), lines, scorer.stdout.split(), strict=False):
         before, scores, after = old.split(b" ||| ")[:2], old.split(b" ||| ")[2], old.split(b" ||| ", 3)[3]
         column = new[len(b" ||| ".join(before)) + 5 + len(scores) + 1 : -len(b" ||| " + after)]
@@ -59,15 +53,11 @@ def test_column_is_exp_of_the_pairs_own_score(tiny: Path, command: Command, tmp_
 def test_unsorted_is_told_once(tiny: Path, command: Command, tmp_path: Path) -> None:
     lines = [b"b ||| x ||| 0.5", b"a ||| x ||| 0.5", b"c ||| x ||| 0.5", b"b ||| x ||| 0.5"]
     (tmp_path / "t").write_bytes(b"".join(line + b"\n" for line in lines))
+    given = ["-q", "--unsorted", "-f", f"unknown-words={tiny / 'run'}"]
     for table, text in ((tmp_path / "t", b""), ("-", (tmp_path / "t").read_bytes())):
-        done = command(
-            "smt-score-table", table, "-q", "--unsorted", "-f", f"unknown-words={tiny / 'run'}", input=text
-        )
-        assert (
-            done.returncode == 0
-            and done.stderr.count("\n") == 1
-            and "t:2: not in" in done.stderr.replace("<stdin>", "t")
-        ), done.stderr
+        done = command("smt-score-table", table, *given, input=text)
+        assert done.returncode == 0 and done.stderr.count("\n") == 1, done.stderr
+        assert "t:2: not in" in done.stderr.replace("<stdin>", "t")
         assert [line.rpartition(" ")[0].encode() for line in done.stdout.split("\n")[:-1]] == lines
 
 
@@ -85,156 +75,99 @@ def test_kinds_of_features(tiny: Path, command: Command, tmp_path: Path) -> None
     """Each column is what its model says of the pair alone."""
     text = write_table(tmp_path / "t")
     (tmp_path / "lm").write_text(ARPA, encoding="utf-8")
-    features = [
-        f"translation={tiny / 'run'}",
-        f"inverse:Back={tiny / 'run'}",
-        f"lm={tmp_path / 'lm'}",
-        f"unknown-words={tiny / 'run'}",
-    ]
-    done = command(
-        "smt-score-table", tmp_path / "t", "-q", *[word for feature in features for word in ("-f", feature)]
-    )
+    kinds = f"translation={tiny}/run", f"inverse:Back={tiny}/run", "lm=lm", f"unknown-words={tiny}/run"
+    given = [word for feature in kinds for word in ("-f", feature)]
+    done = command("smt-score-table", "t", "-q", *given, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     run = checkpoint.load(tiny / "run")
-    for line, (direct, inverse, lm, unknown) in zip(
-        text.split(b"\n"), columns_of(done.stdout.encode()), strict=False
-    ):
+    rows = zip(text.split(b"\n"), columns_of(done.stdout.encode()), strict=False)
+    for line, (direct, inverse, lm, unknown) in rows:
         source, target = (part.decode().split() for part in line.split(b" ||| ")[:2])
         for value, (one, other) in ((direct, (source, target)), (inverse, (target, source))):
-            expected = sum(
-                word_scores(run.model, [(run.source_words.encode(one), run.target_words.encode(other))])[0]
-            )
-            assert math.log(value) == pytest.approx(expected, abs=1e-4)
+            pair = run.source_words.encode(one), run.target_words.encode(other)
+            assert math.log(value) == pytest.approx(sum(word_scores(run.model, [pair])[0]), abs=1e-4)
         assert math.log(lm) == pytest.approx(math.log(10) * arpa_score(target), abs=1e-4)
-        assert math.log(unknown) == pytest.approx(
-            sum(word not in run.target_words.ids for word in target), abs=1e-4
-        )
+        count = sum(word not in run.target_words.ids for word in target)
+        assert math.log(unknown) == pytest.approx(count, abs=1e-4)
 
 
 @pytest.mark.ci
 def test_estimate_and_precision(tiny: Path, command: Command, tmp_path: Path) -> None:
     write_table(tmp_path / "t")
-    done = command(
-        "smt-score-table",
-        tmp_path / "t",
-        "-f",
-        f"translation={tiny / 'run'}",
-        "--estimate",
-        "-o",
-        tmp_path / "o",
-    )
-    assert [line.split("\t")[0] for line in done.stdout.split("\n")[:-1]] == [
-        "pairs",
-        "rate",
-        "time",
-        "memory",
-    ]
+    line = ["smt-score-table", "t", "-f", f"translation={tiny / 'run'}", "-o", "o"]
+    done = command(*line, "--estimate", cwd=tmp_path)
+    assert re.fullmatch(r"pairs\t.*\nrate\t.*\ntime\t.*\nmemory\t.*\n", done.stdout)
     assert not (tmp_path / "o").exists() and not (tmp_path / "o.job").exists()
-    done = command(
-        "smt-score-table",
-        tmp_path / "t",
-        "-f",
-        f"translation={tiny / 'run'}",
-        "--precision",
-        "int8",
-        "-o",
-        tmp_path / "o",
-    )
+    done = command(*line, "--precision", "int8", cwd=tmp_path)
     error = re.search(r"int8 against fp32 on \d+ pairs: RNN0: error in log p (\S+) on average", done.stderr)
     assert error and 0 < float(error[1]) < 0.5, done.stderr
     assert columns_of((tmp_path / "o").read_bytes())
 
 
 def test_report(tiny: Path, command: Command, tmp_path: Path) -> None:
-    lines = [
-        b"the dog sees ||| t%d ||| 0.5 0.5 %g 0.5 ||| ||| 1 %d 1 ||| |||\n" % (n, 0.5**n, 7) for n in range(5)
-    ]
-    (tmp_path / "t").write_bytes(b"".join(lines))
-    done = command(
-        "smt-score-table",
-        tmp_path / "t",
-        "-q",
-        "-f",
-        f"translation={tiny / 'run'}",
-        "--report",
-        tmp_path / "r",
-        "-o",
-        tmp_path / "o",
-    )
+    row = b"the dog sees ||| t%d ||| 0.5 0.5 %g 0.5 ||| ||| 1 7 1 ||| |||\n"
+    (tmp_path / "t").write_bytes(b"".join(row % (n, 0.5**n) for n in range(5)))
+    line = ["smt-score-table", *"t -q --report r -o o -f".split(), f"translation={tiny / 'run'}"]
+    done = command(*line, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    scatter = [
-        line.split("\t") for line in (tmp_path / "r" / "scatter-RNN0.tsv").read_text().split("\n")[1:-1]
-    ]
-    assert [float(row[3]) for row in scatter] == pytest.approx(
-        [n * math.log(0.5) for n in range(5)], rel=1e-4
+    scatter, table = (
+        [line.split("\t") for line in (tmp_path / "r" / f"{name}-RNN0.tsv").read_text().split("\n")[1:-1]]
+        for name in ("scatter", "phrases")
     )
-    assert [float(row[4]) for row in scatter] == pytest.approx(
-        [math.log(row[0]) for row in columns_of((tmp_path / "o").read_bytes())], abs=1e-4
-    )
-    table = [line.split("\t") for line in (tmp_path / "r" / "phrases-RNN0.tsv").read_text().split("\n")[1:-1]]
-    assert [row[5] for row in table if row[:4] == ["frequent", "the dog sees", "7", "table"]] == [
-        "t0",
-        "t1",
-        "t2",
-    ]
+    direct, scores = zip(*(map(float, fields[3:]) for fields in scatter), strict=True)
+    assert direct == pytest.approx([n * math.log(0.5) for n in range(5)], rel=1e-4)
+    column = [math.log(value) for (value,) in columns_of((tmp_path / "o").read_bytes())]
+    assert scores == pytest.approx(column, abs=1e-4)
+    frequent = [fields[5] for fields in table if fields[:4] == ["frequent", "the dog sees", "7", "table"]]
+    assert frequent == ["t0", "t1", "t2"]
     assert "unknown target words\t5" in (tmp_path / "r" / "coverage.tsv").read_text()
     assert (tmp_path / "r" / "scatter-RNN0.png").read_bytes()[:4] == b"\x89PNG"
 
 
-REFUSALS = {
-    "two fields": (b"a ||| b ||| 1\na ||| b\n", "<stdin>:2: 2 fields"),
-    "another number of scores": (
-        b"a ||| b ||| 1\na ||| c ||| 1 1\n",
-        "<stdin>:2: 2 scores, but the lines above have 1",
-    ),
-    "empty table": (b"", "empty file"),
-    "empty line": (b"a ||| b ||| 1\n\n", "<stdin>:2: empty line"),
-    "unsorted": (b"b ||| b ||| 1\na ||| b ||| 1\n", "<stdin>:2: not in whole-line LC_ALL=C order"),
-    "latin-1": (b"a ||| \xe9 ||| 1\n", "is not UTF-8"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(
-    case: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (b"a ||| b ||| 1\na ||| b\n", "<stdin>:2: 2 fields"),
+        (b"a ||| b ||| 1\na ||| c ||| 1 1\n", "<stdin>:2: 2 scores, but the lines above have 1"),
+        (b"", "empty file"),
+        (b"a ||| b ||| 1\n\n", "<stdin>:2: empty line"),
+        (b"b ||| b ||| 1\na ||| b ||| 1\n", "<stdin>:2: not in whole-line LC_ALL=C order"),
+        (b"a ||| \xe9 ||| 1\n", "is not UTF-8"),
+    ],
+)
+def test_tables_that_are_refused(
+    table: bytes, message: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
 ) -> None:
-    table, message = REFUSALS[case]
-    done = command(
-        "smt-score-table", "-", "-q", "-f", f"translation={tiny / 'run'}", "-o", tmp_path / "o", input=table
-    )
-    assert message in refused(done)
+    line = ["smt-score-table", "-", "-q", "-f", f"translation={tiny / 'run'}", "-o", tmp_path / "o"]
+    assert message in refused(command(*line, input=table))
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.ci
-def test_bad_features_are_refused(tiny: Path, command: Command, refused: Callable[..., str]) -> None:
-    assert "expected TYPE[:NAME]=PATH" in refused(command("smt-score-table", "-", "-f", "translation"))
-    assert "expected one of translation" in refused(command("smt-score-table", "-", "-f", f"nmt={tiny}"))
-    assert "split names at '_'" in refused(command("smt-score-table", "-", "-f", f"translation:R_NN={tiny}"))
-    assert "the name A is taken" in refused(
-        command("smt-score-table", "-", "-f", f"lm:A={tiny}", "-f", f"lm:A={tiny}")
-    )
-    assert "expected an ARPA or KenLM file" in refused(
-        command("smt-score-table", "-", "-q", "-f", f"lm={tiny}")
-    )
-    assert "not an ARPA or KenLM file" in refused(
-        command("smt-score-table", "-", "-q", "-f", f"lm={tiny / 'train.en'}")
-    )
-    assert "is a translator, expected a language model's run directory" in refused(
-        command("smt-score-table", "-", "-q", "-f", f"neural-lm={tiny / 'run'}")
-    )
-    assert "reads the table twice" in refused(
-        command("smt-score-table", "-", "-q", "-f", f"translation={tiny}", "--shard", "1/2")
-    )
-    assert "1 <= I <= N" in refused(
-        command("smt-score-table", "-", "-q", "-f", f"translation={tiny}", "--shard", "3/2")
-    )
-    assert "no such run directory" in refused(
-        command("smt-score-table", "-", "-q", "-f", "translation=nosuch")
-    )
-    assert "nosuch: cannot read" in refused(
-        command("smt-score-table", "nosuch", "-q", "-f", f"translation={tiny / 'run'}")
-    )
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("- -f translation", "expected TYPE[:NAME]=PATH"),
+        ("- -f nmt=.", "expected one of translation"),
+        ("- -f translation:R_NN=.", "split names at '_'"),
+        ("- -f lm:A=. -f lm:A=.", "the name A is taken"),
+        ("- -f lm=.", "expected an ARPA or KenLM file"),
+        ("- -f lm=train.en", "not an ARPA or KenLM file"),
+        ("- -f neural-lm=run", "is a translator, expected a language model's run directory"),
+        ("- -f translation=. --shard 1/2", "reads the table twice"),
+        ("- -f translation=. --shard 3/2", "1 <= I <= N"),
+        ("- -f translation=nosuch", "no such run directory"),
+        ("nosuch -f translation=run", "nosuch: cannot read"),
+    ],
+)
+def test_words_that_are_refused(
+    words: str,
+    message: str,
+    tiny: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tiny)
+    assert message in refusal(main, capsys, *words.split(), "-q")
 
 
 def test_real_table(tiny: Path, command: Command, nmt_data: Path, tmp_path: Path) -> None:
@@ -251,8 +184,8 @@ def test_real_table(tiny: Path, command: Command, nmt_data: Path, tmp_path: Path
         assert 0 < float(right[2].split()[-1]) <= 1
 
 
-# ---- test score table jobs ---------------------------------------------------------------------------------
-# smt-score-table in workers and shards, killed, resumed, and with an earlier table: the bytes of one run.
+# ---- jobs --------------------------------------------------------------------------------------------------
+# In workers and shards, killed, resumed, and with an earlier table: the bytes of one run.
 
 
 @pytest.mark.ci
@@ -266,10 +199,8 @@ def test_workers_shards_and_chunks_give_the_same_bytes(tiny: Path, tmp_path: Pat
         outputs.append((tmp_path / "o").read_bytes())
     shards = b""
     for number in (1, 2, 3):
-        assert (
-            in_small_chunks(tmp_path / "t", *feature, "--shard", f"{number}/3", "-o", tmp_path / "s").wait()
-            == 0
-        )
+        part = in_small_chunks(tmp_path / "t", *feature, "--shard", f"{number}/3", "-o", tmp_path / "s")
+        assert part.wait() == 0
         shards += (tmp_path / "s").read_bytes()
     assert outputs[0] == outputs[1] == shards and len(outputs[0].split(b"\n")) > 50
     assert outputs[0].split(b"\n") == [*sorted(outputs[0].split(b"\n")[:-1]), b""]  # still in LC_ALL=C order
@@ -294,18 +225,13 @@ def test_killed_and_resumed(
     assert "other settings (features" in refused(
         command("smt-score-table", *arguments, "--resume", "--unknown", "split")
     )
-    scores.write_bytes(
-        with_first_value(done, math.log(0.75))
-    )  # shows that finished chunks are taken as they are
+    # shows that finished chunks are taken as they are
+    scores.write_bytes(with_first_value(done, math.log(0.75)))
     assert in_small_chunks(*arguments, "--resume").wait() == 0
     assert in_small_chunks(*arguments[:-1], tmp_path / "whole").wait() == 0
-    resumed, whole = (
-        (tmp_path / "o").read_bytes().split(b"\n", 1),
-        (tmp_path / "whole").read_bytes().split(b"\n", 1),
-    )
-    assert (
-        resumed[1] == whole[1] and b" 0.125 0.75 ||| " in resumed[0] and b" 0.125 0.75 ||| " not in whole[0]
-    )
+    resumed, whole = ((tmp_path / name).read_bytes().split(b"\n", 1) for name in ("o", "whole"))
+    assert resumed[1] == whole[1]
+    assert b" 0.125 0.75 ||| " in resumed[0] and b" 0.125 0.75 ||| " not in whole[0]
     assert not (tmp_path / "o.job").exists()
 
 
@@ -314,15 +240,8 @@ def test_a_second_one_on_the_same_output_is_refused(
 ) -> None:
     """Without the lock it wrote over the first one's scores, and the output became NUL bytes."""
     write_table(tmp_path / "t")
-    arguments = [
-        str(tmp_path / "t"),
-        "-q",
-        "-f",
-        f"unknown-words={tiny / 'run'}",
-        "-o",
-        str(tmp_path / "o"),
-        "--resume",
-    ]
+    paths = [str(tmp_path / "t"), "-o", str(tmp_path / "o")]
+    arguments = [*paths, "-q", "--resume", "-f", f"unknown-words={tiny / 'run'}"]
     with lock_job(str(tmp_path / "o"), "smt-score-table"):
         assert main(arguments) == 2
         assert "o.job: in use by smt-score-table, process" in capsys.readouterr().err
@@ -369,12 +288,8 @@ def scored(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table `t` and what two workers that nobody stopped made of it, `whole`."""
     folder = tmp_path_factory.mktemp("scored")
     write_table(folder / "t", 2000)
-    assert (
-        in_small_chunks(
-            folder / "t", "-q", "-f", f"translation={tiny / 'run'}", "--workers", 2, "-o", folder / "whole"
-        ).wait()
-        == 0
-    )
+    given = ["-q", "-f", f"translation={tiny / 'run'}", "--workers", 2]
+    assert in_small_chunks(folder / "t", *given, "-o", folder / "whole").wait() == 0
     return folder
 
 
@@ -421,46 +336,91 @@ def test_reuse_copies_and_computes(
     lines = text.split(b"\n")[:-1]
     (tmp_path / "part").write_bytes(b"".join(line + b"\n" for line in lines[5:30:2]))
     feature = ["-f", f"translation={tiny / 'run'}"]
-    assert (
-        command("smt-score-table", tmp_path / "part", "-q", *feature, "-o", tmp_path / "old").returncode == 0
-    )
+
+    def score(table: str, *more: object) -> subprocess.CompletedProcess[str]:
+        return command("smt-score-table", table, *more, cwd=tmp_path)
+
+    assert score("part", "-q", *feature, "-o", "old").returncode == 0
     # a recognizable value shows what was copied
     old = (tmp_path / "old").read_bytes().split(b"\n")
-    (tmp_path / "old").write_bytes(
-        b"\n".join([re.sub(rb"(0.125) \S+ \|\|\|", rb"\1 0.75 |||", old[0]), *old[1:]])
-    )
-    done = command(
-        "smt-score-table",
-        tmp_path / "t",
-        *feature,
-        "-f",
-        f"unknown-words={tiny / 'run'}",
-        "--reuse",
-        tmp_path / "old",
-        "-o",
-        tmp_path / "new",
-    )
+    old[0] = re.sub(rb"(0.125) \S+ \|\|\|", rb"\1 0.75 |||", old[0])
+    (tmp_path / "old").write_bytes(b"\n".join(old))
+    more = ["-f", f"unknown-words={tiny / 'run'}", "--reuse", "old", "-o", "new"]
+    done = score("t", *feature, *more)
     assert f"13 of {len(lines)} pairs were found" in done.stderr, done.stderr
-    assert (
-        command("smt-score-table", tmp_path / "t", "-q", *feature, "-o", tmp_path / "fresh").returncode == 0
-    )
+    assert score("t", "-q", *feature, "-o", "fresh").returncode == 0
     new, fresh = (columns_of((tmp_path / name).read_bytes()) for name in ("new", "fresh"))
     assert new[5][0] == 0.75 and fresh[5][0] != 0.75
-    assert [row[0] for number, row in enumerate(new) if number != 5] == pytest.approx(
-        [row[0] for number, row in enumerate(fresh) if number != 5], rel=1e-4
-    )
-    message = refused(
-        command(
-            "smt-score-table",
-            tmp_path / "t",
-            "-q",
-            "-f",
-            f"inverse={tiny / 'run'}",
-            "--reuse",
-            tmp_path / "old",
-        )
-    )
+    rest, expected = ([row[0] for row in rows[:5] + rows[6:]] for rows in (new, fresh))
+    assert rest == pytest.approx(expected, rel=1e-4)
+    message = refused(score("t", "-q", "-f", f"inverse={tiny / 'run'}", "--reuse", "old"))
     assert "none of its columns was made by these runs" in message
-    assert "smt-score-table writes it beside" in refused(
-        command("smt-score-table", tmp_path / "t", "-q", *feature, "--reuse", tmp_path / "t")
-    )
+    assert "smt-score-table writes it beside" in refused(score("t", "-q", *feature, "--reuse", "t"))
+
+
+# ---- on a cluster ------------------------------------------------------------------------------------------
+# The bytes of one machine, whatever is killed; and what is refused.
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with clusters.cluster(tmp_path_factory.mktemp("cluster"), workers=1) as place:
+        yield place
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_table(tmp_path / "t", pairs=4000)
+    (tmp_path / "lm.arpa").write_text(ARPA)
+    return tmp_path
+
+
+def arguments(folder: Path, output: str, *options: str) -> list[str]:
+    return [str(folder / "t"), "-q", "-f", f"lm={folder / 'lm.arpa'}", "-o", str(folder / output), *options]
+
+
+@pytest.mark.ci
+def test_killed_and_resumed_on_a_cluster(one: str, folder: Path) -> None:
+    """kill -9 of the command, at work on the cluster; the same cluster continues."""
+    on_cluster = arguments(folder, "o", "--cluster", one)
+    kill_once_written(in_small_chunks(*on_cluster), folder / "o.job" / "scores")
+    assert not (folder / "o").exists() and (folder / "o.job" / "scores").stat().st_size > 100
+    assert in_small_chunks(*on_cluster, "--resume").wait() == 0
+    assert main(arguments(folder, "whole")) == 0  # another size of chunks
+    assert (folder / "o").read_bytes() == (folder / "whole").read_bytes()
+    assert not (folder / "o.job").exists()
+
+
+def refused_by_cluster(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> str:
+    assert main(arguments(folder, "o", *options)) == 2
+    assert not (folder / "o").exists() and not (folder / "o.job").exists()
+    lines = capsys.readouterr().err.split("\n")
+    assert len(lines) == 2, lines
+    return lines[0]
+
+
+@pytest.mark.ci
+def test_a_worker_without_the_path(
+    one: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(feature_set, "absolute", lambda path: path and f"{path}.there")
+    message = refused_by_cluster(capsys, folder, "--cluster", one)
+    assert "worker tcp://127.0.0.1:" in message and f"{folder}/lm.arpa.there: " in message
+
+
+@pytest.mark.ci
+def test_a_worker_with_another_model(
+    one: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same path, other content."""
+    monkeypatch.setattr(FeatureSet, "identities", lambda features: ["another"])
+    message = refused_by_cluster(capsys, folder, "--cluster", one)
+    assert "worker tcp://127.0.0.1:" in message
+    assert message.endswith(f"{folder}/lm.arpa: is another model here than where the job was started")
+
+
+@pytest.mark.ci
+def test_a_scheduler_that_cannot_be_reached(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused_by_cluster(capsys, folder, "--cluster", "127.0.0.1:1")
+    assert "--cluster 127.0.0.1:1: no scheduler answers within 10 s" in message
+    assert "without TLS" in refused_by_cluster(capsys, folder, "--cluster", "10.0.0.1:8786")

@@ -12,76 +12,47 @@ from nmt.io import files
 from nmt.ngram import selection
 from nmt.work.executors import EXECUTORS, Local
 from smt_bridge.cli import select
+from tests.conftest import Command
 from tests.nmt.ngram.test_selection import texts
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
-
-def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
+def test_the_command(tmp_path: Path, command: Command) -> None:
     inside, general, planted = texts(tmp_path)
     lines = general.read_text().split("\n")[:-1]
-    done = command(
-        "smt-select",
-        "--in-domain",
-        inside,
-        "-g",
-        general,
-        "-o",
-        tmp_path / "o",
-        "--keep",
-        100,
-        "--scores",
-        tmp_path / "s",
-    )
+
+    def select_lines(words: str) -> subprocess.CompletedProcess[str]:
+        given = words.replace("DOMAIN", str(inside)).replace("GENERAL", str(general)).split()
+        return command("smt-select", *given, cwd=tmp_path)
+
+    done = select_lines("--in-domain DOMAIN -g GENERAL -o o --keep 100 --scores s")
     assert done.returncode == 0 and "100 of 500 lines selected" in done.stderr, done.stderr
-    assert (tmp_path / "o").read_text().split("\n")[:-1] == [
-        line for line, keep in zip(lines, planted, strict=True) if keep
-    ]
-    values = [float(line) for line in (tmp_path / "s").read_text().split("\n")[:-1]]
-    assert max(v for v, p in zip(values, planted, strict=True) if p) < min(
-        v for v, p in zip(values, planted, strict=True) if not p
-    )
-    done = command(
-        "smt-select", "-q", "--in-domain", inside, "-g", general, "-o", tmp_path / "o", "--dev", inside
-    )
-    rows = [line.split("\t") for line in done.stdout.split("\n")[:-1]]
-    assert rows[0] == ["lines", "perplexity", "best"] and len(rows) == 7, done.stderr
-    (best,) = (row for row in rows if row[2] == "*")
+    rows = list(zip(lines, map(float, (tmp_path / "s").read_text().split()), planted, strict=True))
+    assert (tmp_path / "o").read_text().split("\n")[:-1] == [line for line, _, keep in rows if keep]
+    assert max(value for _, value, keep in rows if keep) < min(value for _, value, keep in rows if not keep)
+    done = select_lines("-q --in-domain DOMAIN -g GENERAL -o o --dev DOMAIN")
+    table = [line.split("\t") for line in done.stdout.split("\n")[:-1]]
+    assert table[0] == ["lines", "perplexity", "best"] and len(table) == 7, done.stderr
+    (best,) = (row for row in table if row[2] == "*")
     assert len((tmp_path / "o").read_text().split("\n")) - 1 == int(best[0])
-    done = command(
-        "smt-select",
-        "-q",
-        "--in-domain",
-        inside,
-        inside,
-        "-g",
-        general,
-        general,
-        "-o",
-        tmp_path / "a",
-        tmp_path / "b",
-        "--words",
-        200,
-    )
-    assert done.returncode == 0 and (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes(), (
-        done.stderr
-    )
+    done = select_lines("-q --in-domain DOMAIN DOMAIN -g GENERAL GENERAL -o a b --words 200")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert 190 <= len((tmp_path / "a").read_text().split()) <= 200
 
 
 def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
     inside, general, _ = texts(tmp_path)
     (tmp_path / "short").write_text("a0\n")
-    line = ["smt-select", "-q", "--keep", 5, "-o", tmp_path / "o"]
-    assert "found 1, 2 and 1" in refused(command(*line, "--in-domain", inside, "-g", general, general))
-    assert "give files" in refused(command(*line, "--in-domain", "-", "-g", general))
-    assert "no word occurs 2 times" in refused(
-        command(*line, "--in-domain", tmp_path / "short", "-g", general)
-    )
-    assert "short" in refused(
-        command(*line, tmp_path / "p", "--in-domain", inside, inside, "-g", general, tmp_path / "short")
-    )
-    assert "not allowed with" in refused(command(*line, "--in-domain", inside, "-g", general, "--words", 4))
+    for words, message in (
+        ("-o o --in-domain DOMAIN -g GENERAL GENERAL", "found 1, 2 and 1"),
+        ("-o o --in-domain - -g GENERAL", "give files"),
+        ("-o o --in-domain short -g GENERAL", "no word occurs 2 times"),
+        ("-o o p --in-domain DOMAIN DOMAIN -g GENERAL short", "short"),
+        ("-o o --in-domain DOMAIN -g GENERAL --words 4", "not allowed with"),
+        ("-o /dev/null --in-domain DOMAIN -g GENERAL --workers 2", "need a folder beside the output"),
+    ):
+        given = words.replace("DOMAIN", str(inside)).replace("GENERAL", str(general)).split()
+        assert message in refused(command("smt-select", "-q", "--keep", 5, *given, cwd=tmp_path))
     assert not (tmp_path / "o").exists()
 
 
@@ -91,27 +62,13 @@ def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Comman
     least 95% are Multi30k's."""
     domain = [nmt_data / "multi30k" / f"train.{side}" for side in ("en", "fr")]
     others = [nmt_data / "tatoeba-enfr" / f"train.{side}.gz" for side in ("en", "fr")]
-    rows = [(row, True) for row in files.parallel(*domain)] + [
-        (row, False) for row in files.parallel(*others)
-    ]
+    rows = [(row, True) for row in files.parallel(*domain)]
+    rows += [(row, False) for row in files.parallel(*others)]
     random.Random(1).shuffle(rows)
     for number, side in enumerate(("en", "fr")):
         files.write_text(tmp_path / f"all.{side}", (row[number] for row, _ in rows))
-    general, out = [tmp_path / "all.en", tmp_path / "all.fr"], [tmp_path / "o.en", tmp_path / "o.fr"]
-    done = command(
-        "smt-select",
-        "--in-domain",
-        *domain,
-        "-g",
-        *general,
-        "-o",
-        *out,
-        "--keep",
-        29000,
-        "--scores",
-        tmp_path / "s",
-        timeout=1200,
-    )
+    given = "-g all.en all.fr -o o.en o.fr --keep 29000 --scores s".split()
+    done = command("smt-select", *given, "--in-domain", *domain, cwd=tmp_path, timeout=1200)
     assert done.returncode == 0, done.stderr
     values = np.array([float(line) for line in files.read_lines(tmp_path / "s")])
     found = [rows[row][1] for row in np.argsort(values, kind="stable")[:29000]]
@@ -131,10 +88,3 @@ def test_a_job_in_blocks_selects_the_same(tmp_path: Path, monkeypatch: pytest.Mo
         assert sorted(path.name for path in folder.iterdir()) == ["out", "scores"]
         found.append([path.read_bytes() for path in sorted(folder.iterdir())])
     assert found[0] == found[1] == found[2]
-
-
-def test_several_processes_need_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    inside, general, _ = texts(tmp_path)
-    line = ["--in-domain", str(inside), "-g", str(general), "--keep", "50", "-q", "-o", "/dev/null"]
-    assert select.main([*line, "--workers", "2"]) == 2
-    assert "need a folder beside the output" in capsys.readouterr().err

@@ -10,12 +10,8 @@ from nmt.cli.options import Parser
 from nmt.errors import ConfigError
 from nmt.work import store
 from smt_bridge.cli import shared_options
-from smt_bridge.cli.shared_options import add_memory, parse_gigabytes
 from smt_bridge.features.registry import FEATURES, FeatureSettings, parse_features
 from tests.nmt.compute.restored import torch_as_before
-
-# ---- test tables -------------------------------------------------------------------------------------------
-# Options of commands on tables: what belongs together is asked for together.
 
 
 def parsed_tables(*words: str) -> argparse.Namespace:
@@ -27,8 +23,8 @@ def parsed_tables(*words: str) -> argparse.Namespace:
 
 
 def test_both_options_of_the_reordering_table_or_none() -> None:
-    shared_options.check_reordering(parsed_tables())
-    shared_options.check_reordering(parsed_tables("--reordering", "r", "--reordering-output", "o"))
+    for words in ([], ["--reordering", "r", "--reordering-output", "o"]):
+        shared_options.check_reordering(parsed_tables(*words))
     for alone in (["--reordering", "r"], ["--reordering-output", "o"]):
         with pytest.raises(ConfigError, match="--reordering and --reordering-output go together"):
             shared_options.check_reordering(parsed_tables(*alone))
@@ -44,32 +40,15 @@ def test_what_is_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
-# ---- test memory -------------------------------------------------------------------------------------------
-# --memory: GB, units, and the MB of earlier versions.
+def test_memory_has_units() -> None:
+    for text, expected in (("1.5", 1.5), ("2G", 2.0), ("800M", 0.8), ("0.35", 0.35), ("99", 99.0)):
+        assert shared_options.parse_gigabytes(text) == pytest.approx(expected)
+    for text in ("", "M", "x", "1T", "nan", "0.3", "300M", "-1"):
+        with pytest.raises(argparse.ArgumentTypeError, match=r"expected (GB|0\.35 or more)"):
+            shared_options.parse_gigabytes(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("1.5", 1.5), ("2G", 2.0), ("800M", 0.8), ("0.35", 0.35), ("99", 99.0)]
-)
-def test_units(text: str, expected: float, capsys: pytest.CaptureFixture[str]) -> None:
-    assert parse_gigabytes(text) == pytest.approx(expected)
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("text", ["", "M", "x", "1T", "nan", "0.3", "300M", "-1"])
-def test_what_is_no_amount(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match=r"expected (GB|0\.35 or more)"):
-        parse_gigabytes(text)
-
-
-def test_the_default_is_that_of_extraction() -> None:
-    parser = argparse.ArgumentParser()
-    add_memory(parser)
-    assert parser.parse_args([]).memory == 1.0
-
-
-# ---- test features -----------------------------------------------------------------------------------------
-# Options of features: settings from them, the back end of a job that is resumed, models that are inputs.
+# ---- features ----------------------------------------------------------------------------------------------
 
 
 as_before = pytest.fixture(autouse=True)(torch_as_before)
@@ -105,11 +84,9 @@ def test_a_resumed_job_keeps_its_back_end(tmp_path: Path) -> None:
     output = str(tmp_path / "out")
     store.job_folder_path(output).mkdir()
     store.write_settings(store.job_folder_path(output) / store.SETTINGS, {"back_end": "onednn"})
-    assert (
-        shared_options.set_up_features(parsed_features("--matmul", "mkl", "--resume"), [], output)[0].back_end
-        == "onednn"
-    )
-    assert shared_options.set_up_features(parsed_features("--matmul", "mkl"), [], output)[0].back_end == "mkl"
+    for words, back_end in ((["--resume"], "onednn"), ([], "mkl")):
+        args = parsed_features("--matmul", "mkl", *words)
+        assert shared_options.set_up_features(args, [], output)[0].back_end == back_end
 
 
 def test_every_kind_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,9 +103,8 @@ def test_models_are_not_written_over(tmp_path: Path) -> None:
     lm = tmp_path / "lm"
     lm.write_text("x")
     specs, args = parse_features([f"lm={lm}"]), parsed_features("--backoff", str(tmp_path / "b"))
-    shared_options.check_models_separate(
-        args, specs, [], [("--output", str(tmp_path / "out")), ("--best", None)]
-    )
+    outputs = [("--output", str(tmp_path / "out")), ("--best", None)]
+    shared_options.check_models_separate(args, specs, [], outputs)
     for name, blamed in (("lm", "--feature lm"), ("b", "--backoff")):
         (tmp_path / name).write_text("x")
         with pytest.raises(ConfigError, match=f"is read too.*{blamed}"):

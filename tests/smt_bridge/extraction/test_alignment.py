@@ -1,17 +1,31 @@
 """Word alignments: read, written, of both directions; those of real programs found again."""
 
 import random
+import subprocess
+import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
+from nmt.io import files
+from nmt.work.executors import ExecutorConfig
+from nmt.work.stages import SharedFolder
+from smt_bridge.cli import align
 from smt_bridge.extraction import alignment
-from smt_bridge.extraction.alignment import HEURISTICS
+from smt_bridge.extraction.alignment import (
+    ALIGNERS,
+    HEURISTICS,
+    Aligner,
+    AlignmentCounts,
+    AlignmentOutputs,
+    Texts,
+)
 from tests.conftest import Command
-
-# ---- test alignment ----------------------------------------------------------------------------------------
+from tests.nmt.work import clusters
 
 
 @pytest.mark.ci
@@ -19,76 +33,46 @@ def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command
     """fast_align and atools, the real programs, made the alignment that lies beside the corpus; ours differs
     in 5 of 29,000 lines."""
     corpus = nmt_data / "moses-multi30k"
-    done = command(
-        "smt-align",
-        "-s",
-        corpus / "corpus/train.tok.en",
-        "-t",
-        corpus / "corpus/train.tok.fr",
-        "-o",
-        tmp_path / "out",
-    )
+    texts = "-s corpus/train.tok.en -t corpus/train.tok.fr".split()
+    done = command("smt-align", *texts, "-o", tmp_path / "out", cwd=corpus)
     assert done.returncode == 0, done.stderr
-    ours, theirs = (
-        list(pharaoh.read(tmp_path / "out")),
-        list(pharaoh.read(corpus / "aligned.grow-diag-final-and.gz")),
-    )
+    paths = tmp_path / "out", corpus / "aligned.grow-diag-final-and.gz"
+    ours, theirs = (list(pharaoh.read(path)) for path in paths)
     assert len(ours) == len(theirs) == 29_000
     assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 20
 
 
-def random_links(rng: random.Random) -> Links:
-    return frozenset((rng.randrange(12), rng.randrange(12)) for _ in range(rng.randrange(8)))
+METHODS = ("hmm", "ibm4", "eflomal")
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    rng = random.Random(1)
-    links = [random_links(rng) for _ in range(50)]
-    (tmp_path / "a").write_text("".join(f"{alignment.format_links(one)}\n" for one in links))
-    assert list(pharaoh.read(tmp_path / "a")) == links
-    assert alignment.swap_sides(alignment.swap_sides(links)) == links
+class Corner(Aligner):
+    """Links the last word of the first text with the first word of the second."""
+
+    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+        pairs = zip(sources, targets, strict=True)
+        return [frozenset([(len(source) - 1, 0)] if source and target else []) for source, target in pairs]
 
 
 def test_both_directions_have_the_source_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one is aligned the other way around."""
-
-    class Corner:
-        """The last word of the first text with the first word of the second."""
-
-        def check(self) -> None:
-            pass
-
-        def align(self, sources: alignment.Texts, targets: alignment.Texts) -> list[Links]:
-            return [frozenset([(len(source) - 1, 0)]) for source in sources]
-
-    monkeypatch.setitem(alignment.ALIGNERS, "corner", Corner())
+    monkeypatch.setitem(ALIGNERS, "corner", Corner())
     found = alignment.align_both_directions([["a", "b", "c"]], [["x", "y"]], "corner")
     assert found == ([frozenset([(2, 0)])], [frozenset([(0, 1)])])
     assert alignment.symmetrize(*found, "union") == [frozenset([(2, 0), (0, 1)])]
 
 
-# ---- test symmetrize ---------------------------------------------------------------------------------------
-# Symmetrization by its rules.
-
-
-def random_points(rng: random.Random, source: int, target: int, count: int) -> Links:
-    return frozenset((rng.randrange(source), rng.randrange(target)) for _ in range(count))
-
-
 def test_heuristics_lie_between_intersection_and_union() -> None:
     rng = random.Random(1)
     for _ in range(300):
-        forward, reverse = (random_points(rng, 6, 7, rng.randrange(10)) for _ in range(2))
+        forward, reverse = (
+            frozenset((rng.randrange(6), rng.randrange(7)) for _ in range(rng.randrange(10)))
+            for _ in range(2)
+        )
         made = {name: combine(forward, reverse) for name, combine in HEURISTICS.items()}
         assert made["intersection"] == forward & reverse and made["union"] == forward | reverse
-        assert all(
-            made["intersection"] <= links <= made["union"]
-            for name, links in made.items()
-            if name not in ("forward", "reverse")
-        )
-        assert (
-            made["grow-diag"] <= made["grow-diag-final-and"] and made["grow-diag"] <= made["grow-diag-final"]
-        )
+        grown = [links for name, links in made.items() if name.startswith("grow")]
+        assert grown and all(made["intersection"] <= links <= made["union"] for links in grown)
+        assert all(made["grow-diag"] <= made[f"grow-diag-final{end}"] for end in ("", "-and"))
         joined = {a for a, _ in made["grow-diag"]}, {b for _, b in made["grow-diag"]}
         added = made["grow-diag-final-and"] - made["grow-diag"]
         assert all(a not in joined[0] and b not in joined[1] for a, b in added)
@@ -107,3 +91,155 @@ def test_grow_diag_final_and_by_hand() -> None:
     # nothing new.
     forward, reverse = frozenset({(0, 0), (1, 0), (1, 1), (0, 1)}), frozenset({(0, 0)})
     assert HEURISTICS["grow"](forward, reverse) == {(0, 0), (0, 1), (1, 0)}
+
+
+# ---- several workers ---------------------------------------------------------------------------------------
+# The links of one process, whatever the shards and workers.
+
+
+ENDS = ("", ".f", ".r")
+
+
+def write_texts(folder: Path) -> None:
+    """Words with their translation; an empty line, and one that is too long."""
+    rng = random.Random(5)
+    rows = [[rng.randrange(12) for _ in range(rng.randint(1, 9))] for _ in range(40)]
+    sources = [" ".join(f"s{word}" for word in row) for row in rows]
+    targets = [" ".join(f"t{word}" for word in row[::-1]) for row in rows]
+    sources[3], targets[5] = "", " ".join("t1" for _ in range(alignment.LONGEST + 1))
+    for name, lines in (("s", sources), ("t", targets)):
+        files.write_text(folder / name, lines)
+
+
+def outputs(folder: Path, name: str) -> AlignmentOutputs:
+    return AlignmentOutputs(*(str(folder / f"{name}{end}") for end in ENDS))
+
+
+def alone(folder: Path, method: str, heuristic: str = "union") -> None:
+    words = alignment.read_texts(folder / "s", folder / "t")
+    forward, reverse = alignment.align_both_directions(*words, method)
+    both = alignment.symmetrize(forward, reverse, heuristic)
+    for end, links in zip(ENDS, (both, forward, reverse), strict=True):
+        files.write_text(folder / f"one{end}", map(pharaoh.line_of, links))
+
+
+def shared(
+    folder: Path,
+    method: str,
+    words: int = 60,
+    executor: ExecutorConfig | None = None,
+    resume: bool = False,
+) -> AlignmentCounts:
+    job, texts = SharedFolder(folder / "job", "smt-align", resume), (str(folder / "s"), str(folder / "t"))
+    made = outputs(folder, "many")
+    return alignment.align_shared(*texts, made, method, "union", executor or ExecutorConfig(), job, words)
+
+
+def same(folder: Path) -> bool:
+    assert not (folder / "job").exists()
+    return all((folder / f"one{end}").read_bytes() == (folder / f"many{end}").read_bytes() for end in ENDS)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Models are trained in this process; the directions that were."""
+    ways = []
+
+    def train(arguments: list[str]) -> None:
+        folder, method, way, prefix = arguments
+        ways.append(way)
+        alignment.train_on_shards(Path(folder), method, int(way), prefix)
+
+    monkeypatch.setattr("smt_bridge.extraction.alignment.run_training", train)
+    return ways
+
+
+@pytest.mark.parametrize("words", [1, 60, 100_000])
+def test_shards_change_nothing(words: int, here: list[str], tmp_path: Path) -> None:
+    write_texts(tmp_path)
+    alone(tmp_path, "fast_align")
+    found = shared(tmp_path, "fast_align", words)
+    assert same(tmp_path)
+    links = sum(len(line.split()) for line in (tmp_path / "many").read_text().split("\n"))
+    assert found == AlignmentCounts(pairs=40, links=links, skipped=2)
+    assert here == ["0", "1"]  # each model once
+
+
+@pytest.mark.parametrize("method", ["corner", *(pytest.param(m, marks=pytest.mark.ci) for m in METHODS)])
+def test_all_methods(method: str, here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """eflomal and an aligner of a plugin have no model that aligns: their links are those of the training."""
+    monkeypatch.setitem(ALIGNERS, "corner", Corner())
+    write_texts(tmp_path)
+    alone(tmp_path, method)
+    shared(tmp_path, method)
+    assert same(tmp_path)
+
+
+def test_it_resumes(here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended after the training, and the model of one direction has been damaged since."""
+    write_texts(tmp_path)
+    alone(tmp_path, "fast_align")
+
+    def stop(worker: alignment.AlignmentWorker, number: int) -> list[bytes]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setitem(alignment.STAGES, alignment.ALIGN, stop)
+        shared(tmp_path, "fast_align")
+    model = tmp_path / "job" / alignment.TRAIN / "00001"
+    model.write_bytes(model.read_bytes()[:-1])
+    with pytest.raises(ConfigError, match=r"other settings \(method\)"):
+        shared(tmp_path, "hmm", resume=True)
+    shared(tmp_path, "fast_align", resume=True)
+    assert same(tmp_path) and here == ["0", "1", "1"]
+
+
+def test_nothing_to_align(tmp_path: Path) -> None:
+    for name, text in (("s", "a\n\n"), ("t", "\nb\n")):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match="s: no pair of two lines with words, nothing to align"):
+        shared(tmp_path, "fast_align")
+    assert {path.name for path in tmp_path.iterdir()} == {"s", "t"}
+
+
+@pytest.mark.ci
+def test_a_cluster(tmp_path: Path) -> None:
+    write_texts(tmp_path)
+    alone(tmp_path, "fast_align")
+    (tmp_path / "cluster").mkdir()
+    with clusters.cluster(tmp_path / "cluster") as where:
+        shared(tmp_path, "fast_align", executor=ExecutorConfig(cluster=where))
+    assert same(tmp_path)
+
+
+@pytest.mark.ci
+def test_the_command_with_real_sentences(
+    nmt_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """300 of Multi30k, by two processes."""
+    monkeypatch.chdir(tmp_path)
+    for name, language in (("s", "en"), ("t", "fr")):
+        path = nmt_data / "moses-multi30k" / f"corpus/train.tok.{language}"
+        files.write_text(tmp_path / name, islice(files.read_lines(path), 300))
+    alone(tmp_path, "fast_align", "grow-diag-final-and")
+    call = "-q -s s -t t -o many --forward-output many.f --reverse-output many.r --work job --workers 2"
+    assert align.main(call.split()) == 0
+    assert same(tmp_path)
+
+
+@pytest.mark.ci
+def test_a_training_that_fails_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^.*job/shards: missing or damaged; .*$"):
+        alignment.run_training([str(tmp_path / "job"), "fast_align", "0", str(tmp_path / "model")])
+    with pytest.raises(UserError, match=r"^training of word alignment: .*TypeError"):
+        alignment.run_training(["too", "few"])
+
+
+@pytest.mark.ci
+def test_a_training_ends_with_its_parent() -> None:
+    code = "import time; from smt_bridge.extraction import alignment; import threading; "
+    code += "threading.Thread(target=alignment.follow_parent, daemon=True).start(); time.sleep(300)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    assert process.stdin
+    process.stdin.close()
+    assert process.wait(timeout=120) == 1

@@ -20,8 +20,6 @@ from smt_bridge.extraction.buckets import Buckets, quantiles, sweep_work_folders
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.tables import TableInputs, TableOutputs
 
-# ---- test buckets ------------------------------------------------------------------------------------------
-
 
 def rows_of(kind: str) -> np.ndarray:
     """Three columns: two keys and a number."""
@@ -62,14 +60,15 @@ def test_sorted_pieces_are_the_sorted_whole(kind: str, tmp_path: Path) -> None:
 
 def killed_folder(parent: Path) -> Path:
     """As kill -9 leaves it."""
-    code = (
-        "import os, signal; from pathlib import Path; from smt_bridge.extraction.buckets import "
-        "work_folder\n"
-        "with work_folder('table') as folder:\n"
-        "    (folder / 'pairs').mkdir(); (folder / 'pairs' / '00000').write_bytes(b'x'); (folder / "
-        "'part0.npz').write_bytes(b'x')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
+    code = """
+import os, signal
+from smt_bridge.extraction.buckets import work_folder
+with work_folder('table') as folder:
+    (folder / 'pairs').mkdir()
+    (folder / 'pairs' / '00000').write_bytes(b'x')
+    (folder / 'part0.npz').write_bytes(b'x')
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
     done = subprocess.run([sys.executable, "-c", code], cwd=parent, check=False)
     assert done.returncode == -signal.SIGKILL
     return next(parent.glob("smt-extract.*"))
@@ -77,19 +76,15 @@ def killed_folder(parent: Path) -> Path:
 
 def test_left_over_folders_are_swept(tmp_path: Path) -> None:
     left = killed_folder(tmp_path)
-    strangers = {
-        "smt-extract.ABCDEFGH": "pairs",
-        "smt-extract.notes": "x",
-        "smt-extract.12345678": "mine.txt",
-    }
+    names = "smt-extract.ABCDEFGH", "smt-extract.notes", "smt-extract.12345678"
+    strangers = dict(zip(names, ("pairs", "x", "mine.txt"), strict=True))
     for name, inside in strangers.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / inside).write_text("x")
     (tmp_path / "smt-extract.12345678" / locks.FILE).write_text("smt-extract, process 1 on x, since then")
     with work_folder(str(tmp_path / "table")) as working, work_folder(str(tmp_path / "other")) as second:
-        assert (
-            working.exists() and second.exists() and not left.exists()
-        )  # one in use is not swept by the other
+        # one in use is not swept by the other
+        assert working.exists() and second.exists() and not left.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(strangers)
     assert all((tmp_path / name / inside).exists() for name, inside in strangers.items())
 
@@ -148,14 +143,12 @@ def test_a_full_disk_is_told_with_its_file(
     write_texts(tmp_path, lines)
     build(tmp_path)  # compiles: numba's cache has no little room
     (tmp_path / "table").unlink()
-    process = multiprocessing.get_context("fork").Process(
-        target=extract_with_little_room, args=(tmp_path, size)
-    )
+    fork = multiprocessing.get_context("fork")
+    process = fork.Process(target=extract_with_little_room, args=(tmp_path, size))
     process.start()
     process.join()
     message = (tmp_path / "message").read_text()
-    assert message.startswith(str(tmp_path / "smt-extract.")) and message.endswith(
-        "cannot write: File too large"
-    )
+    assert message.startswith(str(tmp_path / "smt-extract."))
+    assert message.endswith("cannot write: File too large")
     assert sorted(os.listdir(tmp_path)) == ["a", "message", "s", "t"]
     assert "Traceback" not in capfd.readouterr().err

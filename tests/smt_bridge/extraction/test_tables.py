@@ -1,24 +1,32 @@
-"""Extraction and scoring against the obvious way, in dictionaries; the sort on disk; the real Moses
-tables."""
+"""Extraction and scoring against the obvious way, in dictionaries; the sort on disk; the real Moses tables;
+the same bytes by several workers, whatever the shards and buckets, and after kills and damage."""
 
 import gzip
 import math
+import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nmt.errors import ConfigError, DataError, UserError
+from nmt.io import files
+from nmt.work.executors import ExecutorConfig
+from nmt.work.stages import SharedFolder
 from smt_bridge.extraction import tables
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.scores import larger_alignment
-from smt_bridge.extraction.tables import TableInputs, TableOutputs, alignment_text, phrase_texts, write_tables
-from tests.conftest import Command
-
-# ---- test tables -------------------------------------------------------------------------------------------
-
+from smt_bridge.extraction.scores import MAX_COUNT, CorpusTotals, larger_alignment, write_tables
+from smt_bridge.extraction.tables import TableInputs, TableOutputs
+from tests.conftest import ROOT, Command
+from tests.nmt.work import clusters
 
 Links = list[tuple[int, int]]
 Corpus = list[tuple[list[str], list[str], Links]]
@@ -236,21 +244,20 @@ def test_smoothing(tmp_path: Path) -> None:
         assert turing[1] == kneser[1] == plain[1]
 
 
+def test_without_counts_of_counts_nothing_is_discounted() -> None:
+    totals = CorpusTotals()
+    totals.add(np.array([7, 9]))
+    assert totals.good_turing().tolist() == [1.0] * (MAX_COUNT + 1) and not totals.kneser_ney().any()
+
+
 @pytest.mark.ci
 def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Command) -> None:
     """839,168 pairs of the real train-model.perl: the same pairs, phi equal, all scores within 1e-3; the
     reordering table byte by byte."""
     real = nmt_data / "moses-multi30k"
     out = [tmp_path / name for name in ("table.gz", "reordering.gz")]
-    given = [
-        "-s",
-        real / "corpus/train.tok.en",
-        "-t",
-        real / "corpus/train.tok.fr",
-        "-a",
-        real / "aligned.grow-diag-final-and.gz",
-    ]
-    done = command("smt-extract", *given, "-o", out[0], "--reordering", out[1], timeout=1200)
+    texts = "-s corpus/train.tok.en -t corpus/train.tok.fr -a aligned.grow-diag-final-and.gz".split()
+    done = command("smt-extract", *texts, "-o", out[0], "--reordering", out[1], cwd=real, timeout=1200)
     assert done.returncode == 0, done.stderr
     assert "839,168 phrase pairs" in done.stderr
     rows = phi = close = 0
@@ -277,10 +284,6 @@ def test_real_tables_are_moses_own(nmt_data: Path, tmp_path: Path, command: Comm
         assert ours_.read() == theirs_.read()
 
 
-# ---- test lines --------------------------------------------------------------------------------------------
-# Files of lines; test_tables.py has the lines themselves.
-
-
 def test_both_tables_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     table, reordering = str(tmp_path / "table"), str(tmp_path / "reordering")
 
@@ -298,9 +301,212 @@ def test_both_tables_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (tmp_path / "only").read_text() == "1\n"
 
 
-def test_phrases_end_at_the_first_zero() -> None:
-    assert phrase_texts(np.array([[2, 1, 0], [1, 0, 0]], np.int32), [b"", b"a", "é".encode()]) == ["é a", "a"]
+# ---- several workers ---------------------------------------------------------------------------------------
 
 
-def test_points_are_by_target_word() -> None:
-    assert alignment_text(1 << 8 | 1 << 1) == "1-0 0-1"
+ALL = ("", ".r", ".lex.e2f", ".lex.f2e")
+ODD: dict[str, Corpus] = {
+    "one pair": [(["a"], ["x"], [(0, 0)])],
+    "no pair": [(["a", "b"], ["x"], [])],  # no link, no phrase
+    "all equal": [(["a", "b"], ["x", "y"], [(0, 1), (1, 0)])] * 30,
+    "empty lines": [([], [], []), (["a"], ["x"], [(0, 0)]), ([], ["y"], []), (["b"], [], []), ([], [], [])],
+}
+
+
+def outputs(folder: Path, name: str) -> TableOutputs:
+    return TableOutputs(str(folder / name), str(folder / f"{name}.r"), str(folder / f"{name}.lex"))
+
+
+class Both:
+    """An extraction in a folder, by one process and by workers, with the same settings."""
+
+    def __init__(self, folder: Path, corpus: Corpus, config: ExtractConfig) -> None:
+        self.folder, self.inputs, self.config = folder, write(corpus, folder), config
+
+    def alone(self) -> int:
+        return tables.build(self.inputs, outputs(self.folder, "one"), self.config)
+
+    def shared(
+        self,
+        executor: ExecutorConfig | None = None,
+        resume: bool = False,
+        progress: tables.Report = lambda done, total: None,
+    ) -> int:
+        job = SharedFolder(self.folder / "job", "smt-extract", resume)
+        return tables.build(self.inputs, outputs(self.folder, "many"), self.config, progress, executor, job)
+
+    def same(self) -> bool:
+        """Are all files those of one process? And the folder of the job is gone."""
+        assert not (self.folder / "job").exists()
+        files = [[(self.folder / f"{name}{end}").read_bytes() for end in ALL] for name in ("one", "many")]
+        return files[0] == files[1]
+
+
+@pytest.mark.parametrize(
+    ("buckets", "block", "smoothing"),
+    [
+        pytest.param(1, 20, "none", marks=pytest.mark.ci),
+        (3, 100, "kneser-ney"),
+        pytest.param(40, 10_000, "good-turing", marks=pytest.mark.ci),
+    ],
+)
+def test_shards_and_buckets_change_nothing(buckets: int, block: int, smoothing: str, tmp_path: Path) -> None:
+    config = ExtractConfig(smoothing=smoothing, block=block, buckets=buckets)
+    both = Both(tmp_path, random_corpus(7, 60, 8), config)
+    told: list[tuple[int, int]] = []
+    assert both.shared(progress=lambda done, total: told.append((done, total))) == both.alone()
+    assert both.same() and told[-1][0] == told[-1][1]
+    assert len(told) == 1 if block == 10_000 else len(told) > 5
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_corpora(name: str, tmp_path: Path) -> None:
+    both = Both(tmp_path, ODD[name], ExtractConfig(block=3, buckets=4))
+    assert both.alone() == both.shared() and both.same()
+
+
+def test_bad_input_is_named_with_its_line_and_leaves_nothing(tmp_path: Path) -> None:
+    both = Both(tmp_path, random_corpus(7, 30, 3), ExtractConfig(block=50))
+    lines = (tmp_path / "t").read_text().split("\n")
+    lines[24] = "a|b"
+    (tmp_path / "t").write_text("\n".join(lines))
+    with pytest.raises(DataError, match=r"t:25: '\|' in 'a\|b'"):
+        both.shared()
+    assert {path.name for path in tmp_path.iterdir()} == {"s", "t", "a"}
+
+
+class Stop(Exception):
+    """In the middle of a job."""
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        tables.COUNT,
+        *(pytest.param(name, marks=pytest.mark.ci) for name in tables.STAGES if name != tables.COUNT),
+    ],
+)
+def test_what_is_finished_is_not_computed_again(
+    stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job ends in each of its stages, and a file of the first one is damaged: with --resume it computes
+    that file and what is missing, and ends with the same bytes."""
+    both = Both(tmp_path, random_corpus(7, 60, 8), ExtractConfig(block=150, buckets=3))
+    both.alone()
+    whole = tables.ExtractionWorker.compute_parts
+
+    def run(resume: bool) -> list[tuple[str, int]]:
+        """The tasks that were computed."""
+        computed: list[tuple[str, int]] = []
+
+        def noted(worker: tables.ExtractionWorker, name: str, number: int) -> object:
+            if not resume and (name, number) == (stage, 1):
+                raise Stop
+            computed.append((name, number))
+            return whole(worker, name, number)
+
+        monkeypatch.setattr(tables.ExtractionWorker, "compute_parts", noted)
+        both.shared(resume=resume)
+        return computed
+
+    with pytest.raises(Stop):
+        run(resume=False)
+    with pytest.raises(ConfigError, match="an unfinished job; --resume continues it"):
+        run(resume=False)
+    done = tmp_path / "job" / tables.SURVEY / "00000"
+    done.write_bytes(done.read_bytes()[:-1] + b"!")
+    again = run(resume=True)
+    assert (tables.SURVEY, 0) in again and (stage, 1) in again
+    names = list(tables.STAGES)
+    before = names[1 : names.index(stage)]
+    assert not [task for task in again if task[0] in before]
+    assert ((stage, 0) in again) == (stage == tables.SURVEY)
+    assert both.same()
+
+
+def test_a_damaged_bucket_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is noticed by the task that reads it."""
+    both = Both(tmp_path, random_corpus(7, 60, 8), ExtractConfig(block=150, buckets=3))
+    both.alone()
+    whole = tables.total_bucket
+
+    def damaging(worker: tables.ExtractionWorker, number: int) -> object:
+        bucket = tmp_path / "job" / tables.COUNT / "00001"
+        bucket.write_bytes(bucket.read_bytes()[: bucket.stat().st_size // 2])
+        return whole(worker, number)
+
+    with monkeypatch.context() as patch:
+        patch.setitem(tables.STAGES, tables.TOTALS, damaging)
+        with pytest.raises(UserError, match=r"job/count/00001: missing or damaged; .* --resume"):
+            both.shared()
+    both.shared(resume=True)
+    assert both.same()
+
+
+def test_a_folder_of_something_else(tmp_path: Path) -> None:
+    both = Both(tmp_path, ODD["one pair"], ExtractConfig())
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "letter").touch()
+    with pytest.raises(ConfigError, match="job: is not empty, and not the folder of a job"):
+        both.shared()
+    assert (tmp_path / "job" / "letter").exists()
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with clusters.cluster(tmp_path_factory.mktemp("cluster")) as where:
+        yield where
+
+
+@pytest.mark.ci
+def test_processes_and_a_cluster(two_workers: str, tmp_path: Path) -> None:
+    config = ExtractConfig(smoothing="kneser-ney", block=150, buckets=5)
+    both = Both(tmp_path, random_corpus(7, 60, 8), config)
+    both.alone()
+    for executor in (ExecutorConfig(workers=3), ExecutorConfig(cluster=two_workers)):
+        both.shared(executor)
+        assert both.same()
+
+
+@pytest.mark.ci
+def test_a_killed_command_resumes(tmp_path: Path) -> None:
+    """kill -9, as soon as phrase pairs are counted."""
+    both = Both(tmp_path, random_corpus(7, 2000, 8), ExtractConfig())
+    both.alone()
+    line = "-q -s s -t t -a a -o many --reordering many.r --lexical many.lex --work job --workers 2".split()
+    line = [sys.executable, "-m", "smt_bridge.cli.extract", *line]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(line, cwd=tmp_path, env=environment)
+    while not (tmp_path / "job" / tables.COUNT).exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "many").exists()
+    subprocess.run([*line, "--resume"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert both.same()
+
+
+@pytest.mark.ci
+def test_real_sentences_by_several_workers(nmt_data: Path, tmp_path: Path) -> None:
+    """500 of Multi30k, with the alignment of Moses."""
+    both = Both(tmp_path, ODD["one pair"], ExtractConfig(block=3000, buckets=6))
+    real = nmt_data / "moses-multi30k"
+    for name, path in (
+        ("s", "corpus/train.tok.en"),
+        ("t", "corpus/train.tok.fr"),
+        ("a", "aligned.grow-diag-final-and.gz"),
+    ):
+        files.write_text(tmp_path / name, islice(files.read_lines(real / path), 500))
+    assert both.alone() == both.shared(ExecutorConfig(workers=2)) and both.same()
+
+
+def test_a_sample_counts_instances() -> None:
+    corpus = random_corpus(3, 20, 8)
+    lines = [
+        (" ".join(source), " ".join(target), " ".join(f"{i}-{j}" for i, j in links))
+        for source, target, links in corpus
+    ]
+    expected = sum(len(instances(*pair, 5)) for pair in corpus)
+    words = sum(len(source) + len(target) for source, target, _ in corpus)
+    assert tables.sample_instances(lines, 5) == (expected, words)

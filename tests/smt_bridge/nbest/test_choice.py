@@ -14,7 +14,7 @@ from nmt.formats.nbest import Hypothesis
 from nmt.search.config import MBRConfig
 from smt_bridge.moses import ini
 from smt_bridge.nbest import choice
-from smt_bridge.nbest.choice import GRID, ByRisk, ByTotal, Chooser, NbestEntry, TunedRisk
+from smt_bridge.nbest.choice import GRID, ByRisk, ByTotal, Chooser, NbestEntry, TunedRisk, format_scales
 
 # ---- test choice -------------------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ def test_references_choose_the_scales(metric: str, corpus: BLEU | CHRF, lists: i
     best = max(tried, key=lambda scales: score(*scales))
     assert score(*tuned.scales) == pytest.approx(score(*best)) and tuple(tuned.scales) == best
     assert corpus.corpus_score(outputs, [references]).score == pytest.approx(score(*best))
-    assert tuned.scale_line() == " ".join(f"{scale:g}" for scale in best)
+    assert format_scales(tuned.scales) == " ".join(f"{scale:g}" for scale in best)
     assert len({score(*scales) for scales in tried}) > 1
 
 

@@ -28,23 +28,18 @@ from smt_bridge.tables.propose import (
 )
 
 
-class Network:
-    """Answers with (words, probability), best first."""
-
-    def __init__(self, answers: Sequence[tuple[str, float]]) -> None:
-        self.answers = answers
-
-    def n_best(self, lines: Sequence[str], config: BeamConfig | None = None) -> list[list[BeamTranslation]]:
-        answers = [
-            BeamTranslation(words=words.split(), log_prob=math.log(p), score=0.0) for words, p in self.answers
-        ]
-        return [answers for _ in lines]
-
-
 def executor(
     answers: Sequence[tuple[str, float]], inverse: PairFeature | None = None
 ) -> Local[NetworkRequest, NetworkAnswers]:
-    compute = Networks(Network(answers), inverse, beam_size=5).compute
+    """Networks that give the same answers (words, probability), best first, to every line."""
+
+    def search(lines: Sequence[str], config: BeamConfig) -> list[list[BeamTranslation]]:
+        translations = [
+            BeamTranslation(words.split(), log_prob=math.log(p), score=0.0) for words, p in answers
+        ]
+        return [translations for _ in lines]
+
+    compute = Networks(search, inverse, beam_size=5).compute
     return Local(compute, lambda: compute, ExecutorConfig())
 
 
