@@ -24,8 +24,8 @@ from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from nmt.work.store import Step, run_steps
 from smt_bridge.config import TrainConfig
-from smt_bridge.extraction import alignment, buckets
-from smt_bridge.extraction.tables import TableInputs, TableOutputs, build
+from smt_bridge.extraction import alignment
+from smt_bridge.extraction.tables import TableInputs, TableOutputs, build, sweep_work_folders
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
     if not store.is_started(folder / SETTINGS, settings, folder):
         check_folder(folder)
         store.write_settings(folder / SETTINGS, settings)
-    buckets.sweep_work_folders(folder)
+    sweep_work_folders(folder)
     store.remove_unfinished(folder, [f"{name}.part*" for name in RESULTS])
 
 

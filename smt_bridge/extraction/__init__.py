@@ -4,9 +4,8 @@ training scripts.
 alignment  word alignments and their symmetrization, alone or by several workers
 corpus     words as numbers, in the order in which LC_ALL=C sorts lines of phrases
 instances  all phrase pairs of a block of sentences (compiled)
-buckets    a folder for files, and an external sort in it: instances are spread over files by their source, so
-           that memory stays bounded
 scores     distinct pairs: frequencies, best alignments, orientations; phi, lexical weights and reordering
            probabilities; lines of the two tables
-tables     the way through all of them, alone or by several workers
+tables     the way through all of them, in stages that one process or several workers compute: instances are
+           spread over buckets by their source, so that memory stays bounded
 """

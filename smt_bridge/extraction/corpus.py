@@ -15,7 +15,7 @@ from nmt.errors import DataError
 from nmt.formats import pharaoh
 from nmt.io import files
 
-END = b"|||"
+END = "|||"
 Int32s = NDArray[np.int32]
 
 
@@ -23,12 +23,9 @@ class SideVocab:
     """Vocabulary of one side of the corpus."""
 
     def __init__(self, words: set[str]) -> None:
-        encoded = sorted((word.encode() for word in words), key=lambda word: word + b" ")
-        encoded.append(END)
-        encoded.sort(key=lambda word: word + b" ")
-        self.words = [b"", *encoded]
-        self.ids = {word.decode(): number for number, word in enumerate(self.words)}
-        self.end = self.ids[END.decode()]
+        self.words = ["", *sorted((*words, END), key=lambda word: f"{word} ".encode())]
+        self.ids = {word: number for number, word in enumerate(self.words)}
+        self.end = self.ids[END]
 
     def __len__(self) -> int:
         return len(self.words)
@@ -80,13 +77,6 @@ class WordCounts:
                 f"{names[0] if not self.sides[0] else names[1]}: no words, expected a parallel text"
             )
         return CorpusSurvey(SideVocab(self.sides[0]), SideVocab(self.sides[1]), self.pairs, self.tokens)
-
-
-def survey(source: str, target: str, aligned: str) -> CorpusSurvey:
-    """Read the corpus once. DataError for unequal files, points outside sentences, or words that tables
-    cannot hold."""
-    names = source, target, aligned
-    return count_words(files.parallel(*names), names).survey(names)
 
 
 def count_words(lines: Iterable[tuple[str, ...]], names: Sequence[str], first: int = 1) -> WordCounts:

@@ -49,11 +49,6 @@ def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
     return merge_rows(np.hstack([keys, square[:, None], flags]))
 
 
-def sorted_rows(rows: UINT, columns: int) -> UINT:
-    """Rows sorted by their first columns."""
-    return rows[sorted_order(rows, columns)]
-
-
 def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
     """Where each group of sorted rows with the same first columns begins, and its size."""
     starts = group_starts(rows, columns)
@@ -63,33 +58,9 @@ def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
 def merge_rows(rows: UINT) -> UINT:
     """Rows with the same key and alignment summed, sorted."""
     head = rows.shape[1] - 7
-    rows = sorted_rows(rows, head)
+    rows = rows[sorted_order(rows, head)]
     starts = group_starts(rows, head)
     return np.hstack([rows[starts, :head], np.add.reduceat(rows[:, head:], starts, 0)]) if len(rows) else rows
-
-
-def target_rows(pairs: PhrasePairs, columns: int) -> UINT:
-    """For the counts of targets: the target of each pair, whose key it follows after `columns` columns of the
-    source, how often the pair was extracted, and its index: (P, K - columns + 2)"""
-    numbers = np.stack([pairs.count, np.arange(len(pairs.count))], 1).astype(np.uint64)
-    return np.hstack([pairs.keys[:, columns:], numbers])
-
-
-def target_totals(rows: UINT, columns: int) -> UINT:
-    """How often each target was extracted, and with how many sources.
-
-    `rows` (N, columns + 3): targets, counts, indices of the pairs, and the parts of the corpus that these
-    count in. Returns (N, 4), in order of the targets: index, part, and both numbers.
-    """
-    rows = sorted_rows(rows, columns)
-    starts, sizes = row_groups(rows, columns)
-    totals = np.stack([np.add.reduceat(rows[:, columns], starts), sizes.astype(np.uint64)], 1)
-    return np.hstack([rows[:, columns + 1 :], np.repeat(totals, sizes, 0)])
-
-
-def in_part(rows: UINT, part: int) -> UINT:
-    """Rows with one more column, the number of their part: (N, C) -> (N, C + 1)"""
-    return np.hstack([rows, np.full((len(rows), 1), part, np.uint64)])
 
 
 @njit
@@ -402,8 +373,8 @@ def write_lexical(stem: str, words: CorpusSurvey, lexicon: WordTable) -> None:
     """Write word translation probabilities as Moses does: `target source p(target | source)`, and the
     inverse."""
     source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
-    S, T = ([b"NULL", *side.words[1:]] for side in (words.source, words.target))
-    texts = [(S[s].decode(), T[t].decode()) for s, t in zip(source.tolist(), target.tolist(), strict=True)]
+    S, T = (["NULL", *side.words[1:]] for side in (words.source, words.target))
+    texts = [(S[s], T[t]) for s, t in zip(source.tolist(), target.tolist(), strict=True)]
     files.write_text(
         f"{stem}.f2e", (f"{t} {s} {p:.7f}" for (s, t), p in zip(texts, lexicon.direct.tolist(), strict=True))
     )
@@ -412,12 +383,11 @@ def write_lexical(stem: str, words: CorpusSurvey, lexicon: WordTable) -> None:
     )
 
 
-def phrase_texts(ids: NDArray[np.int32], words: list[bytes]) -> list[str]:
+def phrase_texts(ids: NDArray[np.int32], words: list[str]) -> list[str]:
     """Phrases as text, from rows of word numbers that are 0 from the end on."""
-    texts = [word.decode() for word in words]
     lengths = (ids > 0).sum(1).tolist()
     return [
-        " ".join([texts[word] for word in row[:length]])
+        " ".join([words[word] for word in row[:length]])
         for row, length in zip(ids.tolist(), lengths, strict=True)
     ]
 

@@ -1,8 +1,9 @@
-"""From an aligned corpus to a phrase table and its reordering table: by one process in memory that does not
-grow with the corpus, or by several workers, which gives the same bytes.
+"""From an aligned corpus to a phrase table and its reordering table, in memory that does not grow with the
+corpus, by this process or by workers of an executor.
 
-    read once: words -> extract block by block into buckets -> per bucket: distinct pairs, counts of sources
-    -> counts of targets by a second set of buckets -> per bucket: scores, lines
+    cut the texts into shards -> survey their words -> extract, instances spread over buckets by source
+    -> count the pairs of each bucket, targets spread over buckets again -> totals of the targets -> score
+    -> merge
 
 The words of both sides and the counts of linked word pairs stay in memory, whatever the limit.
 """
@@ -10,7 +11,10 @@ The words of both sides and the counts of linked word pairs stay in memory, what
 import heapq
 import json
 import logging
+import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,12 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config import settings
-from nmt.io import files, manifest
+from nmt.errors import UserError
+from nmt.io import files, locks, manifest
 from nmt.work import arrays, executors, stages, store
 from nmt.work.executors import Executor, ExecutorConfig, line_chunks
 from nmt.work.stages import Part, SharedFolder, Task, task_file
 from smt_bridge.extraction import corpus, scores
-from smt_bridge.extraction.buckets import Buckets, quantiles, work_folder
 from smt_bridge.extraction.config import BASE, ExtractConfig
 from smt_bridge.extraction.corpus import CorpusSurvey
 from smt_bridge.extraction.instances import Extractor, make_packing, word_pairs
@@ -41,7 +45,6 @@ log = logging.getLogger(__name__)
 
 ROW_BYTES = 8  # of a number in a bucket
 COPIES = 6  # of a bucket while it is sorted
-INSTANCES = 3.0  # phrase pairs per word of the corpus: a guess, which only determines the number of files
 
 Report = Callable[[int, int], None]  # called with the words read so far and all words
 
@@ -72,66 +75,38 @@ def build(
     executor: ExecutorConfig | None = None,
     shared: SharedFolder | None = None,
 ) -> int:
-    """Write the tables; returns the number of pairs. `shared`: where the workers of `executor` compute them,
-    if not this process alone.
+    """Write the tables; returns the number of pairs. `shared`: the folder in which the workers of `executor`
+    compute them; None: this process does, in a temporary folder.
 
     DataError or ConfigError before anything is written; errors of the executor, and `stages.lock_shared`.
     """
     settings.check(config)
-    if shared:
-        return build_shared(inputs, outputs, config, progress, executor or ExecutorConfig(), shared)
-    words = corpus.survey(inputs.source, inputs.target, inputs.alignment)
-    log_survey(words)
-    with work_folder(outputs.table) as folder:
-        work = Extraction(folder, words, config)
-        work.extract(inputs, progress)
-        work.count()
-        write_outputs(outputs, words, work.lexicon, work.lines())
-        return work.totals.pairs
-
-
-def build_shared(
-    inputs: TableInputs,
-    outputs: TableOutputs,
-    config: ExtractConfig,
-    progress: Report,
-    executor: ExecutorConfig,
-    shared: SharedFolder,
-) -> int:
-    """Write the tables with the workers of an executor; returns the number of pairs."""
-    folder = shared.folder
+    if shared is None:
+        with work_folder(outputs.table) as folder:
+            return compute_tables(folder, inputs, outputs, config, progress, ExecutorConfig())
+    executor = executor or ExecutorConfig()
     made_from: dict[str, object] = {
         name: manifest.digest(path) for name, path in asdict(inputs).items()
     } | asdict(config)
     del made_from["memory"]  # affects no result: the number of buckets is in the plan
     made_from |= executor.recorded()
-    names = inputs.source, inputs.target, inputs.alignment
     with stages.lock_shared(shared, made_from):
-        worker = ExtractionWorker(folder, names, config)
-        with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
-            return SharedExtraction(folder, names, config, running).run(outputs, progress)
+        return compute_tables(shared.folder, inputs, outputs, config, progress, executor)
 
 
-def log_survey(words: CorpusSurvey) -> None:
-    """Log the sizes of the corpus."""
-    log.info(
-        "%s sentence pairs, %s and %s different words",
-        f"{words.pairs:,}",
-        f"{len(words.source) - 2:,}",
-        f"{len(words.target) - 2:,}",
-    )
-
-
-def write_outputs(
+def compute_tables(
+    folder: Path,
+    inputs: TableInputs,
     outputs: TableOutputs,
-    words: CorpusSurvey,
-    lexicon: WordTable,
-    lines: Iterable[tuple[list[str], list[str]]],
-) -> None:
-    """Write all tables. `lexicon` must be complete; `lines`: of both tables, in order."""
-    write_tables(outputs.table, outputs.reordering, lines)
-    if outputs.lexical:
-        write_lexical(outputs.lexical, words, lexicon)
+    config: ExtractConfig,
+    progress: Report,
+    executor: ExecutorConfig,
+) -> int:
+    """Write the tables, with the files of all stages in a folder; returns the number of pairs."""
+    names = inputs.source, inputs.target, inputs.alignment
+    worker = ExtractionWorker(folder, names, config)
+    with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
+        return Extraction(folder, names, config, running).run(outputs, progress)
 
 
 def rows_in_memory(config: ExtractConfig, width: int) -> int:
@@ -140,72 +115,69 @@ def rows_in_memory(config: ExtractConfig, width: int) -> int:
     return max(1 << 16, memory // (COPIES * ROW_BYTES * (width + 8)))
 
 
-# ---- one process -------------------------------------------------------------------------------------------
+# ---- work folder -------------------------------------------------------------------------------------------
+# The folder `smt-extract.XXXXXXXX` beside an output is locked while it is in use, so that the next extraction
+# can recognize and remove the folders of killed ones.
 
 
-class Extraction:
-    """The steps of one extraction, and the files between them."""
-
-    def __init__(self, folder: Path, words: CorpusSurvey, config: ExtractConfig) -> None:
-        self.folder, self.words, self.config = folder, words, config
-        self.extractor = Extractor(words, config.max_length)
-        self.source_columns = self.extractor.source.columns
-        self.width = self.source_columns + self.extractor.target.columns
-        self.lexicon = WordTable(len(words.target))
-        self.totals = CorpusTotals()
-        self.parts = 0
-        self.most = rows_in_memory(config, self.width)
-
-    def extract(self, inputs: TableInputs, progress: Report) -> None:
-        """Spread all instances, condensed block by block, over files by their source phrase; count linked
-        words."""
-        files_wanted = int(self.words.tokens * INSTANCES / self.most) + 1
-        self.buckets: Buckets | None = None
-        done = 0
-        lines = files.parallel(inputs.source, inputs.target, inputs.alignment)
-        for block in corpus.blocks(lines, self.words, self.config.block):
-            rows = scores.condense(*self.extractor.instances(block))
-            if self.buckets is None:
-                self.buckets = Buckets(
-                    self.folder / "pairs", self.width + 8, quantiles(rows[:, 0], files_wanted)
-                )
-            self.buckets.add(rows)
-            self.lexicon.add(*word_pairs(block))
-            done += len(block.source) + len(block.target)
-            progress(done, self.words.tokens)
-        self.lexicon.finish()
-
-    def count(self) -> None:
-        """Turn each file of instances into a part of distinct pairs, and count targets over all parts."""
-        assert self.buckets
-        target = self.width - self.source_columns
-        by_target = Buckets(self.folder / "targets", target + 3, np.zeros(0, np.uint64))
-        wanted = int(self.buckets.rows.sum() * (target + 3) / (self.width + 8) / self.most) + 1
-        for part, rows in enumerate(self.buckets.walk(self.most, self.source_columns)):
-            pairs = scores.distinct_pairs(rows)
-            if part == 0 and wanted > 1:
-                splitters = quantiles(pairs.keys[:, self.source_columns], wanted)
-                by_target = Buckets(self.folder / "targets", target + 3, splitters)
-            by_target.add(scores.in_part(scores.target_rows(pairs, self.source_columns), part))
-            self.totals.add(pairs.count)
-            self.parts += 1
-            np.savez(self.folder / f"part{part}.npz", **vars(pairs))
-        self.back = Buckets(self.folder / "back", 4, np.arange(1, max(1, self.parts), dtype=np.uint64), by=1)
-        for rows in by_target.walk(self.most, target):
-            self.back.add(scores.target_totals(rows, target))
-
-    def lines(self) -> Iterator[tuple[list[str], list[str]]]:
-        """The lines of the phrase table and of the reordering table, a part at a time."""
-        lines = TableLines(self.words, self.config, self.lexicon, self.totals)
-        for part in range(self.parts):
-            with np.load(self.folder / f"part{part}.npz", allow_pickle=False) as archive:
-                pairs = PhrasePairs(**archive)
-            yield lines.format(pairs, self.back.read(part)[:, [0, 2, 3]])
+COMMAND = "smt-extract"
+FOLDER_PREFIX = f"{COMMAND}."
+FOLDER_CONTENT = re.compile(
+    r"(text|shards|survey|words|plan\.json|extract|count|shared|totals|score)(\.part.*)?|"
+    + re.escape(locks.FILE)
+)
 
 
-# ---- several workers ---------------------------------------------------------------------------------------
-# Map and reduce: a worker computes one task at a time, from the files of earlier stages to a file of its own,
-# in a folder that all of them share; only numbers of tasks are sent.
+@contextmanager
+def work_folder(output: str) -> Iterator[Path]:
+    """Create a folder that is removed at the end; for an output to stdout in the system's temporary folder.
+
+    UserError naming it if a file in it cannot be written, for example on a full disk.
+    """
+    parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
+    sweep_work_folders(parent)
+    created: list[Path] = []
+    try:
+        created = files.make_parents(parent / FOLDER_PREFIX)
+        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
+    except OSError as error:
+        raise files.cannot_write(parent, error) from error
+    # Another extraction that starts now may take the empty folder for an abandoned one, and remove it.
+    with locks.locked(folder, COMMAND, wait=True):
+        try:
+            yield folder
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise files.cannot_write(error.filename or folder, error) from error
+        finally:
+            locks.clear(folder)
+            files.remove_empty_folders(created)
+
+
+def sweep_work_folders(parent: Path) -> None:
+    """Remove folders of killed extractions: those with our name and content whose process is gone."""
+    for folder in parent.glob(f"{FOLDER_PREFIX}????????"):
+        with suppress(OSError, UserError):  # in use, or not ours
+            if is_work_folder(folder):
+                with locks.locked(folder, COMMAND):
+                    locks.clear(folder)
+
+
+def is_work_folder(folder: Path) -> bool:
+    """Whether an extraction created the folder, which is empty if it was killed before locking it."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    if not locks.holder(folder):
+        return locks.is_empty(folder)
+    return locks.holder(folder).startswith(f"{COMMAND},") and all(
+        FOLDER_CONTENT.fullmatch(inside.name) for inside in folder.iterdir()
+    )
+
+
+# ---- what a worker does ------------------------------------------------------------------------------------
+# One task at a time, from the files of earlier stages to a file of its own, in a folder that all workers
+# share; only numbers of tasks are sent.
 #
 #     text      (the command cuts it) shards of sentence pairs with their points
 #     survey    words of a shard
@@ -304,12 +276,13 @@ def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     pairs = scores.distinct_pairs(
         np.concatenate(worker.gather(EXTRACT, stages.count_shards(worker.folder), number, width + 8))
     )
-    rows = scores.target_rows(pairs, columns)
-    bucket_of_row = arrays.hash_buckets(rows[:, :-2], worker.buckets)
+    targets = pairs.keys[:, columns:]
+    numbers = np.stack([pairs.count, np.arange(len(targets))], 1).astype(np.uint64)
+    bucket_of_row = arrays.hash_buckets(targets, worker.buckets)
     totals = CorpusTotals()
     totals.add(pairs.count)
     return [
-        *arrays.split_buckets(rows, bucket_of_row, worker.buckets),
+        *arrays.split_buckets(np.hstack([targets, numbers]), bucket_of_row, worker.buckets),
         *(pairs.keys, pairs.count, pairs.direct, pairs.inverse, pairs.ways),
         np.array([totals.pairs, *totals.counts_of_counts]),
     ]
@@ -319,10 +292,15 @@ def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     """For each bucket of sources the rows of its pairs, how often their targets were extracted, and with how
     many sources."""
     target, buckets = worker.extractor.target.columns, worker.buckets
-    parts = enumerate(worker.gather(COUNT, buckets, number, target + 2))
-    rows = np.concatenate([scores.in_part(rows, bucket) for bucket, rows in parts])
-    totals = scores.target_totals(rows, target)
-    return arrays.split_buckets(totals[:, [0, 2, 3]], totals[:, 1].astype(np.int64), buckets)
+    parts = worker.gather(COUNT, buckets, number, target + 2)
+    of = np.repeat(np.arange(buckets), [len(rows) for rows in parts])
+    rows = np.concatenate(parts)
+    order = arrays.sorted_order(rows, target)
+    rows, of = rows[order], of[order]
+    starts, sizes = scores.row_groups(rows, target)
+    total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
+    partners = np.repeat(sizes, sizes).astype(np.uint64)
+    return arrays.split_buckets(np.stack([rows[:, target + 1], total, partners], 1), of, buckets)
 
 
 def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
@@ -369,7 +347,7 @@ def read_words(paths: Iterable[Path]) -> corpus.WordCounts:
     return words
 
 
-class SharedExtraction:
+class Extraction:
     """The stages of one extraction, as the command sees them."""
 
     def __init__(
@@ -390,8 +368,10 @@ class SharedExtraction:
         lexicon, pairs = self.write_shared_counts()
         for stage in (TOTALS, SCORE):
             list(self.stage(stage, buckets))
-        lexicon.finish()
-        write_outputs(outputs, self.words, lexicon, self.merged_lines())
+        write_tables(outputs.table, outputs.reordering, self.merged_lines())
+        if outputs.lexical:
+            lexicon.finish()
+            write_lexical(outputs.lexical, self.words, lexicon)
         return pairs
 
     def stage(self, name: str, what: list[str]) -> Iterator[int]:
@@ -403,7 +383,12 @@ class SharedExtraction:
         paths = [task_file(self.folder, SURVEY, number) for number in range(len(self.shards))]
         words = read_words(paths)
         self.words = words.survey(self.names)
-        log_survey(self.words)
+        log.info(
+            "%s sentence pairs, %s and %s different words",
+            f"{self.words.pairs:,}",
+            f"{len(self.words.source) - 2:,}",
+            f"{len(self.words.target) - 2:,}",
+        )
         numbers = [json.loads(stages.read_part(path, 2)) for path in paths]
         self.tokens = [shard["tokens"] for shard in numbers]
         instances = sum(shard["tokens"] * shard["instances"] / max(1, shard["sampled"]) for shard in numbers)

@@ -42,14 +42,14 @@ def test_numbers_sort_as_lines_of_a_table(tmp_path: Path) -> None:
     phrases = {tuple(rng.choices(words, k=rng.randint(1, 3))) for _ in range(200)}
     by_number = sorted(phrases, key=lambda phrase: [*(found.ids[word] for word in phrase), found.end])
     assert by_number == sorted(phrases, key=lambda phrase: f"{' '.join(phrase)} ||| ".encode())
-    assert len(found) == 10 and 1 << found.bits > len(found) and found.words[found.end] == b"|||"
+    assert len(found) == 10 and 1 << found.bits > len(found) and found.words[found.end] == "|||"
 
 
 @pytest.mark.parametrize("tokens", [1, 7, 50, 10_000])
 def test_blocks_hold_the_corpus(tokens: int, tmp_path: Path) -> None:
     """Whatever their size: the words and links of every pair, in order; each but the last is large enough."""
     rows, paths = write(tmp_path, 2)
-    words = corpus.survey(*paths)
+    words = corpus.count_words(files.parallel(*paths), paths).survey(paths)
     found, sizes = [], []
     for block in corpus.blocks(files.parallel(*paths), words, tokens):
         sizes.append(len(block.source) + len(block.target))
@@ -58,8 +58,8 @@ def test_blocks_hold_the_corpus(tokens: int, tmp_path: Path) -> None:
             target = block.target[block.target_cut[pair] : block.target_cut[pair + 1]]
             points = block.points[block.point_cut[pair] : block.point_cut[pair + 1]]
             found.append((
-                " ".join(words.source.words[word].decode() for word in source),
-                "  ".join(words.target.words[word].decode() for word in target),
+                " ".join(words.source.words[word] for word in source),
+                "  ".join(words.target.words[word] for word in target),
                 " ".join(f"{a}-{b}" for a, b in points),
             ))  # fmt: skip
     assert found == rows and all(size >= tokens for size in sizes[:-1])
@@ -82,4 +82,4 @@ def test_what_no_table_can_hold(row: tuple[str, str, str], message: str, tmp_pat
     for path, *lines in zip(paths, first, row, strict=True):
         files.write_text(path, lines)
     with pytest.raises(DataError, match=message):
-        corpus.survey(*paths)
+        corpus.count_words(files.parallel(*paths), paths).survey(paths)

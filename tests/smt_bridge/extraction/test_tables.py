@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
-from smt_bridge.extraction import tables
+from smt_bridge.extraction import scores, tables
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.scores import MAX_COUNT, CorpusTotals, larger_alignment, write_tables
 from smt_bridge.extraction.tables import TableInputs, TableOutputs
@@ -167,31 +168,26 @@ def test_tables_by_definition(seed: int, pairs: int, words: int, longest: int, t
     assert (tmp_path / "reordering").read_text(encoding="utf-8").split("\n")[:-1] == reordering
 
 
-def test_sorting_on_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of at most 40 rows, where the whole is 2,000: spread, spread again, one phrase too frequent to be
-    spread."""
+def test_there_are_as_many_buckets_as_memory_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for 40 rows, where the whole is 2,000; nothing is left of the folder of the work."""
     inputs = write(random_corpus(7, 120, 3), tmp_path)
     told: list[tuple[int, int]] = []
-    tables.build(
-        inputs,
-        TableOutputs(str(tmp_path / "whole")),
-        ExtractConfig(block=50),
-        lambda done, total: told.append((done, total)),
-    )
+    config = ExtractConfig(block=50)
+    whole, parts = (TableOutputs(str(tmp_path / name)) for name in ("whole", "parts"))
+    tables.build(inputs, whole, config, lambda done, total: told.append((done, total)))
     assert len(told) > 3 and told[0][0] < told[-1][0] == told[-1][1]  # words, up to all of them
-    seen = []
+    sizes = []
+    distinct = scores.distinct_pairs
 
-    class Small(tables.Extraction):
-        def extract(self, inputs: TableInputs, tell: Callable[[int, int], None]) -> None:
-            self.most = 40
-            super().extract(inputs, tell)
-            assert self.buckets
-            seen.append(self.buckets.rows.max())
+    def noted(rows: scores.UINT) -> scores.PhrasePairs:
+        sizes.append(len(rows))
+        return distinct(rows)
 
-    monkeypatch.setattr("smt_bridge.extraction.tables.Extraction", Small)
-    tables.build(inputs, TableOutputs(str(tmp_path / "parts")), ExtractConfig(block=50))
+    monkeypatch.setattr(scores, "distinct_pairs", noted)
+    monkeypatch.setattr(tables, "rows_in_memory", lambda config, width: 40)
+    tables.build(inputs, parts, config)
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
-    assert seen[0] > 40  # a file had to be spread again
+    assert len(sizes) > 30 and np.median(sizes) < 40
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "parts", "s", "t", "whole"]
 
 
@@ -318,13 +314,14 @@ def outputs(folder: Path, name: str) -> TableOutputs:
 
 
 class Both:
-    """An extraction in a folder, by one process and by workers, with the same settings."""
+    """An extraction in a folder, by one process in one piece, and by workers with settings of their own."""
 
     def __init__(self, folder: Path, corpus: Corpus, config: ExtractConfig) -> None:
         self.folder, self.inputs, self.config = folder, write(corpus, folder), config
 
     def alone(self) -> int:
-        return tables.build(self.inputs, outputs(self.folder, "one"), self.config)
+        config = replace(self.config, block=1 << 30, buckets=1)
+        return tables.build(self.inputs, outputs(self.folder, "one"), config)
 
     def shared(
         self,

@@ -1,5 +1,5 @@
-"""The sort on disk: sorted files one after the other are the sorted whole, whatever the keys; no file is
-larger than asked, if keys can be told apart."""
+"""What a killed extraction left is removed by the next one, and nothing else; a full disk is told with the
+file that it stopped."""
 
 import multiprocessing
 import os
@@ -10,63 +10,24 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nmt.errors import UserError
 from nmt.io import locks
 from smt_bridge.extraction import tables
-from smt_bridge.extraction.buckets import Buckets, quantiles, sweep_work_folders, work_folder
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.tables import TableInputs, TableOutputs
-
-
-def rows_of(kind: str) -> np.ndarray:
-    """Three columns: two keys and a number."""
-    rng = np.random.default_rng(1)
-    rows = rng.integers(0, 50, (3000, 3)).astype(np.uint64)
-    if kind == "one frequent value":
-        rows[200:, 0] = 7
-    elif kind == "first column equal":
-        rows[:, 0] = 7
-    elif kind == "one key":
-        rows[:, :2] = 7
-    elif kind == "largest numbers":
-        rows[::2, 0] = np.uint64(2**64 - 1)
-    return rows
-
-
-@pytest.mark.parametrize(
-    "kind", ["even", "one frequent value", "first column equal", "one key", "largest numbers"]
-)
-def test_sorted_pieces_are_the_sorted_whole(kind: str, tmp_path: Path) -> None:
-    rows = rows_of(kind)
-    made = Buckets(tmp_path / "b", 3, quantiles(rows[:500, 0], 4))
-    for start in range(0, len(rows), 700):
-        made.add(rows[start : start + 700])
-    pieces = list(made.walk(100, 2))
-    for piece in pieces:
-        assert len(piece) <= 100 or len(np.unique(piece[:, :2], axis=0)) == 1
-    found = np.concatenate([piece[np.lexsort(piece.T[::-1])] for piece in pieces])
-    # Equal keys are in one piece, since only then is a piece a whole group.
-    np.testing.assert_array_equal(found, rows[np.lexsort(rows.T[::-1])])
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
-# ---- test work folder --------------------------------------------------------------------------------------
-# What a killed extraction left is removed by the next one, and nothing else; a full disk is told with the
-# file that it stopped.
+from smt_bridge.extraction.tables import TableInputs, TableOutputs, sweep_work_folders, work_folder
 
 
 def killed_folder(parent: Path) -> Path:
     """As kill -9 leaves it."""
     code = """
 import os, signal
-from smt_bridge.extraction.buckets import work_folder
+from smt_bridge.extraction.tables import work_folder
 with work_folder('table') as folder:
-    (folder / 'pairs').mkdir()
-    (folder / 'pairs' / '00000').write_bytes(b'x')
-    (folder / 'part0.npz').write_bytes(b'x')
+    (folder / 'text').mkdir()
+    (folder / 'text' / '00000').write_bytes(b'x')
+    (folder / 'words.part12').write_bytes(b'x')
     os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=parent, check=False)
@@ -77,7 +38,7 @@ with work_folder('table') as folder:
 def test_left_over_folders_are_swept(tmp_path: Path) -> None:
     left = killed_folder(tmp_path)
     names = "smt-extract.ABCDEFGH", "smt-extract.notes", "smt-extract.12345678"
-    strangers = dict(zip(names, ("pairs", "x", "mine.txt"), strict=True))
+    strangers = dict(zip(names, ("text", "x", "mine.txt"), strict=True))
     for name, inside in strangers.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / inside).write_text("x")
