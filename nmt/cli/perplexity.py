@@ -11,7 +11,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.progress import Progress
@@ -65,15 +64,7 @@ def parser() -> options.Parser:
         "Counting unknown words flatters a model of a small vocabulary; compare models of the same one.",
     )
     options.add_language_model(parser)
-    parser.add_argument(
-        "--input",
-        "-i",
-        type=InputPath,
-        default="-",
-        metavar="FILE",
-        help="text to read; plain, gzip, or - for stdin",
-    )
-    options.add_output(parser)
+    options.add_input_output(parser)
     parser.add_argument(
         "--tokenized", action="store_true", help="the text is tokenized like the training text of the run"
     )

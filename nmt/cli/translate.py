@@ -184,7 +184,7 @@ class LineTranslator:
     for terms that cannot be required."""
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
-        self.args, self.run, self.warned = args, run, set[str]()
+        self.args, self.run = args, run
         self.constraints = InputConstraints(args, run)
         whole = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
         # whether long lines may be translated in parts
@@ -197,11 +197,11 @@ class LineTranslator:
         if args.tag:
             pipeline.check_tag(args.tag, run.members, args.input)
         self.beam, self.sampling = search_settings(args)
-        self.unknown: Lexicon | None = None
         if args.replace_unknown:
-            self.unknown = Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
+            lexicon = Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
+            self.run = self.run.replacing_unknown(lexicon)
         if args.shortlist:
-            self.run = run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
+            self.run = self.run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
         models = [member.model for member in run.members]
         self.precision = options.precision_contexts(args.precision, models, args.device)
 
@@ -247,12 +247,12 @@ class LineTranslator:
             yield from ([translation] for translation in self.best(block.lines, self.limit(block)))
             return
         for line, candidates in zip(block.lines, self.candidates(block), strict=True):
-            translations = [self.run.translation(line, candidate, self.unknown) for candidate in candidates]
+            translations = [self.run.translation(line, candidate) for candidate in candidates]
             yield [self.least_risk(translations)] if self.args.mbr else translations
 
     def best(self, lines: Sequence[str], limit: "LineLimit") -> "list[BeamTranslation]":
         """The best translation of each line or sentence; long ones are translated in parts."""
-        return self.run.best(lines, self.beam, self.unknown, limit, self.constraints.maker)
+        return self.run.best(lines, self.beam, limit, self.constraints.maker)
 
     def least_risk(self, translations: "Sequence[BeamTranslation]") -> "BeamTranslation":
         """The translation of minimum Bayes risk."""
@@ -288,17 +288,25 @@ class LineTranslator:
         limit = self.run.source_lengths.limit(self.args.max_line_words, name, block.first)
         return replace(limit, numbers=numbers)
 
+
+class InputWarnings:
+    """Logs lines that may be translated badly."""
+
+    def __init__(self, work: LineTranslator) -> None:
+        self.work, self.warned = work, set[str]()
+
     def warn(self, block: TranslationBlock) -> None:
         """Log once for each kind: a line of several sentences, of which some may be lost; a line translated
         in parts. Log every line that is far longer than those of the training."""
-        if self.args.split_sentences:
-            text = self.run.split(block.lines)
-            self.warn_of_length(text.sentences, self.limit(block, text.numbers))
+        work, run = self.work, self.work.run
+        if work.args.split_sentences:
+            text = run.split(block.lines)
+            self.warn_of_length(text.sentences, work.limit(block, text.numbers))
             return
-        limit = self.limit(block)
+        limit = work.limit(block)
         self.warn_of_length(block.lines, limit)
-        if self.in_parts and not self.run.tokenized and "sentences" not in self.warned:
-            split = (index for index, line in enumerate(self.run.split(block.lines).lines) if line.gaps)
+        if work.in_parts and not run.tokenized and "sentences" not in self.warned:
+            split = (index for index, line in enumerate(run.split(block.lines).lines) if line.gaps)
             if (index := next(split, None)) is not None:
                 log.warning(
                     "%s: several sentences on a line, translated as one; some of them may be lost. Use "
@@ -309,12 +317,12 @@ class LineTranslator:
 
     def warn_of_length(self, lines: Sequence[str], limit: "LineLimit") -> None:
         """Log lines that are too long; see `warn`."""
-        longest_seen = self.run.max_length
+        longest_seen = self.work.run.max_length
         for index, line in enumerate(lines):
             if len(line) < 10 * longest_seen:
                 continue
-            words = self.run.source_lengths.of(line, replace(limit, words=10 * longest_seen))
-            if words > limit.words and self.in_parts:
+            words = self.work.run.source_lengths.of(line, replace(limit, words=10 * longest_seen))
+            if words > limit.words and self.work.in_parts:
                 if "parts" not in self.warned:
                     log.warning("%s", sentences.long_line_warning(limit.location(index), words, limit.words))
                 self.warned.add("parts")
@@ -526,8 +534,9 @@ def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
 
 def chunks(args: argparse.Namespace, work: LineTranslator) -> Iterator[TextChunk[TranslationBlock]]:
     """Cut the input into blocks that are translated together."""
+    warnings = InputWarnings(work)
     for block in read_blocks(args):
-        work.warn(block)
+        warnings.warn(block)
         yield TextChunk(block.first, len(block.lines), block)
 
 

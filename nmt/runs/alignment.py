@@ -107,10 +107,7 @@ def load_aligned_once(directory: Path, which: str, device: str) -> SavedAligned:
 
 
 def aligned_word_scores(
-    run: SavedAligned,
-    rows: Sequence[tuple[str, ...]],
-    name: str,
-    first: int = 0,
+    run: SavedAligned, rows: Sequence[tuple[str, ...]], name: str, first: int = 0
 ) -> list[list[float]]:
     """Natural log p of each target word and of the end symbol, for each (source, target, alignment) of lines,
     from left to right even if the model reads from right to left. DataError, with `name` and line number, for

@@ -65,10 +65,7 @@ class ConstraintMaker:
     has no words, Unmet for one that cannot be required."""
 
     def __init__(
-        self,
-        member: SavedRun,
-        constraints: Constraints,
-        rows: Iterable[tuple[str, str, str]] | None = None,
+        self, member: SavedRun, constraints: Constraints, rows: Iterable[tuple[str, str, str]] | None = None
     ) -> None:
         """`rows`: the name of a term in messages, the term, its translation; instead of `given.terms`."""
         settings.check(constraints)
@@ -76,7 +73,7 @@ class ConstraintMaker:
         self.member, self.constraints = member, constraints
         self.strict = constraints.unmet == "error"
         self.everywhere = self.phrases(constraints.avoid)
-        self.avoid = self.avoided_of(self.everywhere) if self.everywhere else None
+        self.avoid = ForbiddenPhrases(self.everywhere, member.target_spelling) if self.everywhere else None
         self.terms = glossary.of_rows(
             term_rows(constraints.terms) if rows is None else rows,
             lambda term: glossary.ways(term, self.source_words),
@@ -102,7 +99,7 @@ class ConstraintMaker:
         wanted += [self.known[match.term.location] for match in matches]
         avoid = self.avoid
         if more := self.phrases(avoided):
-            avoid = self.avoided_of([*self.everywhere, *more])
+            avoid = ForbiddenPhrases([*self.everywhere, *more], self.member.target_spelling)
         wanted = [ids for ids in wanted if ids and not self.is_avoided(ids, avoid, location)]
         size = sum(map(len, wanted))
         if most is not None and size > most:
@@ -178,9 +175,6 @@ class ConstraintMaker:
                 if spelled.strip():
                     spellings[spelling.bounded(f" {spelled} ", raw)] = None
         return list(spellings)
-
-    def avoided_of(self, phrases: Sequence[str]) -> ForbiddenPhrases:
-        return ForbiddenPhrases(phrases, self.member.target_spelling)
 
     def complain(self, problem: str, remedy: str) -> None:
         """Raise Unmet where constraints have to be met, else warn."""

@@ -61,35 +61,6 @@ def empty_candidate() -> FinishedHypothesis:
     return FinishedHypothesis(words=[], log_prob=0.0, score=0.0)
 
 
-def to_translation(
-    run: SavedRun, line: str, candidate: FinishedHypothesis, unknown: Lexicon | None
-) -> BeamTranslation:
-    """Convert a hypothesis of the search to words. `unknown`: a lexical table, by which each UNK is replaced
-    by the translation of the source word with the most attention."""
-    units = run.target_words.decode(candidate.words)
-    words_of = run.target.word_numbers(units)
-    alignment: list[tuple[int, int]] = []
-    if candidate.looked_at:
-        source_units = run.source.units(line)
-        source_of = run.source.word_numbers(source_units)
-        source = run.source.join(source_units)
-        alignment = sorted(
-            {(source_of[look], words_of[unit]) for unit, look in enumerate(candidate.looked_at)}
-        )
-        if unknown is not None:
-            words = (source[source_of[look]] for look in candidate.looked_at)
-            instead = [SPECIALS[UNK] if word in run.source.tags else unknown.best(word) for word in words]
-            units = [
-                word if unit == SPECIALS[UNK] else unit for unit, word in zip(units, instead, strict=True)
-            ]
-    return BeamTranslation(
-        words=run.target.join(units),
-        log_prob=candidate.log_prob,
-        score=candidate.score,
-        alignment=alignment,
-    )
-
-
 def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTranslation:
     """Translations of the parts of a line as one, without alignment."""
     if len(parts) == 1:
@@ -228,9 +199,12 @@ class Run:
 
     Lines are raw text, in and out; `for_text(tokenized=True)` gives the run for tokenized lines."""
 
-    def __init__(self, members: Sequence[SavedRun], model: Steps | None = None) -> None:
-        """`model`: what search asks for the next word; by default the model of the runs, or all of them."""
-        self.members = list(members)
+    def __init__(
+        self, members: Sequence[SavedRun], model: Steps | None = None, unknown: Lexicon | None = None
+    ) -> None:
+        """`model`: what search asks for the next word; by default the model of the runs, or all of them.
+        `unknown`: as for `replacing_unknown`."""
+        self.members, self.unknown = list(members), unknown
         first = self.members[0]
         for member in self.members[1:]:
             if member.target_words.words != first.target_words.words:
@@ -310,13 +284,19 @@ class Run:
     @cached_property
     def other_text(self) -> "Run":
         """The run for tokenized lines of one for raw lines, and the reverse."""
-        return Run([member.for_text(not self.tokenized) for member in self.members], self.model)
+        members = [member.for_text(not self.tokenized) for member in self.members]
+        return Run(members, self.model, self.unknown)
 
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "Run":
         """The run with its softmax restricted to words that may translate a sentence: those of a lexical
         table, and the most `frequent` ones. ConfigError for models without short-lists."""
         models = restrict_models(self.members, lexicon, frequent)
-        return Run(self.members, models[0] if len(models) == 1 else Ensemble(models))
+        return Run(self.members, models[0] if len(models) == 1 else Ensemble(models), self.unknown)
+
+    def replacing_unknown(self, lexicon: Lexicon) -> "Run":
+        """The run with each UNK of a translation replaced by this table's translation of the source word
+        that the attention looked at most; the word itself where the table has none."""
+        return Run(self.members, self.model, lexicon)
 
     def read(self, line: str) -> "Ids | Reading":
         """The ids of a line, or a Reading of each member's; empty for a line without words."""
@@ -370,12 +350,33 @@ class Run:
             results += sample(self.model, [reading], config, index) if len(reading) else empty
         return results
 
-    def translation(
-        self, line: str, candidate: FinishedHypothesis, unknown: Lexicon | None = None
-    ) -> BeamTranslation:
-        """A candidate as words. `unknown`: replace each UNK by this table's translation of the source word
-        that the attention looked at."""
-        return to_translation(self.members[0], line, candidate, unknown)
+    def translation(self, line: str, candidate: FinishedHypothesis) -> BeamTranslation:
+        """A candidate as words."""
+        member, unknown = self.members[0], self.unknown
+        units = member.target_words.decode(candidate.words)
+        words_of = member.target.word_numbers(units)
+        alignment: list[tuple[int, int]] = []
+        if candidate.looked_at:
+            source_units = member.source.units(line)
+            source_of = member.source.word_numbers(source_units)
+            source = member.source.join(source_units)
+            alignment = sorted(
+                {(source_of[look], words_of[unit]) for unit, look in enumerate(candidate.looked_at)}
+            )
+            if unknown is not None:
+                words = (source[source_of[look]] for look in candidate.looked_at)
+                instead = [
+                    SPECIALS[UNK] if word in member.source.tags else unknown.best(word) for word in words
+                ]
+                units = [
+                    word if unit == SPECIALS[UNK] else unit for unit, word in zip(units, instead, strict=True)
+                ]
+        return BeamTranslation(
+            words=member.target.join(units),
+            log_prob=candidate.log_prob,
+            score=candidate.score,
+            alignment=alignment,
+        )
 
     def n_best(
         self,
@@ -408,7 +409,6 @@ class Run:
         self,
         lines: Sequence[str],
         config: BeamConfig,
-        unknown: Lexicon | None = None,
         limit: LineLimit | None = None,
         constraints: ConstraintMaker | None = None,
     ) -> list[BeamTranslation]:
@@ -425,9 +425,7 @@ class Run:
         )
         translations = iter(self.search(request, config))
         return [
-            join_translations(
-                [self.translation(part, next(translations)[0], unknown) for part in parts], self.target
-            )
+            join_translations([self.translation(part, next(translations)[0]) for part in parts], self.target)
             for parts in cut
         ]
 

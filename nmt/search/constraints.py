@@ -8,7 +8,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from operator import mul, sub
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -28,27 +28,29 @@ ConstraintState = TypeVar("ConstraintState")
 Units = Sequence[int] | NDArray[int64]  # ids
 
 
-class Constraint(Protocol[ConstraintState]):
+class Constraint(Generic[ConstraintState]):
     """Forbids units of a translation. Sentences may share one."""
+
+    units: int = 0  # required in all
 
     def start(self) -> ConstraintState:
         """State before the first unit."""
-        ...
+        raise NotImplementedError
 
     def follow(self, state: ConstraintState, unit: int) -> ConstraintState:
         """State after one more unit, which may be a forbidden one: forced prefixes go before constraints."""
-        ...
+        raise NotImplementedError
 
     def forbidden(self, state: ConstraintState, left: int) -> Units:
         """Units, the end symbol included, that must not come next. `left`: how many more units the
         translation may have."""
-        ...
+        raise NotImplementedError
 
 
 AnyConstraint = Constraint[Any]  # its states are opaque to the search
 
 
-class NoRepeat:
+class NoRepeat(Constraint[tuple[int, ...]]):
     """Forbids units that would complete an n-gram which the translation already has. States are the units so
     far."""
 
@@ -87,7 +89,7 @@ class PhraseProgress(NamedTuple):
     inside: bool = False  # whether the next unit may continue the word
 
 
-class RequiredPhrases:
+class RequiredPhrases(Constraint[PhraseProgress]):
     """Requires each phrase at least as often as it is listed, as whole words. A sentence has at most one of
     these constraints, which holds all of its requirements.
 
@@ -104,7 +106,7 @@ class RequiredPhrases:
         self.starting: dict[int, list[int]] = {}  # phrases by their first unit
         for number, phrase in enumerate(self.phrases):
             self.starting.setdefault(phrase[0], []).append(number)
-        self.units: int = sum(map(mul, self.sizes, self.times))  # required in all
+        self.units = sum(map(mul, self.sizes, self.times))
         # No phrase can begin inside a word.
         self.waits = any(joints.open_start[phrase[0]] for phrase in self.phrases)
         self.next: dict[tuple[PhraseProgress, int], PhraseProgress] = {}
@@ -247,7 +249,7 @@ MOST_STATES = 1000  # whose forbidden units are cached
 OTHER, BOUND = 0, 1  # symbols: any character that no phrase has, and the boundary
 
 
-class ForbiddenPhrases:
+class ForbiddenPhrases(Constraint[int]):
     """Forbids phrases, however they are segmented into units. An automaton (Aho and
     Corasick 1975) reads the characters of a hypothesis; its state is that of the constraint."""
 

@@ -129,11 +129,11 @@ class EngineAccess:
 
 async def wait_for_line(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
     """Put a line into a queue and await its answer; it leaves the queue if the caller is cancelled."""
-    queue.put([line])  # type: ignore[list-item]
+    queue.put([line])
     try:
         return await asyncio.wrap_future(line.answer)
     finally:
-        queue.give_up([line])  # type: ignore[list-item]
+        queue.give_up([line])
 
 
 async def cancel_on_disconnect(

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from nmt.errors import UserError
 from nmt.serve.engine import Engine, TranslatedLine, TranslateOptions
@@ -94,7 +94,7 @@ class WaitingLine(Generic[Answer]):
         self.answer.cancel()
 
 
-AnyLine = WaitingLine[TranslatedLine] | WaitingLine[Scores]
+AnyLine = WaitingLine[Any]  # the queue does not look at answers
 
 
 class LineQueue:
@@ -420,4 +420,4 @@ class ContinuousWorker:
             credit = MAX_CREDIT if lane is self.short else 0.0
             others = [busy.used - credit for busy in self.lanes]
             lane.used = max(lane.used, *others) if others else 0.0
-        lane.add(line)  # type: ignore[arg-type]
+        lane.add(line)

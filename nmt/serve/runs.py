@@ -20,7 +20,7 @@ from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
 from nmt.runs.run import BeamTranslation, Run, join_translations
 from nmt.search.beam import ContinuousSearch, FinishedHypothesis
 from nmt.search.config import BeamConfig
-from nmt.search.constraints import AnyConstraint, RequiredPhrases
+from nmt.search.constraints import AnyConstraint
 from nmt.search.steps import Reading
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
@@ -90,12 +90,7 @@ class LineTask:
     def required(self) -> int:
         """The number of units that constraints require in its parts in search, or else in the next one."""
         parts = self.searched or self.waiting[:1]
-        return sum(
-            constraint.units
-            for part in parts
-            for constraint in part.constraints
-            if isinstance(constraint, RequiredPhrases)
-        )
+        return sum(constraint.units for part in parts for constraint in part.constraints)
 
     @property
     def unmet(self) -> bool:
@@ -376,8 +371,7 @@ def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
         return None
     nodes = sentences.parse_nodes(gates[0].cpu().numpy())
     return SoftParse(
-        units,
-        [SoftParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes],
+        units, [SoftParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes]
     )
 
 

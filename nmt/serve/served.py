@@ -156,11 +156,11 @@ class ServedEngine:
 
     async def answers(self, lines: Sequence[WaitingLine[Answer]]) -> list[Answer]:
         """Await the answers of a request's lines, in order."""
-        queue = self.put(lines)  # type: ignore[arg-type]
+        queue = self.put(lines)
         try:
             return [await asyncio.wrap_future(line.answer) for line in lines]
         finally:
-            queue.give_up(lines)  # type: ignore[arg-type]
+            queue.give_up(lines)
 
     def put(self, lines: Sequence[AnyLine]) -> LineQueue:
         """Put lines into the queue, which is returned."""

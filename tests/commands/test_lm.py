@@ -112,7 +112,7 @@ def test_an_empty_line_is_a_sentence(runs: dict[str, Path], command: Command) ->
 
 
 @pytest.mark.ci
-def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, refused: Refused) -> None:
+def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command) -> None:
     exact, fast = (
         command("nmt-score", runs["cslm"], "-i", tiny / "dev.fr", "-q", *more).stdout.split("\n")[:-1]
         for more in ([], ["--assume-normalized"])
@@ -124,9 +124,6 @@ def test_assume_normalized(runs: dict[str, Path], tiny: Path, command: Command, 
         and "assumed\tlog Z = 0" in table
     )
     assert [float(a) for a in exact] == pytest.approx([float(b) for b in fast], rel=0.5)
-    assert "is not a CSLM trained with lm.normalizer" in refused(
-        command("nmt-score", runs["recurrent"], "-q", "-i", tiny / "dev.fr", "--assume-normalized")
-    )
 
 
 @pytest.mark.ci
@@ -148,26 +145,26 @@ def test_running_text_goes_on_from_call_to_call(runs: dict[str, Path], tiny: Pat
 def test_what_is_refused(
     runs: dict[str, Path], tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
-    assert "is a language model, expected a translator" in refused(
-        command("nmt-translate", runs["cslm"], "-q")
-    )
-    assert "expected a language model's run directory" in refused(
-        command("nmt-score", tiny / "run", "-i", tiny / "dev.fr", "-q")
-    )
-    assert "expected --source and --target for a translator" in refused(
-        command("nmt-score", tiny / "run", "-q")
-    )
-    assert "data.train_text is missing" in refused(
-        command("nmt-train", *config(tiny, tmp_path, "cslm", "data.train_text="), "-q")
-    )
-    assert "a language model reads data.train_text" in refused(
-        command("nmt-train", *config(tiny, tmp_path, "cslm", "data.train_target=x"), "-q")
-    )
-    assert "set lm.type" in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", "lm.type="), "-q"))
-    assert "lm.type: 'ngram' is unknown" in refused(
-        command("nmt-train", *config(tiny, tmp_path, "cslm", "lm.type=ngram"), "-q")
-    )
-    assert "empty file" in refused(command("nmt-perplexity", runs["cslm"], "-q"))
+    dev = ["-i", tiny / "dev.fr"]
+    for words, cause in (
+        (["nmt-translate", runs["cslm"]], "is a language model, expected a translator"),
+        (["nmt-score", tiny / "run", *dev], "expected a language model's run directory"),
+        (["nmt-score", tiny / "run"], "expected --source and --target for a translator"),
+        (
+            ["nmt-score", runs["recurrent"], *dev, "--assume-normalized"],
+            "is not a CSLM trained with",
+        ),
+        (["nmt-perplexity", runs["cslm"]], "empty file"),
+        (["nmt-sample", runs["cslm"], "--boundaries", "|"], "tokens of cslm models are not of several units"),
+    ):
+        assert cause in refused(command(*words, "-q"))
+    for change, cause in (
+        ("data.train_text=", "data.train_text is missing"),
+        ("data.train_target=x", "a language model reads data.train_text"),
+        ("lm.type=", "set lm.type"),
+        ("lm.type=ngram", "lm.type: 'ngram' is unknown"),
+    ):
+        assert cause in refused(command("nmt-train", *config(tiny, tmp_path, "cslm", change), "-q"))
 
 
 @pytest.mark.ci
@@ -321,7 +318,7 @@ def test_backoff_shares_unknown_words(
 
 
 @pytest.mark.ci
-def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, refused: Refused) -> None:
+def test_samples_of_the_other_models(runs: dict[str, Path], command: Command) -> None:
     for run in runs.values():
         first, again, other = (
             command("nmt-sample", run, "-n", 4, "--max-length", 9, "-q", "--seed", seed).stdout
@@ -329,8 +326,6 @@ def test_samples_of_the_other_models(runs: dict[str, Path], command: Command, re
         )
         assert first == again != other and first.count("\n") == 4
         assert all(len(line.split()) <= 9 for line in first.split("\n"))
-    done = command("nmt-sample", runs["cslm"], "-q", "--boundaries", "|")
-    assert "tokens of cslm models are not of several units" in refused(done)
 
 
 @pytest.mark.ci

@@ -302,10 +302,7 @@ def test_joint_models_score_words_as_all_at_once(kind: str) -> None:
 @pytest.mark.parametrize(
     "model, message",
     [
-        (
-            {"output": "classes"},
-            "training.label_smoothing: does not go with model.output: classes: ",
-        ),
+        ({"output": "classes"}, "training.label_smoothing: does not go with model.output: classes: "),
         ({"output": "classes", "tied": "target"}, "model.tied: does not go with model.output: classes: its"),
         ({"output_class_count": 5}, "model.output_class_count: output: softmax does not read it; leave it"),
     ],

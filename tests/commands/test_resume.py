@@ -99,8 +99,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(
     arguments = copy(tiny, tmp_path / "stopped", "training.max_steps=300")
     run = tmp_path / "stopped" / "run"
     process = subprocess.Popen(
-        [str(Path(sys.executable).parent / "nmt-train"), *arguments],
-        stderr=subprocess.PIPE,
+        [str(Path(sys.executable).parent / "nmt-train"), *arguments], stderr=subprocess.PIPE
     )
     wait_for(run / "training.pt")
     process.send_signal(signal.SIGTERM)
@@ -223,15 +222,7 @@ def test_a_resumed_run_measures_bleu_as_before(copied: Path, monkeypatch: pytest
         start(copied, run, "training.max_steps=63", "training.bleu_tokenizer=char")
 
 
-DAMAGED = [
-    "config.yaml",
-    "source.vocab",
-    "step-*.pt",
-    "training.pt",
-    "checkpoints.json",
-    "inputs.json",
-    "manifest.json",
-]
+DAMAGED = "config.yaml source.vocab step-*.pt training.pt checkpoints.json inputs.json manifest.json".split()
 
 
 DAMAGED += [

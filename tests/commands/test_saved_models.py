@@ -29,15 +29,7 @@ def exact(entry: nbest.Hypothesis) -> tuple[int, list[str], list[str], list[str]
 
 def test_the_translator(command: Command) -> None:
     done = command(
-        "nmt-translate",
-        MODELS / "translator",
-        "-q",
-        "--matmul",
-        "mkl",
-        "-b",
-        10,
-        "-i",
-        MODELS / "source.en",
+        "nmt-translate", MODELS / "translator", "-q", "--matmul", "mkl", "-b", 10, "-i", MODELS / "source.en"
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == (MODELS / "translator.fr").read_text(encoding="utf-8")

@@ -176,15 +176,7 @@ def test_signals_inside_compiled_code(
     for side in "ab":
         (tmp_path / side).write_text(f"{line}\n" * 4, encoding="utf-8")
     search = [
-        "--stack",
-        "0",
-        "--table-limit",
-        "0",
-        "--beam-threshold",
-        "0",
-        "--distortion-limit",
-        "-1",
-        "--workers",
+        *"--stack 0 --table-limit 0 --beam-threshold 0 --distortion-limit -1 --workers".split(),
         str(workers),
     ]
     files = (
@@ -216,57 +208,55 @@ def test_without_numba(smt_model: Path, tmp_path: Path, command: Command) -> Non
     assert plain.stdout == command(*given).stdout
 
 
+# What is replaced in a moses.ini, and the cause that is named.
+BAD_INIS = [
+    (
+        ["\nWordPenalty\n", "\nOpSequenceModel\n"],
+        "moses.ini:14: the embedded engine has no feature OpSequenceModel",
+    ),
+    (["PhraseDictionaryMemory", "PhraseDictionaryCompact"], "give the text table that it was made from"),
+    (["num-features=4", "num-features=5"], "5 scores and 4 weights"),
+    (
+        ["num-features=4", "num-features=5", "0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.2"],
+        "phrase-table.gz:1: 4 scores, but the ini says num-features=5",
+    ),
+    (["LM0= 0.5\n", ""], "no line 'LM0=' in [weight]"),
+    (["path=lm.arpa.gz", "path=nowhere.gz"], "nowhere.gz is there neither from here nor beside the ini"),
+    (
+        ["type=wbe-msd-bidirectional-fe-allff", "type=hier-mslr-bidirectional-fe-allff"],
+        "type=msd-bidirectional-fe",
+    ),
+    (["path=lm.arpa.gz ", ""], "LM0 has no path="),
+    (["input-factor=0", "input-factor=0,1"], "factors are not supported"),
+    (["[distortion-limit]\n6", "[distortion-limit]\nsix"], "[distortion-limit]: 'six' is not a whole number"),
+]
+
+
 @pytest.mark.ci
 def test_decode_on_bad_models(smt_model: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     model = tmp_path / "model"
     shutil.copytree(smt_model / "model", model)
-    ini = (model / "moses.ini").read_text()
-
-    def line(old: str, new: str) -> str:
-        (model / "moses.ini").write_text(ini.replace(old, new))
-        return refused(command("smt-decode", model, input="the cat\n"))
-
-    assert "moses.ini:14: the embedded engine has no feature OpSequenceModel" in line(
-        "\nWordPenalty\n", "\nOpSequenceModel\n"
-    )
-    assert "give the text table that it was made from as PhraseDictionaryMemory" in line(
-        "PhraseDictionaryMemory", "PhraseDictionaryCompact"
-    )
-    assert "5 scores and 4 weights" in line("num-features=4", "num-features=5")
-    (model / "moses.ini").write_text(
-        ini.replace("num-features=4", "num-features=5").replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.2")
-    )
-    assert "phrase-table.gz:1: 4 scores, but the ini says num-features=5" in refused(
-        command("smt-decode", model, input="the cat\n")
-    )
-    assert "no line 'LM0=' in [weight]" in line("LM0= 0.5\n", "")
-    assert "nowhere.gz is there neither from here nor beside the ini" in line(
-        "path=lm.arpa.gz", "path=nowhere.gz"
-    )
-    assert "type=msd-bidirectional-fe" in line(
-        "type=wbe-msd-bidirectional-fe-allff", "type=hier-mslr-bidirectional-fe-allff"
-    )
-    assert "LM0 has no path=" in line("path=lm.arpa.gz ", "")
-    assert "factors are not supported" in line("input-factor=0", "input-factor=0,1")
-    assert "[distortion-limit]: 'six' is not a whole number" in line(
-        "[distortion-limit]\n6", "[distortion-limit]\nsix"
-    )
-    (model / "moses.ini").write_text(ini)
-    (model / "reordering-table.wbe-msd-bidirectional-fe.gz").write_bytes(
-        (model / "phrase-table.gz").read_bytes()
-    )
+    whole = (model / "moses.ini").read_text()
+    for changes, cause in BAD_INIS:
+        ini = whole
+        for old, new in zip(changes[::2], changes[1::2], strict=True):
+            ini = ini.replace(old, new)
+        (model / "moses.ini").write_text(ini)
+        assert cause in refused(command("smt-decode", model, input="the cat\n"))
+    (model / "moses.ini").write_text(whole)
+    (tmp_path / "bad").write_bytes(b"caf\xe9\n")
+    for words, cause in (
+        ([tmp_path], "no moses.ini in this folder"),
+        ([model, "--stack", -1], "--stack: -1 is out of range, expected 0 or more"),
+        ([model, "-i", tmp_path / "bad", "-o", tmp_path / "out"], "bad:1: byte 0xe9"),
+    ):
+        assert cause in refused(command("smt-decode", *words, input="the cat\n"))
+    assert not (tmp_path / "out").exists()
+    reordering = model / "reordering-table.wbe-msd-bidirectional-fe.gz"
+    reordering.write_bytes((model / "phrase-table.gz").read_bytes())
     assert "6 probabilities (msd-bidirectional-fe)" in refused(
         command("smt-decode", model, input="the cat\n")
     )
-    assert "no moses.ini in this folder" in refused(command("smt-decode", tmp_path, input="the cat\n"))
-    assert "--stack: -1 is out of range, expected 0 or more" in refused(
-        command("smt-decode", model, "--stack", -1, input="the cat\n")
-    )
-    (tmp_path / "bad").write_bytes(b"caf\xe9\n")
-    assert "bad:1: byte 0xe9" in refused(
-        command("smt-decode", model, "-i", tmp_path / "bad", "-o", tmp_path / "out")
-    )
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.ci

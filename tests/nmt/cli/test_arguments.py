@@ -53,7 +53,7 @@ LINES = {
         (
             "<run <other --input <text --prefix <prefixes --shortlist <lex --lexicon <lex2 --replace-unknown "
             "--terms <t --constraints <c --avoid <v --avoid-lines <w --output >out --alignments >points"
-        ),
+        )
     ],
     "average": ["<run --output >out"],
     "analyze": [

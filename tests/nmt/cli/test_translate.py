@@ -14,7 +14,7 @@ import pytest
 
 from nmt import Run
 from nmt.cli import translate
-from nmt.cli.translate import LineTranslator, TranslationBlock
+from nmt.cli.translate import InputWarnings, LineTranslator, TranslationBlock
 from nmt.errors import DataError
 from nmt.formats import nbest
 from nmt.text.tokenize import escape
@@ -363,7 +363,9 @@ def test_a_message_names_the_line_of_a_sentence(
 ) -> None:
     words = "--input", tmp_path / "in", "--max-line-words", 5, "--split-sentences"
     long = " ".join(["dog"] * 2000)
-    made(*words).warn(TranslationBlock(0, [f"{LINES[0]} {LINES[2]}", f"{LINES[0]} The {long}."], {}))
+    InputWarnings(made(*words)).warn(
+        TranslationBlock(0, [f"{LINES[0]} {LINES[2]}", f"{LINES[0]} The {long}."], {})
+    )
     [record] = caplog.records
     assert f"{tmp_path}/in:2: " in record.getMessage()
 
@@ -376,11 +378,11 @@ def test_the_first_line_of_several_sentences_gets_a_warning(
         ("-i", tmp_path),
     )
     for options in (["--split-sentences"], ["--tokenized"], ["--n-best", 2]):
-        made(*words, *options).warn(block)
+        InputWarnings(made(*words, *options)).warn(block)
     assert not caplog.records
-    work = made(*words)
-    work.warn(block)
-    work.warn(block)
+    warnings = InputWarnings(made(*words))
+    warnings.warn(block)
+    warnings.warn(block)
     [record] = caplog.records
     assert record.getMessage().startswith(f"{tmp_path}:2: ") and "--split-sentences" in record.getMessage()
 

@@ -288,11 +288,7 @@ def test_a_start_of_ours_is_told_from_a_folder_of_the_users(tmp_path: Path) -> N
     assert not refused(tmp_path)
     (tmp_path / "notes").write_text("")
     assert refused(tmp_path) and refused(tmp_path / "notes")
-    for name in (
-        "config.yaml",
-        "data",
-        "x.part",
-    ):
+    for name in ("config.yaml", "data", "x.part"):
         (tmp_path / name[0]).mkdir()
         (tmp_path / name[0] / name).write_text("")
         assert refused(tmp_path / name[0])

@@ -1,5 +1,6 @@
 """The bounds of a translation's length; scales of several lists. How banks share a beam."""
 
+import math
 import random
 
 import pytest
@@ -18,17 +19,29 @@ def test_bounds_of_length() -> None:
     assert BeamConfig().longest(0) == 1  # a sentence of no words may get one
 
 
-def test_a_minimum_above_its_maximum_is_refused() -> None:
-    with pytest.raises(ConfigError, match="the minimum 4 is above the maximum 3"):
-        BeamConfig(min_length_factor=4.0).check()
-    with pytest.raises(ConfigError, match="the minimum 6 is above the maximum 5"):
-        BeamConfig(min_length=6, max_length=5).check()
+@pytest.mark.parametrize(
+    ("config", "cause"),
+    [
+        (BeamConfig(min_length_factor=4.0), "the minimum 4 is above the maximum 3"),
+        (BeamConfig(min_length=6, max_length=5), "the minimum 6 is above the maximum 5"),
+        (BeamConfig(max_length_factor=1, min_length_factor=2), "the minimum 2 is above the maximum 1"),
+        (BeamConfig(beam_size=0), "beam_size"),
+        (BeamConfig(beam_size=10**9), "beam_size"),
+        (BeamConfig(normalize="x"), "normalize"),
+        (BeamConfig(max_length=-1), "max_length"),
+        (BeamConfig(max_length_factor=math.nan), "max_length_factor"),
+        (BeamConfig(max_length_factor=0), "max_length_factor"),
+        (BeamConfig(min_length_factor=-1), "min_length_factor"),
+        (SamplingConfig(samples=0), "samples"),
+        (SamplingConfig(temperature=0.0), "temperature"),
+        (SamplingConfig(temperature=math.nan), "temperature"),
+    ],
+    ids=str,
+)
+def test_settings_out_of_range_are_refused(config: BeamConfig | SamplingConfig, cause: str) -> None:
+    with pytest.raises(ConfigError, match=cause):
+        config.check()
     BeamConfig(min_length=6).check()  # a maximum of 0 is none
-
-
-def test_values_out_of_range_are_refused() -> None:
-    with pytest.raises(ConfigError, match="temperature"):
-        SamplingConfig(temperature=0.0).check()
 
 
 def test_scales_of_lists() -> None:

@@ -12,7 +12,14 @@ from nmt.models.registry import AnyModel
 from nmt.scoring import word_scores
 from nmt.search.beam import ContinuousSearch, FinishedHypothesis, search
 from nmt.search.config import BeamConfig, length_normalizer
-from nmt.search.constraints import AnyConstraint, ForbiddenPhrases, NoRepeat, PhraseProgress, RequiredPhrases
+from nmt.search.constraints import (
+    AnyConstraint,
+    Constraint,
+    ForbiddenPhrases,
+    NoRepeat,
+    PhraseProgress,
+    RequiredPhrases,
+)
 from nmt.search.steps import Ensemble, Reading, Shortlisted
 from nmt.text import spelling
 from nmt.text.spelling import Spelling, bounded
@@ -143,9 +150,6 @@ def test_results_that_are_forgotten_are_computed_again(monkeypatch: pytest.Monke
         assert mark == other and usual.met(mark) == forgetful.met(other)
         assert usual.wanted(mark) == forgetful.wanted(other)
     assert len(forgetful.next) <= 3 and len(forgetful.summaries) <= 3
-
-
-# ---- avoided phrases ----
 
 
 # ---- test avoided ------------------------------------------------------------------------------------------
@@ -376,7 +380,7 @@ def test_what_cannot_be_met_has_no_probability() -> None:
     assert [(one.words, one.log_prob) for one in found[0]] == [([], -math.inf)]
 
 
-class NoEnd:
+class NoEnd(Constraint[None]):
     """Forbids the end."""
 
     def start(self) -> None: ...
@@ -412,11 +416,8 @@ def test_an_ensemble_and_its_short_lists() -> None:
 def test_continuous_search_is_the_same() -> None:
     """Sentences with constraints that come while others are being searched, and one that is cancelled."""
     model, config = make(words=20, seed=4), BeamConfig(beam_size=4, rows=14)
-    work, numbers, found = (
-        ContinuousSearch(model, config),
-        dict[int, int](),
-        dict[int, list[FinishedHypothesis]](),
-    )
+    work = ContinuousSearch(model, config)
+    numbers, found = dict[int, int](), dict[int, list[FinishedHypothesis]]()
     for number in (1, 0, 2, 3, 4):
         numbers[work.add(SOURCES[number], constraints=constraints_of(ASKED[number]))] = number
         for place, candidates in work.step():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
 from nmt.scoring import word_scores
@@ -95,13 +94,3 @@ def test_distinct_draws_with_counts() -> None:
         {tuple(candidate.words) for candidate in drawn}
     )
     assert np.all(np.diff([candidate.log_prob for candidate, _ in found]) <= 0)
-
-
-def test_bad_options_are_refused() -> None:
-    for config in (
-        SamplingConfig(samples=0),
-        SamplingConfig(temperature=0),
-        SamplingConfig(temperature=math.nan),
-    ):
-        with pytest.raises(ConfigError):
-            config.check()

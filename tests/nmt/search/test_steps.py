@@ -44,16 +44,11 @@ def test_an_ensemble_steps_its_members_side_by_side() -> None:
 def test_an_ensemble_of_one_model_is_that_model() -> None:
     model = make(words=20, seed=6, **ATTENTIVE)
     readings = [Reading((source, source, source)) for source in SOURCES]
-    alone, three = (
-        search(model, SOURCES, BeamConfig(4)),
-        search(Ensemble([model] * 3), readings, BeamConfig(4)),
-    )
+    alone = search(model, SOURCES, BeamConfig(4))
+    three = search(Ensemble([model] * 3), readings, BeamConfig(4))
     for a, b in zip(itertools.chain(*alone), itertools.chain(*three), strict=True):
-        assert (
-            a.words == b.words
-            and a.looked_at == b.looked_at
-            and a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
-        )
+        assert (a.words, a.looked_at) == (b.words, b.looked_at)
+        assert a.log_prob == pytest.approx(b.log_prob, abs=1e-10)
 
 
 def test_an_ensemble_is_the_mean_of_probabilities() -> None:

@@ -39,13 +39,6 @@ def taken(queue: LineQueue, count: int, room: bool = True) -> list[str]:
     return [line.line for _ in range(count) if (line := queue.take(0, room))]
 
 
-def test_the_lines_of_a_request_stay_in_order() -> None:
-    queue = LineQueue(5)
-    queue.put(waiting_lines(3))
-    assert queue.size == 3
-    assert taken(queue, 4) == ["me 1 0", "me 1 1", "me 1 2"] and queue.size == 0
-
-
 def test_clients_take_turns_and_so_do_the_requests_of_a_client() -> None:
     queue = LineQueue(1000)
     queue.put(waiting_lines(100, "a"))
@@ -62,7 +55,7 @@ def test_turns_go_on_when_each_line_is_done_before_the_next() -> None:
         queue.put(waiting_lines(3, client))
     while line := queue.take(0):
         order.append(line.sender.client)
-        line.finish(empty_translation())  # type: ignore[arg-type]
+        line.finish(empty_translation())
     assert order == ["a", "b", "c"] * 3 and queue.live == 0 and not queue.waiting and not queue.clients
 
 
@@ -132,7 +125,7 @@ def test_a_spare_thread_leaves_the_line_to_one_that_is_idle() -> None:
     def work(room: bool) -> None:
         while line := queue.take(room=room):
             order.append(room)
-            line.finish(empty_translation())  # type: ignore[arg-type]
+            line.finish(empty_translation())
 
     threads = [threading.Thread(target=work, args=(room,)) for room in (False, True)]
     for thread in threads:
@@ -238,16 +231,17 @@ def at_work(engine: Upper, gather: float = 0.0) -> EngineWorkers:
 
 @pytest.mark.parametrize("engine", [Upper, Batch])
 def test_each_line_gets_its_own_answer(engine: type[Upper]) -> None:
+    """Those in the queue too, when it is closed."""
     workers = at_work(engine())
     lines = ["a b", "", "c", "fail", "d e f", "g"] * 5
     jobs = submit(workers, *lines)
+    workers.queue.close()
     for line, job in zip(lines, jobs, strict=True):
         if line == "fail":
             with pytest.raises(DataError):
                 job.answer.result(WAIT_SECONDS)
         else:
             assert job.answer.result(WAIT_SECONDS).hypotheses[0].text == line.upper()
-    workers.queue.close()
     workers.join()
     assert workers.queue.live == 0
 
@@ -316,15 +310,6 @@ def test_calls_take_their_turn(engine: type[Upper]) -> None:
     workers.queue.close()
 
 
-@pytest.mark.parametrize("engine", [Upper, Batch])
-def test_what_is_in_the_queue_is_done_after_close(engine: type[Upper]) -> None:
-    workers = at_work(engine())
-    jobs = submit(workers, *"a b c d e f g".split())
-    workers.queue.close()
-    workers.join()
-    assert [job.answer.result(0).words for job in jobs] == [[line] for line in "abcdefg"]
-
-
 @pytest.mark.parametrize("engine", [Batch(room=2), Threads()], ids=["together", "in threads"])
 def test_no_client_waits_for_the_long_lines_of_another(engine: Upper) -> None:
     """Every place is taken by lines that take for ever, and more of them wait."""
@@ -332,14 +317,8 @@ def test_no_client_waits_for_the_long_lines_of_another(engine: Upper) -> None:
     long = submit(workers, *["wait"] * 20, client="other")
     while workers.queue.live < 2:
         pass
-    assert [line.answer.result(WAIT_SECONDS).words for line in submit(workers, "a", "b", "c")] == [
-        ["a"],
-        ["b"],
-        ["c"],
-    ]
-    assert [line.answer.result(WAIT_SECONDS).words for line in submit(workers, "d", client="other")] == [
-        ["d"]
-    ]
+    short = [*submit(workers, "a", "b", "c"), *submit(workers, "d", client="other")]
+    assert [line.answer.result(WAIT_SECONDS).words for line in short] == [["a"], ["b"], ["c"], ["d"]]
     assert not any(line.answer.done() for line in long)
     workers.queue.give_up(long)
     workers.queue.close()

@@ -119,6 +119,15 @@ def finish(session: RunSession) -> dict[object, TranslatedLine]:
     return found
 
 
+def translated(
+    run: Run, line: str, options: TranslateOptions, config: BeamConfig = SESSION_CONFIG
+) -> TranslatedLine:
+    """A line in a session of its own."""
+    session = RunSession(run, config)
+    session.add(0, line, options)
+    return finish(session)[0]
+
+
 def test_lines_that_come_at_different_times_are_translated_as_alone(run: Run) -> None:
     session, found = RunSession(run, SESSION_CONFIG), dict[object, TranslatedLine]()
     for number, line in enumerate(SESSION_LINES):
@@ -199,9 +208,7 @@ def test_a_line_may_be_cancelled_when_its_search_is_over(run: Run, monkeypatch: 
 
 def test_a_long_line_is_translated_in_parts(run: Run) -> None:
     line = " ".join([SESSION_LINES[1]] * 40)
-    session = RunSession(run, SESSION_CONFIG)
-    session.add(0, line, TranslateOptions(n_best=3, attention=True))
-    found = finish(session)[0]
+    found = translated(run, line, TranslateOptions(n_best=3, attention=True))
     assert found.parts > 1 and len(found.hypotheses) == 1
     assert found.hypotheses[0].text == run.translate([line], SESSION_CONFIG)[0]
     words = [word.lower() for word in run.members[0].source.words(SESSION_LINES[1])]
@@ -209,9 +216,7 @@ def test_a_long_line_is_translated_in_parts(run: Run) -> None:
 
 
 def test_tokenized_lines(run: Run) -> None:
-    session = RunSession(run, SESSION_CONFIG)
-    session.add(0, "the man .", TranslateOptions(tokenized=True))
-    (one,) = finish(session)[0].hypotheses
+    (one,) = translated(run, "the man .", TranslateOptions(tokenized=True)).hypotheses
     expected = run.for_text(tokenized=True).translate(["the man ."], SESSION_CONFIG)[0]
     assert one.text == " ".join(one.words) == expected
 
@@ -249,9 +254,7 @@ def test_each_request_has_its_own_terms(run: Run, tokenized: bool) -> None:
 
 def test_terms_hold_in_each_part_of_a_long_line(run: Run) -> None:
     line, asked = " ".join([SESSION_LINES[1]] * 40), Constraints(avoid=["un"])
-    session = RunSession(run, SESSION_CONFIG)
-    session.add(0, line, options_of(asked))
-    found = finish(session)[0]
+    found = translated(run, line, options_of(asked))
     assert found.parts > 1
     assert found.hypotheses[0].text == run.translate([line], SESSION_CONFIG, constraints=asked)[0]
 
@@ -325,9 +328,8 @@ def test_what_was_prepared_for_another_run_is_not_used(run: Run) -> None:
     mine = run_session.constraint_maker(run, options)
     texts = []
     for prepared in (None, old, mine):
-        session = RunSession(run, SESSION_CONFIG)
-        session.add(0, SESSION_LINES[1], replace(options, prepared=prepared))
-        texts.append(finish(session)[0].hypotheses[0].text)
+        found = translated(run, SESSION_LINES[1], replace(options, prepared=prepared))
+        texts.append(found.hypotheses[0].text)
     assert len({*texts}) == 1 and texts[0] != run.translate([SESSION_LINES[1]], SESSION_CONFIG)[0]
 
 
@@ -337,17 +339,13 @@ def iter_steps(session: RunSession) -> Iterator[tuple[object, TranslatedLine | U
 
 
 def test_unknown_words_are_counted_in_words(run: Run) -> None:
-    session = RunSession(run, SESSION_CONFIG)
-    session.add(0, "The man 你好 follows 吗.", TranslateOptions())
-    found = finish(session)[0]
+    found = translated(run, "The man 你好 follows 吗.", TranslateOptions())
     assert [found.words[place] for place in found.unknown] == ["你", "好", "吗"]
 
 
 @pytest.mark.parametrize("line", SESSION_LINES[1:5])
 def test_attention_is_that_of_the_map_summed_over_the_units_of_words(run: Run, line: str) -> None:
-    session = RunSession(run, BeamConfig())
-    session.add(0, line, TranslateOptions(n_best=2, attention=True))
-    one, _ = finish(session)[0].hypotheses
+    one, _ = translated(run, line, TranslateOptions(n_best=2, attention=True), BeamConfig()).hypotheses
     source, target, weights = attention_weights(run, line)
     source_of = run.members[0].source.word_numbers(source[:-1])
     target_of = run.members[0].target.word_numbers(target[:-1])
