@@ -106,7 +106,7 @@ class HybridEngine(PhraseEngine):
     def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         """Translate a line. Phrases to avoid are kept out of the search phrase by phrase; where two phrases
         together make one, the best hypothesis without it is taken."""
-        if options.tokenized and (options.terms or options.avoid):
+        if options.tokenized and options.constrained:
             raise DataError("terms, avoid: a hybrid system takes them with text only; leave out tokenized")
         if not options.avoid:
             return super().translate(line, options, stop)
@@ -126,7 +126,7 @@ class HybridEngine(PhraseEngine):
 
     def prepare(self, options: TranslateOptions) -> RawLines:
         """How the lines of a request become words, and its translations text."""
-        if not (options.terms or options.avoid):
+        if not options.constrained:
             return self.raw
         return self.raw.extended(options.terms, options.avoid)
 

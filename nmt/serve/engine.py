@@ -48,6 +48,11 @@ class TranslateOptions:
     avoid: tuple[str, ...] = ()  # phrases that the translation may not contain
     prepared: object = field(default=None, compare=False)  # by Engine.prepare
 
+    @property
+    def constrained(self) -> bool:
+        """Whether the request has terms, or phrases to avoid."""
+        return bool(self.terms or self.avoid)
+
 
 @dataclass
 class Segment:
@@ -180,8 +185,8 @@ class Engine:
         raise NotImplementedError
 
     def prepare(self, options: TranslateOptions) -> object:
-        """Compute what all lines of a request with terms or phrases to avoid share, while other lines are
-        searched. The engine reads the value from `TranslateOptions.prepared`.
+        """Compute what all lines of a constrained request share, while other lines are searched. The engine
+        reads the value from `TranslateOptions.prepared`.
 
         UserError for options that cannot be met. After a reload the value may come from the old engine.
         """

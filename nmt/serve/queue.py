@@ -60,7 +60,7 @@ class WaitingLine(Generic[Answer]):
     def is_short(self) -> bool:
         """Whether each step of its search is quick enough not to delay the lines of others."""
         options = self.options
-        few = max(options.n_best, options.beam_size) <= NARROW_SEARCH and not (options.terms or options.avoid)
+        few = max(options.n_best, options.beam_size) <= NARROW_SEARCH and not options.constrained
         return len(self.line) <= SHORT_LINE and few
 
     def start(self) -> bool:

@@ -95,8 +95,7 @@ class LineTask:
     @property
     def unmet(self) -> bool:
         """Whether the search of a part found no translation that meets the constraints."""
-        constrained = self.options.terms or self.options.avoid
-        return bool(constrained) and any(
+        return self.options.constrained and any(
             part.candidates and constraints.has_failed(part.candidates) for part in self.parts
         )
 
@@ -237,7 +236,7 @@ class RunSession:
 def constraint_maker(run: Run, options: TranslateOptions) -> ConstraintMaker | None:
     """Build the constraints of a request, if it has any, for the run that reads its kind of text. DataError
     for those that cannot be met."""
-    if not (options.terms or options.avoid):
+    if not options.constrained:
         return None
     try:
         return run.maker(Constraints(terms=dict(options.terms), avoid=options.avoid))

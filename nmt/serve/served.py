@@ -132,7 +132,7 @@ class ServedEngine:
 
         QueueFull if too many lines wait, UserError for a line that cannot be translated.
         """
-        if options.terms or options.avoid:
+        if options.constrained:
             work = partial(self.engine.prepare, options)
             prepared = await asyncio.get_running_loop().run_in_executor(self.preparing, work)
             options = replace(options, prepared=prepared)
