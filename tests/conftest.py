@@ -32,6 +32,7 @@ BIN = Path(sys.executable).parent
 HANG = 1200.0  # seconds after which a command hangs; far above what the slowest takes on a busy machine
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+Refused = Callable[[subprocess.CompletedProcess[str]], str]
 
 
 @pytest.fixture(autouse=True)
@@ -192,7 +193,7 @@ def command(forks: Forks) -> Command:
 
 
 @pytest.fixture(scope="session")
-def refused() -> Callable[[subprocess.CompletedProcess[str]], str]:
+def refused() -> Refused:
     """A command has refused: exit status 2, one line, no traceback. Returns the line."""
 
     def check(done: subprocess.CompletedProcess[str]) -> str:

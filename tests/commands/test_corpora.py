@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,7 @@ from nmt.data.binarized import open_corpus
 from nmt.runs.run import Run
 from nmt.text.vocab import Vocab
 from tests.commands.runs import LINES, copy, equal_runs, start, wait_for
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Command, Refused
 
 
 def entry(folder: Path, name: str, **keys: object) -> dict[str, object]:
@@ -143,7 +141,7 @@ def test_a_tag_by_option_is_one_at_the_beginning_of_each_line(
 
 @pytest.mark.ci
 def test_mistakes_with_tags_are_one_line(
-    tiny: Path, halves: Path, tagged: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+    tiny: Path, halves: Path, tagged: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
     line = refused(command("nmt-translate", tagged, "-q", "--tag", "<x>", input="a\n"))
     assert "--tag <x>: run@60 was not trained with it; its tags: <a>, <bt>" in line

@@ -2,8 +2,6 @@
 
 import math
 import stat
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,8 @@ from nmt.io import files
 from nmt.ngram import arpa
 from nmt.runs import checkpoint
 from nmt.runs.language_model import load_language_model
+from tests.conftest import Command, Refused
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
-Refused = Callable[[subprocess.CompletedProcess[str]], str]
 KINDS = {
     "cslm": ["lm.type=cslm", "lm.order=4", "lm.layers=[24]", "lm.normalizer=0.1"],
     "recurrent": [
@@ -150,10 +147,7 @@ def test_what_is_refused(
         (["nmt-translate", runs["cslm"]], "is a language model, expected a translator"),
         (["nmt-score", tiny / "run", *dev], "expected a language model's run directory"),
         (["nmt-score", tiny / "run"], "expected --source and --target for a translator"),
-        (
-            ["nmt-score", runs["recurrent"], *dev, "--assume-normalized"],
-            "is not a CSLM trained with",
-        ),
+        (["nmt-score", runs["recurrent"], *dev, "--assume-normalized"], "is not a CSLM trained with"),
         (["nmt-perplexity", runs["cslm"]], "empty file"),
         (["nmt-sample", runs["cslm"], "--boundaries", "|"], "tokens of cslm models are not of several units"),
     ):

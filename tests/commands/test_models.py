@@ -72,9 +72,6 @@ def test_unknown_words_of_a_character_model(tiny: Path, tmp_path: Path, command:
 # one line, and nothing is left behind.
 
 
-Refused = Callable[..., str]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with aligned text and a run."""

@@ -1,18 +1,14 @@
 """Multiscale language models and their dictionaries by the commands, as installed."""
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.runs import checkpoint
 from tests.commands.test_lm import config
+from tests.conftest import Command, Refused
 
 pytestmark = pytest.mark.ci
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
-Refused = Callable[[subprocess.CompletedProcess[str]], str]
 
 
 def characters(tiny: Path, folder: Path) -> None:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from nmt.errors import CheckpointError, DataError, UserError
 from nmt.io import locks, manifest
 from nmt.runs import checkpoint
 from tests.commands.runs import copy, equal_runs, start, wait_for
-from tests.conftest import ATTENTIVE
+from tests.conftest import ATTENTIVE, Command, Refused
 
 ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "training.keep"]
 
@@ -30,7 +29,7 @@ ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "t
     ids=["adam", "adadelta", "all options"],
 )
 def test_killed_and_resumed_is_bit_equal(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]], kind: list[str]
+    tiny: Path, tmp_path: Path, command: Command, kind: list[str]
 ) -> None:
     options = [*kind, "training.save_every=7", "training.log_every=4", "training.max_steps=200"]
     (tmp_path / "whole").mkdir()
@@ -53,9 +52,7 @@ def test_killed_and_resumed_is_bit_equal(
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_is_bit_equal(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_killed_again_and_again_is_bit_equal(tiny: Path, tmp_path: Path, command: Command) -> None:
     """A save after each update, so that most kills fall into one: whatever they leave is sound, and the same
     command goes on."""
     options = [
@@ -90,9 +87,7 @@ def test_killed_again_and_again_is_bit_equal(
 
 
 @pytest.mark.ci
-def test_sigterm_saves_and_the_same_command_goes_on(
-    tiny: Path, tmp_path: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_sigterm_saves_and_the_same_command_goes_on(tiny: Path, tmp_path: Path, command: Command) -> None:
     for name in ("whole", "stopped"):
         (tmp_path / name).mkdir()
     assert command("nmt-train", *copy(tiny, tmp_path / "whole", "training.max_steps=300")).returncode == 0
@@ -112,10 +107,7 @@ def test_sigterm_saves_and_the_same_command_goes_on(
 
 @pytest.mark.ci
 def test_a_truncated_training_state_is_one_line(
-    tiny: Path,
-    tmp_path: Path,
-    command: Callable[..., subprocess.CompletedProcess[str]],
-    refused: Callable[..., str],
+    tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
     shutil.copytree(tiny / "run", tmp_path / "run")
     path = tmp_path / "run" / "training.pt"
@@ -148,12 +140,7 @@ def content(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_overwrite_removes_runs_only(
-    tiny: Path,
-    tmp_path: Path,
-    command: Callable[..., subprocess.CompletedProcess[str]],
-    refused: Callable[..., str],
-) -> None:
+def test_overwrite_removes_runs_only(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     """A folder with a file `version`, and one with a configuration of the user's own, are no runs."""
     (tmp_path / "run" / "src").mkdir(parents=True)
     (tmp_path / "run" / "src" / "thesis.tex").write_text("years of work")
@@ -169,9 +156,7 @@ def test_overwrite_removes_runs_only(
 
 
 @pytest.mark.ci
-def test_overwrite_keeps_what_is_not_of_the_run(
-    copied: Path, command: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_overwrite_keeps_what_is_not_of_the_run(copied: Path, command: Command) -> None:
     for name in ("notes.txt", "data/mine.en", "src/main.c"):
         (copied / "run" / name).parent.mkdir(exist_ok=True)
         (copied / "run" / name).write_text("mine")
@@ -261,10 +246,7 @@ def test_a_damaged_run_is_not_resumed(tiny: Path, tmp_path: Path, name: str) -> 
 
 
 def test_overwrite_with_a_mistake_loses_nothing(
-    tiny: Path,
-    tmp_path: Path,
-    command: Callable[..., subprocess.CompletedProcess[str]],
-    refused: Callable[..., str],
+    tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
     shutil.copytree(tiny / "run", tmp_path / "run")
     assert "nosuch.en: cannot read" in refused(

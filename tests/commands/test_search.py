@@ -2,7 +2,6 @@
 
 import random
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,14 +14,11 @@ from nmt.runs import checkpoint
 from nmt.runs.run import Run
 from nmt.text.vocab import Vocab
 from tests.commands.runs import LINES
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Command, Refused
 
 # ---- test search options -----------------------------------------------------------------------------------
 # nmt-translate beyond the best translation: ensembles, prefixes, samples, alignments, short-lists,
 # precisions.
-
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def run_translate(
@@ -56,7 +52,7 @@ def test_an_ensemble_of_one_run_is_that_run(attentive: Path, command: Command) -
 
 @pytest.mark.ci
 def test_an_ensemble_scores_as_it_translates(
-    tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str], attentive: Path
+    tiny: Path, tmp_path: Path, command: Command, refused: Refused, attentive: Path
 ) -> None:
     """Two checkpoints' runs: the printed log p is nmt-score's; vocabularies that differ are refused."""
     steps = sorted(int(path.stem.removeprefix("step-")) for path in (tiny / "run").glob("step-*.pt"))
@@ -80,9 +76,7 @@ def test_an_ensemble_scores_as_it_translates(
 
 
 @pytest.mark.ci
-def test_prefixes_and_lengths(
-    attentive: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
-) -> None:
+def test_prefixes_and_lengths(attentive: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     (tmp_path / "prefix").write_text("la femme\n\nle\nun chien\n", encoding="utf-8")
     forced = run_translate(command, attentive, "--prefix", tmp_path / "prefix")
     free = run_translate(command, attentive)
@@ -119,7 +113,7 @@ def test_sampling_is_seeded_and_apart_from_neighbours(attentive: Path, command: 
 
 @pytest.mark.ci
 def test_alignments_and_unknown_words(
-    attentive: Path, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+    attentive: Path, tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
     """Word pairs for each line, inside both lines; with a model of whole words UNK becomes a source word or
     its translation."""

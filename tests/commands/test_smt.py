@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from subprocess import DEVNULL
 from types import ModuleType
@@ -21,13 +20,10 @@ from smt_bridge.build import evaluation, plan
 from smt_bridge.build import plan as plan_file
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.hybrid import folder as hybrid
-from tests.conftest import BIN, HANG, Command, load_recipe
+from tests.conftest import BIN, HANG, Command, Refused, load_recipe
 from tests.smt_bridge.build.builds import config, write_plan
 
 # ---- test smt ----------------------------------------------------------------------------------------------
-
-
-Refused = Callable[..., str]
 
 
 def contents(folder: Path, *names: str) -> dict[str, bytes]:

@@ -22,7 +22,7 @@ from nmt.training.train import run_training
 from smt_bridge.cli import decode, rescore, score_table
 from smt_bridge.cli import train as train_system
 from tests.commands.runs import equal_runs
-from tests.conftest import Command, write_corpus
+from tests.conftest import Command, Refused, write_corpus
 from tests.languages.corpus import LANGUAGES, write
 from tests.spaceless import japanese
 
@@ -88,7 +88,7 @@ def test_vocab_unescapes(command: Command) -> None:
 
 
 @pytest.mark.ci
-def test_text_commands_refuse(command: Command, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_text_commands_refuse(command: Command, tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "codes").write_text("one two three\n")
     assert "codes:1:" in refused(command("nmt-subword", "apply", tmp_path / "codes", input="a\n"))
     assert "no words" in refused(command("nmt-subword", "learn", input=""))
@@ -158,7 +158,7 @@ def test_by_length_to_stdout_with_two_references(command: Command, system: Path)
 
 
 @pytest.mark.ci
-def test_by_length_refuses(command: Command, system: Path, refused: Callable[..., str]) -> None:
+def test_by_length_refuses(command: Command, system: Path, refused: Refused) -> None:
     (system / "short").write_text("x\n")
     (system / "empty").write_text("")
     base = [

@@ -1,8 +1,6 @@
 """nmt-score and nmt-perplexity."""
 
 import math
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,9 @@ from nmt.cli.score import BlockScorer, ScoringBlock
 from nmt.errors import ConfigError, DataError
 from nmt.runs.language_model import LineScores, line_scorer
 from tests.commands.runs import LINES
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Command, Refused
 
 # ---- test score --------------------------------------------------------------------------------------------
-
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_score_one_line_a_pair_with_words_that_sum(tiny: Path, command: Command) -> None:
@@ -53,9 +48,7 @@ def test_score_keeps_empty_lines(tiny: Path, command: Command, tmp_path: Path) -
     assert [len(line.split(" ||| ")[1].split()) for line in done.stdout.split("\n")[:-1]] == [1, 7]
 
 
-def test_score_refuses_unequal_files(
-    tiny: Path, command: Command, tmp_path: Path, refused: Callable[..., str]
-) -> None:
+def test_score_refuses_unequal_files(tiny: Path, command: Command, tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "t").write_text("x\n" * 7)
     done = command(
         "nmt-score", tiny / "run", "-s", tiny / "dev.en", "-t", tmp_path / "t", "-o", tmp_path / "out"

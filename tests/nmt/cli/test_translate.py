@@ -19,12 +19,9 @@ from nmt.errors import DataError
 from nmt.formats import nbest
 from nmt.text.tokenize import escape
 from tests.commands.runs import LINES
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Command, Refused
 
 # ---- test translate ----------------------------------------------------------------------------------------
-
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def translate_text(command: Command, tiny: Path, text: str, *options: object) -> list[str]:
@@ -212,9 +209,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(
-    case: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
-) -> None:
+def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refused: Refused) -> None:
     (tmp_path / "BAD").write_bytes(b"good\nb\xe9\n")
     arguments, text, message = REFUSALS[case]
     given = [{"RUN": str(tiny / "run"), "BAD": str(tmp_path / "BAD")}.get(word, word) for word in arguments]
@@ -235,7 +230,7 @@ def test_refusals(
 @pytest.mark.ci
 @pytest.mark.parametrize("name", ["nmt-translate", "nmt-score", "smt-score-table"])
 def test_damaged_runs_are_refused_by_every_command(
-    name: str, tiny: Path, tmp_path: Path, command: Command, refused: Callable[..., str]
+    name: str, tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
     def call(run: Path) -> str:
         lines: dict[str, list[object]] = {
@@ -257,7 +252,7 @@ def test_damaged_runs_are_refused_by_every_command(
     assert not (tmp_path / "out").exists()
 
 
-def test_full_stdout_is_one_line(tiny: Path, refused: Callable[..., str]) -> None:
+def test_full_stdout_is_one_line(tiny: Path, refused: Refused) -> None:
     name = Path(sys.executable).parent / "nmt-translate"
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
@@ -272,7 +267,7 @@ def test_full_stdout_is_one_line(tiny: Path, refused: Callable[..., str]) -> Non
     assert "cannot write: No space left" in line
 
 
-def test_file_size_limit_leaves_nothing(tiny: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_file_size_limit_leaves_nothing(tiny: Path, tmp_path: Path, refused: Refused) -> None:
     name = str(Path(sys.executable).parent / "nmt-translate")
     text = "".join(line + "\n" for line in LINES * 5)
     done = subprocess.run(
@@ -493,9 +488,7 @@ def test_lists_meet_their_constraints(allocation: str, tiny: Path, command: Comm
 
 
 @pytest.mark.ci
-def test_terms_and_what_cannot_be_met(
-    tiny: Path, command: Command, tmp_path: Path, refused: Callable[..., str]
-) -> None:
+def test_terms_and_what_cannot_be_met(tiny: Path, command: Command, tmp_path: Path, refused: Refused) -> None:
     words = frequent(tiny, "target", 40)
     (tmp_path / "terms").write_text(f"the dog\t{words[20]} {words[30]}\nnurse\t{words[11]}\n")
     found = translated(command, tiny / "run", "--terms", tmp_path / "terms")
