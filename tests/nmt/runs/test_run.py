@@ -18,10 +18,11 @@ from nmt.runs.run import (
     LineLengths,
     Run,
     RunShortlist,
+    TranslationRequest,
     join_translations,
     least_risk,
 )
-from nmt.search.config import BeamConfig
+from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
@@ -101,6 +102,14 @@ def test_long_lines_are_translated_in_parts() -> None:
     ):
         with pytest.raises(DataError, match=r"^line [12]: 280 words, more than --max-line-words 250"):
             call()
+
+
+def test_draws_depend_on_the_seed_and_the_number_of_a_line() -> None:
+    run, lines, config = make_run(), ["w1 w2", "", "w3 w4", "w1 w2"], SamplingConfig(samples=3)
+    drawn = run.sample(TranslationRequest(lines), config)
+    later = TranslationRequest(lines[1:], limit=run.source_lengths.limit(first=1))
+    assert run.sample(later, config) == drawn[1:] and drawn[3] != drawn[0]
+    assert [draw.words for draw in drawn[1]] == [[]] * 3
 
 
 def test_a_word_of_a_million_characters() -> None:
