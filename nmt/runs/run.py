@@ -178,6 +178,11 @@ FREQUENT = 100  # most frequent target words of every short-list
 Steps = StepModel[Any]  # a model, or several, as search sees it: the state is its own
 
 
+def as_one(models: Sequence[Steps]) -> Steps:
+    """A model, or several as an ensemble."""
+    return models[0] if len(models) == 1 else Ensemble(models)
+
+
 @dataclass(frozen=True)
 class TranslationRequest:
     """Lines for one call of a search, and what is asked of the translation of each. TypeError for a str
@@ -212,8 +217,7 @@ class Run:
                     f"{member.directory}: its target vocabulary is not that of {first.directory}; an "
                     "ensemble needs one and the same"
                 )
-        models = [member.model for member in self.members]
-        self.model: Steps = model or (models[0] if len(models) == 1 else Ensemble(models))
+        self.model: Steps = model or as_one([member.model for member in self.members])
 
     @staticmethod
     def load(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
@@ -290,8 +294,7 @@ class Run:
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "Run":
         """The run with its softmax restricted to words that may translate a sentence: those of a lexical
         table, and the most `frequent` ones. ConfigError for models without short-lists."""
-        models = restrict_models(self.members, lexicon, frequent)
-        return Run(self.members, models[0] if len(models) == 1 else Ensemble(models), self.unknown)
+        return Run(self.members, as_one(restrict_models(self.members, lexicon, frequent)), self.unknown)
 
     def replacing_unknown(self, lexicon: Lexicon) -> "Run":
         """The run with each UNK of a translation replaced by this table's translation of the source word
