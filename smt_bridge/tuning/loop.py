@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 
 # BLEU below the best: a loss like this says that the step was too long, not that nothing is left
 SLUMP = 0.01
+ROUNDING = 1e-4  # a difference of scores that is one
 SETTINGS = "tune.json"
 # by a killed tuning
 LEFT_OVER = (
@@ -207,6 +208,17 @@ class Tuning:
         """Is no weight further from the other one than what counts as a move?"""
         return bool(np.abs(weights - others).max() < self.config.still)
 
+    def search_errors(self) -> tuple[int, float]:
+        """Sentences for which a list holds a translation of a higher score, by the weights of the best
+        decoding, than that decoding itself came up with; and BLEU with these translations, 0 to 1."""
+        best = self.iterations[self.best()]
+        pool = self.pool()
+        scores = pool.features @ best.weights
+        own = np.full(self.sentences, -np.inf)
+        np.maximum.at(own, best.owner, best.features @ best.weights)
+        lost = np.maximum.reduceat(scores, pool.starts[:-1]) > own + ROUNDING
+        return int(lost.sum()), pool.bleu(best.weights)
+
     def nothing_gained(self) -> str:
         """The warning where no tuned weights decode better than those that were given; else empty."""
         best = self.iterations[self.best()]
@@ -252,7 +264,8 @@ def run(
                     "tokenized and escaped like the model?"
                 )
             if tuning.same(point.weights, tuning.iterations[tuning.best()].weights):
-                return "the weights have converged"
+                reason = "the weights have converged"
+                break
         start_time = time.monotonic()
         with closing(decode(pools.to_weights(tuning.names, point.weights))) as translations:
             tuning.save(collect(translations, point, references, cache))
@@ -264,6 +277,15 @@ def run(
             f" (on the lists {100 * point.bleu:.2f})" if point.bleu else "", f"{len(here.owner):,}", seconds,
             tuning.sentences / seconds,
         )  # fmt: skip
+    lost, bleu_of_lists = tuning.search_errors()
+    if lost:
+        log.info(
+            "with the best weights the search lost a translation of a higher score in %d of %d sentences; "
+            "BLEU with these is %.2f",
+            lost,
+            tuning.sentences,
+            100 * bleu_of_lists,
+        )
     return reason
 
 

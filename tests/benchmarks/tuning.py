@@ -3,8 +3,10 @@
     python tests/benchmarks/tuning.py SYSTEM_DIR OUT_DIR [--seeds 5] [--lines 200] [--methods mert kbmira]
 
 SYSTEM_DIR is what smt-build wrote, with its folder build. A line for each tuning: BLEU of each decoding, in
-brackets what the lists promised, then the best, and BLEU of the lines of the development set that were not
-tuned on. --alone: without the lists of the search without networks. A stopped run goes on.
+brackets what the lists promised; the best; the lines for which a list holds a translation of a higher score
+than the search finds with these weights, and BLEU with these translations; BLEU of the lines of the
+development set that were not tuned on. --alone: without the lists of the search without networks. A stopped
+run goes on.
 """
 
 import argparse
@@ -74,8 +76,10 @@ class Study:
             f"{100 * one.bleu:.2f}" + f" ({100 * one.promised:.2f})" * bool(one.promised)
             for one in tuning.iterations
         ]
+        lost, of_lists = tuning.search_errors()
         unseen = self.scored(best.weights) if self.others else ""
-        return "\t".join([method, str(seed), ", ".join(shown), f"{100 * best.bleu:.2f}", unseen])
+        results = f"{100 * best.bleu:.2f}", str(lost), f"{100 * of_lists:.2f}", unseen
+        return "\t".join([method, str(seed), ", ".join(shown), *results])
 
     def scored(self, weights: Floats) -> str:
         """BLEU of the lines that are not tuned on."""

@@ -287,6 +287,20 @@ def test_a_tuning_says_where_it_gained_nothing(tmp_path: Path) -> None:
     assert reason == "the weights have converged" and "promised" not in tuning.nothing_gained()
 
 
+def test_translations_that_the_search_lost_are_counted(tmp_path: Path) -> None:
+    """Sentence 1 has a better translation in the first lists than in the best decoding."""
+    right, wrong = [8, 8, 7, 7, 6, 6, 5, 5, 8], [4, 8, 2, 7, 1, 6, 1, 5, 8]
+    rows = np.array([[1.0, 1.0], [1.0, 2.0]]), np.array([[1.0, 1.0], [1.0, 0.5]])
+    tuning = Tuning(tmp_path, NAMES, 2, TuneConfig(), Mert())
+    for bleu, features, stats in ((0.2, rows[0], [right, right]), (0.5, rows[1], [right, wrong])):
+        tuning.iterations.append(
+            Iteration(np.array([0.5, 0.5]), bleu, np.array([0, 1]), features, np.array(stats, np.float64))
+        )
+    assert tuning.search_errors() == (1, 1.0)
+    tuning.iterations[0].features = rows[1]
+    assert tuning.search_errors()[0] == 0
+
+
 # ---- test decoding -----------------------------------------------------------------------------------------
 # What a tuning asks of the decoder.
 
