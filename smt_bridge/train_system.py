@@ -45,7 +45,7 @@ WEIGHTS = {
 
 
 @dataclass(frozen=True)
-class Training:
+class SystemTraining:
     """A training in progress."""
 
     folder: Path
@@ -78,13 +78,13 @@ def train(
     with locks.locked(folder, "smt-train"):
         record_settings(folder, config)
 
-        def is_finished(step: Step[Training]) -> bool:
+        def is_finished(step: Step[SystemTraining]) -> bool:
             exists = (folder / step.result).exists()
             if exists:
                 log.info("%s exists", describe(step))
             return exists
 
-        training = Training(folder, config, executor or ExecutorConfig())
+        training = SystemTraining(folder, config, executor or ExecutorConfig())
         run_steps(STEPS, training, is_finished, lambda step: on_step(), log_time)
 
 
@@ -94,14 +94,14 @@ def check_folder(folder: Path) -> None:
 
 
 @contextmanager
-def log_time(step: Step[Training]) -> Iterator[None]:
+def log_time(step: Step[SystemTraining]) -> Iterator[None]:
     """Log how long a step took."""
     start_time = time.monotonic()
     yield
     log.info("%s, %.0f s", describe(step), time.monotonic() - start_time)
 
 
-def describe(step: Step[Training]) -> str:
+def describe(step: Step[SystemTraining]) -> str:
     return f"step {STEPS.index(step) + 1} of {len(STEPS)}: {step.name}"
 
 
@@ -120,7 +120,7 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
     store.remove_unfinished(folder, [f"{name}.part*" for name in RESULTS])
 
 
-def align(training: Training) -> None:
+def align(training: SystemTraining) -> None:
     """Write the symmetrized alignment, or check and copy that of the user."""
     config, path = training.config, training.path(ALIGNMENT)
     if config.alignment:
@@ -139,7 +139,7 @@ def align(training: Training) -> None:
         files.write_text(path, map(pharaoh.line_of, links))
 
 
-def extract(training: Training) -> None:
+def extract(training: SystemTraining) -> None:
     """Write both tables. The phrase table gets its name last: once it exists, the step is finished."""
     config, temporary = training.config, training.path(f"{TABLE}.part.gz")
     inputs = TableInputs(config.source, config.target, alignment=str(training.path(ALIGNMENT)))
@@ -152,7 +152,7 @@ def extract(training: Training) -> None:
     log.info("%s phrase pairs", f"{pairs:,}")
 
 
-def estimate(training: Training) -> None:
+def estimate(training: SystemTraining) -> None:
     """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for a small text."""
     config = training.config
     settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
@@ -190,7 +190,7 @@ def write_ini(path: Path, config: TrainConfig) -> None:
     files.write_text(path, lines)
 
 
-STEPS: tuple[Step[Training], ...] = (
+STEPS: tuple[Step[SystemTraining], ...] = (
     Step(ALIGNMENT, ALIGNMENT, align),
     Step(TABLE, TABLE, extract),
     Step(LM, LM, estimate),

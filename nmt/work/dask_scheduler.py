@@ -39,9 +39,8 @@ class JobWatch(SchedulerPlugin):
         self.name, self.client = name, client
         self.deaths: Counter[Key] = Counter()  # by key of the chunk
         self.event = ""  # Dask's id of the event that moves chunks now
-        self.blamed: list[
-            tuple[bool, tuple[float, ...], Key]
-        ] = []  # chunks that Dask blames for it; see `blame`
+        # chunks that Dask blames for it; see `blame`
+        self.blamed: list[tuple[bool, tuple[float, ...], Key]] = []
 
     async def start(self, scheduler: Scheduler) -> None:
         """Called by Dask as the job begins."""

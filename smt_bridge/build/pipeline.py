@@ -187,9 +187,7 @@ def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = Fal
     with locks.locked(folder, "smt-build"):
         check_output_folder(folder)
         current_plan = start_or_resume(folder, config)
-        for line in plan.plan_lines(
-            current_plan, plan.seconds_with_workers(current_plan, config.workers), config.budget
-        ):
+        for line in plan.plan_lines(current_plan, config.workers, config.budget):
             show(line)
         current = Build(config, current_plan)
         take_steps(current, show_bar)

@@ -153,9 +153,8 @@ class Plan:
     tuning: TuningPlan
     monolingual_network: bool  # does the CSLM learn the monolingual text, too?
     seconds: dict[str, float] = field(default_factory=dict)  # of each step
-    compared: int = (
-        0  # lines of the development set for comparing the systems; 0: EVALUATED times those of tuning
-    )
+    # lines of the development set for comparing the systems; 0: EVALUATED times those of tuning
+    compared: int = 0
     # step -> what was shortened before it began, in words; empty where the build was on time
     decisions: dict[str, str] = field(default_factory=dict)
 
@@ -300,12 +299,12 @@ def seconds_with_workers(plan: Plan, workers: int) -> dict[str, float]:
 # ---- showing and keeping -----------------------------------------------------------------------------------
 
 
-def plan_lines(plan: Plan, seconds: Mapping[str, float], budget: float) -> Iterator[str]:
+def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
     """Describe the plan, line by line, for the terminal."""
-    sizes, tuning = plan.sizes, plan.tuning
+    sizes, tuning, seconds = plan.sizes, plan.tuning, seconds_with_workers(plan, workers)
     yield (
         f"{sizes.pairs:,} pairs, {sizes.source_words:,} and {sizes.target_words:,} words; development set "
-        + (f"{sizes.dev_pairs:,} pairs, {tuning.lines:,} of them for the tuning")
+        f"{sizes.dev_pairs:,} pairs, {tuning.lines:,} of them for the tuning"
     )
     if sizes.monolingual_lines:
         users = "count model and CSLM" if plan.monolingual_network and plan.has("cslm") else "count model"
@@ -409,13 +408,9 @@ def mistakes(plan: Plan) -> Iterator[str]:
         yield "networks: one is there twice"
     for number, network in enumerate(plan.networks):
         yield from network_mistakes(network, f"networks[{number}]")
-    if (needed := steps_needed(plan)) != set(plan.seconds):
+    needed = set(estimate_seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated))
+    if needed != set(plan.seconds):
         yield f"seconds: expected those of {', '.join(sorted(needed))}"
-
-
-def steps_needed(plan: Plan) -> set[str]:
-    """Names of the steps of a plan with these networks."""
-    return set(estimate_seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated))
 
 
 def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:

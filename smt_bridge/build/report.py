@@ -324,8 +324,8 @@ def about_build(build: Build) -> dict[str, str]:
 
 def tuning_warnings(build: Build) -> list[str]:
     """Warnings of the tunings, one sentence each."""
-    names = [evaluation.PHRASE_BASED, *([evaluation.HYBRID] if build.plan.networks else [])]
-    warnings = [(name, evaluation.read_result(build, name).warning) for name in names]
+    systems = evaluation.tuned_systems(build)
+    warnings = [(name, evaluation.read_result(build, name).warning) for name in systems]
     return [f"The {name} system: {warning}." for name, warning in warnings if warning]
 
 

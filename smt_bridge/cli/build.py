@@ -85,10 +85,7 @@ def command(argv: Sequence[str] | None) -> None:
         print_survey(args, config)
     if args.dry_run:
         build_plan = pipeline.load_or_make_plan(config)
-        lines = plan.plan_lines(
-            build_plan, plan.seconds_with_workers(build_plan, config.workers), config.budget
-        )
-        print("\n".join(lines))
+        print("\n".join(plan.plan_lines(build_plan, config.workers, config.budget)))
         return
     ALIGNERS[next(iter(ALIGNERS))].check()
     built = pipeline.build(config, print, options.shows_bar(args))

@@ -14,7 +14,7 @@ from nmt.io import files
 from smt_bridge.moses import ini
 
 if TYPE_CHECKING:
-    from smt_bridge.tuning.pool import Lists, Pool
+    from smt_bridge.tuning.pool import Pool
     from smt_bridge.tuning.tuner import TuningPoint
 
 log = logging.getLogger(__name__)
@@ -31,12 +31,14 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-tune-nbest", args)
     check_options(args)
     from smt_bridge.tuning import pool as pools
-    from smt_bridge.tuning.pool import write_moses
 
-    lists = read_lists(args)
+    if args.n_best:
+        lists = pools.read_nbest(args.n_best, args.reference)
+    else:
+        lists = pools.read_moses(args.features, args.scores)
     pool = lists.pool()
     if args.export_features:
-        write_moses(args.export_features, args.export_scores, lists.names, lists.blocks())
+        pools.write_moses(args.export_features, args.export_scores, lists.names, lists.blocks())
         log.info(
             "%s, %s: pool of %s sentences and %d weights",
             args.export_features,
@@ -127,14 +129,6 @@ def check_options(args: argparse.Namespace) -> None:
     files.existing(paths)
     if len(set(paths)) < len(paths):
         raise ConfigError("the same file is given twice")
-
-
-def read_lists(args: argparse.Namespace) -> "Lists":
-    from smt_bridge.tuning import pool as pools
-
-    if args.n_best:
-        return pools.read_nbest(args.n_best, args.reference)
-    return pools.read_moses(args.features, args.scores)
 
 
 def tune(args: argparse.Namespace, pool: "Pool") -> "TuningPoint":

@@ -1,5 +1,6 @@
 """The folder of smt-train: one process at a time, nobody else's files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,18 @@ def test_only_its_own_parts_are_swept(config: TrainConfig, tmp_path: Path) -> No
         (model / name).write_text("x")
     record_settings(model, config)
     assert sorted(path.name for path in model.iterdir()) == ["notes.part1", "train.json"]
+
+
+def test_other_settings_and_texts_are_refused(config: TrainConfig, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    record_settings(model, config)
+    record_settings(model, replace(config, extract=ExtractConfig(memory=2.0)))  # affects no result
+    with pytest.raises(ConfigError, match=f"{model}: was started with another order, extract; name"):
+        record_settings(model, replace(config, order=2, extract=ExtractConfig(max_length=3)))
+    Path(config.source).write_text("a c\n")
+    with pytest.raises(ConfigError, match="was started with another source; name"):
+        record_settings(model, config)
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", "[" * 100_000])

@@ -23,7 +23,7 @@ from smt_bridge.build import corpus, pipeline, plan
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.pipeline import LogFollower
 from smt_bridge.build.plan import CorpusSizes, Plan
-from smt_bridge.build.schedule import SHORTENED_STEPS, BuildClock
+from smt_bridge.build.schedule import SHORTENED_STEPS, BuildClock, remaining_seconds
 from smt_bridge.cli.build import parser
 from smt_bridge.config import TrainConfig
 from smt_bridge.hybrid import folder as hybrid
@@ -348,6 +348,20 @@ def test_a_late_build_is_shortened_once_with_a_warning(
     monkeypatch.setattr(BuildClock, "pace", lambda clock: pytest.fail("decided again"))
     build(late)
     assert plan_of_output(late) == before
+
+
+@pytest.mark.parametrize("names", [LONG])
+def test_a_plan_that_needs_more_than_the_budget_is_not_late_at_once(
+    late: BuildConfig, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late.budget, sizes = 60, CorpusSizes(29_000, 400_000, 400_000, 1014, 13_000)
+    smallest = plan.decide(sizes, 60, 1.0, "mkl")
+    monkeypatch.setattr(corpus, "survey", lambda config: sizes)
+    monkeypatch.setattr(BuildClock, "pace", lambda clock: 1.0)
+    before = smallest.total() - remaining_seconds(smallest, "evaluate", 2)
+    monkeypatch.setattr(BuildClock, "spent", lambda clock: before)
+    build(late)
+    assert smallest.total() > 120 and plan_of_output(late).decisions == {"evaluate": ""}
 
 
 @pytest.mark.parametrize("names", [LONG])

@@ -135,7 +135,7 @@ def test_the_shortest_tunings_are_the_last_resort(pairs: int) -> None:
 def test_a_tiny_corpus_has_no_attention_model() -> None:
     assert names(made(dataclasses.replace(GRAMMAR, pairs=1499), 90)) == ["joint", "cslm"]
     assert names(made(dataclasses.replace(GRAMMAR, pairs=499), 90)) == []
-    shown = "\n".join(plan.plan_lines(made(dataclasses.replace(GRAMMAR, pairs=499), 90), {}, 5400))
+    shown = "\n".join(plan.plan_lines(made(dataclasses.replace(GRAMMAR, pairs=499), 90), 2, 5400))
     assert "attention: left out, 499 pairs are too few" in shown
 
 
@@ -155,7 +155,7 @@ def test_the_budget_that_brings_a_network_is_named_and_brings_it(sizes: CorpusSi
         text = plan.reason_left_out(name, plan_now)
         needed = int(text.partition("--budget ")[2].partition("m")[0])
         assert needed > minutes and made(sizes, needed).has(name) and not made(sizes, needed - 1).has(name)
-        assert f"{name}: left out, {text}" in list(plan.plan_lines(plan_now, plan_now.seconds, 60 * minutes))
+        assert f"{name}: left out, {text}" in list(plan.plan_lines(plan_now, 2, 60 * minutes))
 
 
 def test_more_than_the_budget_with_one_worker() -> None:
@@ -163,9 +163,9 @@ def test_more_than_the_budget_with_one_worker() -> None:
     plan_now = made(MULTI30K, 90)
     alone = plan.seconds_with_workers(plan_now, 1)
     budget = (sum(alone.values()) + plan_now.total()) / 2
-    *_, last = plan.plan_lines(plan_now, alone, budget)
+    *_, last = plan.plan_lines(plan_now, 1, budget)
     assert "a smaller --budget plans less" in last and "nothing is left" not in last
-    *_, last = plan.plan_lines(plan_now, alone, plan_now.total() - 1)
+    *_, last = plan.plan_lines(plan_now, 1, plan_now.total() - 1)
     assert "nothing is left to leave out" in last
 
 

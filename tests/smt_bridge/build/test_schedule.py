@@ -13,6 +13,7 @@ from smt_bridge.build.plan import CorpusSizes, Plan, decide
 from smt_bridge.build.schedule import (
     SHORTENED_STEPS,
     BuildClock,
+    is_late,
     remaining_seconds,
     shorten_late,
     shorter_plans,
@@ -145,6 +146,13 @@ def test_on_time_nothing_changes_but_the_record(step: str) -> None:
     assert plan.networks == PLAN.networks and plan.tuning == PLAN.tuning and plan.seconds == PLAN.seconds
 
 
+def test_a_small_excess_counts_as_on_time() -> None:
+    """5% of the time left, and a quarter of a minute."""
+    needed = remaining_seconds(PLAN, "networks", 2)
+    assert not is_late(PLAN, "networks", (needed - 14) / 1.05, 1.0, 2)
+    assert is_late(PLAN, "networks", (needed - 16) / 1.05, 1.0, 2)
+
+
 @pytest.mark.parametrize("pace", [2, 3, 4])
 def test_a_late_build_does_what_still_fits(pace: float) -> None:
     plan, why = decided(PLAN, "networks", pace)
@@ -174,9 +182,7 @@ def test_without_networks_their_steps_go() -> None:
     plan, why = decided(PLAN, "networks", 50)
     assert list(plan.seconds) == ["corpus", "alignment", "model", "filter", "tune", "evaluate", "package"]
     assert not plan.networks and "no attention" in why
-    assert "attention: left out, the build was behind its plan" in list(
-        plans.plan_lines(plan, plan.seconds, 5400)
-    )
+    assert "attention: left out, the build was behind its plan" in list(plans.plan_lines(plan, 2, 5400))
 
 
 def test_trained_networks_stay_and_their_tuning_is_shortened() -> None:

@@ -237,6 +237,16 @@ def test_a_step_that_is_too_long_is_halved_until_it_gains(tmp_path: Path) -> Non
     assert reason == "9 iterations"
 
 
+def test_the_share_of_the_way_follows_from_the_decodings(tmp_path: Path) -> None:
+    """Half after each tuned decoding that is no better, twice after one that is; others do not count."""
+    tuning = Tuning(tmp_path, NAMES, LINES, ALL, Constant(START))
+    shares = []
+    for bleu, promised in ((0.5, 0), (0.6, 0), (0.3, 0.7), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 0.9)):
+        tuning.iterations.append(replace(made(bleu), promised=promised))
+        shares.append(tuning.share())
+    assert shares == [1, 1, 0.5, 0.25, 0.5, 1, 1]
+
+
 def test_steps_that_slump_do_not_wear_out_patience(tmp_path: Path) -> None:
     """Three slumps in a row are no reason to stop; three decodings that are nearly as good are."""
     config = replace(ALL, patience=2)
@@ -388,6 +398,5 @@ def test_a_tuning_starts_without_its_stateful_features_too(grammar_decoder: Deco
     assert (whole == own).all() and off.sum() == 5
     assert not without[off].any() and (without[~off] == own[~off]).all()
     grammar_decoder.features = [Stateful(name) for name in grammar_decoder.system.sizes]
-    assert (
-        len(loop.starting_weights(grammar_decoder, names)) == 1
-    )  # without all of them there is nothing to search by
+    # without all of them there is nothing to search by
+    assert len(loop.starting_weights(grammar_decoder, names)) == 1

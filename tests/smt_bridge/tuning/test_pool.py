@@ -144,9 +144,8 @@ def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
         for row in starts
     ]
     references = [BleuReferences([line.split()]) for line in files.read_lines(folder / "data" / "reference")]
-    entries: list[dict[str, list[int]]] = [
-        {} for _ in references
-    ]  # features and statistics -> statistics, in order
+    # of each sentence: features and statistics -> statistics, in order
+    entries: list[dict[str, list[int]]] = [{} for _ in references]
     ours = []
     for number in range(1, 6):
         for hypothesis in nbest.read(folder / "data" / f"nbest.{number}.gz"):
@@ -221,6 +220,20 @@ def test_a_block_without_rows(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("SCORES_TXT_BEGIN_0 0 0 9 BLEU\nSCORES_TXT_END_0\n")
     with pytest.raises(DataError, match="no hypotheses for sentence 0"):
         pools.read_moses([str(tmp_path / "f")], [str(tmp_path / "s")]).pool()
+
+
+@pytest.mark.parametrize(
+    ("lists", "kept"),
+    [
+        (["ab", "cd"], [0, 1, 2, 3]),
+        (["ab", "ac"], [0, 1, 3]),
+        (["ab", "acd"], [0, 1, 4, 3]),  # the last row of the lists so far takes its place
+        (["aab", "b"], [0, 2]),
+        (["ab", "ba", "c"], [0, 1, 4]),
+    ],
+)
+def test_a_repeated_row_counts_once(lists: list[str], kept: list[int]) -> None:
+    assert pools.distinct_rows([row.encode() for row in "".join(lists)], [*map(len, lists)]) == kept
 
 
 def exported(folder: Path, lists: pools.Lists) -> tuple[str, str]:

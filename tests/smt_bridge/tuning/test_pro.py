@@ -232,9 +232,8 @@ def test_drawn_pairs() -> None:
     drawn = lists.draw(None, 400, 2, rng)
     seen = set(drawn.better) | set(drawn.worse)
     differ = [len(set(part)) > 1 for part in np.split(lists.gains, lists.starts[1:-1])]
-    assert seen == set(
-        np.flatnonzero(np.repeat(differ, np.diff(lists.starts)))
-    )  # without weights, every entry that has a rival of another BLEU
+    # without weights, every entry that has a rival of another BLEU
+    assert seen == set(np.flatnonzero(np.repeat(differ, np.diff(lists.starts))))
 
 
 # ---- test kbmira -------------------------------------------------------------------------------------------

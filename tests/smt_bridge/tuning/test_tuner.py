@@ -31,15 +31,9 @@ class Recorder:
     asked: list[tuple[Floats | None, int, int]] = field(default_factory=list)
 
     def tune(
-        self,
-        pool: Pool,
-        start: Floats | None,
-        seed: int,
-        *,
-        others: object = (),
-        threads: int = 1,
-        progress: Progress = silent,
-    ) -> TuningPoint:
+        self, pool: Pool, start: Floats | None, seed: int, threads: int = 1, progress: Progress = silent,
+        **unused: object,
+    ) -> TuningPoint:  # fmt: skip
         self.asked.append((start, seed, threads))
         progress(1, 2)
         progress(2, 2)
@@ -73,10 +67,8 @@ def test_the_start_is_kept_where_it_is_better(pool: Pool, caplog: pytest.LogCapt
 
 def test_equal_weights_are_the_start_of_none() -> None:
     rows = {0: ([np.array([[1.0, 5], [3, 5]])], [np.ones((2, COLUMNS))])}
-    assert starting_point(pools.make_pool(["A_0", "B_0"], rows), None).weights.tolist() == [
-        1,
-        0,
-    ]  # B is constant
+    point = starting_point(pools.make_pool(["A_0", "B_0"], rows), None)
+    assert point.weights.tolist() == [1, 0]  # B is constant
 
 
 def test_the_spread_of_points() -> None:
