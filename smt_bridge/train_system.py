@@ -17,7 +17,7 @@ from nmt.config.settings import check
 from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress
-from nmt.ngram import arpa, estimators
+from nmt.ngram import count_models, estimators
 from nmt.ngram.counting import CountSettings, count_text
 from nmt.work import store
 from nmt.work.executors import ExecutorConfig
@@ -162,7 +162,7 @@ def estimate(training: SystemTraining) -> None:
         model = estimators.kneser_ney_model(*counts, settings)
     else:
         model = estimators.estimate_kneser_ney(map(files.split_words, files.read_lines(text)), settings)
-    arpa.write(model, training.path(LM))
+    count_models.write_arpa(model, training.path(LM))
 
 
 def write_ini(path: Path, config: TrainConfig) -> None:

@@ -330,13 +330,15 @@ def query_vectors(model: object, token_ids: list[int], args: argparse.Namespace)
     import torch
 
     from nmt.compute.device import resolve_device
-    from nmt.lm.base import OpenVocabulary
+    from nmt.lm.base import LanguageModel
 
     if not args.before_highway:
         return word_vectors(model, token_ids, args)
-    if not isinstance(model, OpenVocabulary):
+    token_ids_of_query = torch.tensor(token_ids, device=resolve_device(args.device))
+    vectors = model.filter_vectors(token_ids_of_query) if isinstance(model, LanguageModel) else None
+    if vectors is None:
         raise ConfigError(f"--before-highway: {args.run} is not of lm.type characters")
-    return model.filter_vectors(torch.tensor(token_ids, device=resolve_device(args.device)))
+    return vectors
 
 
 def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":

@@ -17,10 +17,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
 from nmt.runs.directory import CONFIG
-from nmt.text import scripts
-from nmt.text.inspection import findings
-from nmt.text.inspection.held_out import held_out, split
-from nmt.text.inspection.texts import PairReport, inspect_pairs
+from nmt.text import inspection, scripts
+from nmt.text.inspection import PairReport, held_out, inspect_pairs, split_held_out
 
 if TYPE_CHECKING:
     from nmt.training.proposal import Cost, ParallelTexts, Proposal
@@ -89,11 +87,11 @@ def command(argv: Sequence[str] | None) -> None:
     check_options(args)
     train = inspect_text(args, args.source, args.target, "training text")
     dev = inspect_text(args, args.dev_source, args.dev_target, "development set") if args.dev_source else None
-    report = list(findings.survey_sections(train, dev))
+    report = list(inspection.survey_sections(train, dev))
     for section in report:
         for line in section.lines():
             print(line)
-    if mistakes := findings.count_mistakes(report):
+    if mistakes := inspection.count_mistakes(report):
         raise DataError(
             f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; "
             "correct the files first. Nothing was written"
@@ -181,7 +179,7 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "Pa
         [f"{name}.{ending}{gz}" for ending, gz in zip(endings, packed, strict=True)]
         for name in ("train", "dev")
     )
-    split(texts, [part / name for name in train_names], [part / name for name in dev_names], rows)
+    split_held_out(texts, [part / name for name in train_names], [part / name for name in dev_names], rows)
     print(f"{len(rows):,} pairs are held out as a development set; the others are the training text")
     train_paths, dev_paths = (
         (os.path.join(args.folder, names[0]), os.path.join(args.folder, names[1]))

@@ -19,7 +19,7 @@ from nmt.cli.arguments import InputPath, OutputPath, integer
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import interpolation
-from nmt.ngram.arpa import Floats, Ints
+from nmt.ngram.count_models import Floats, Ints
 from nmt.ngram.interpolation import Histories
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
-from nmt.ngram import arpa, estimators
+from nmt.ngram import count_models, estimators
 from nmt.ngram.counting import CountSettings, count_ngrams, count_text, numbered
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
 from nmt.work.executors import ExecutorConfig
@@ -122,7 +122,7 @@ def estimate(
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
     grams = sum(len(level.keys) for level in model.levels)
     with options.progress(args, "n-grams", grams) as progress:
-        arpa.write(model, output, progress.over)
+        count_models.write_arpa(model, output, progress.over)
     counts = ", ".join(f"{len(level.keys):,}" for level in model.levels)
     seconds = time.monotonic() - clock
     log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)

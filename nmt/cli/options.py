@@ -24,8 +24,10 @@ from nmt.runs.directory import back_ends_file
 from nmt.text.sentences import MAX_LINE_WORDS
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from nmt.cli.arguments import Container
-    from nmt.compute.precision import Reduced, Weights
+    from nmt.compute.precision import Reduced
 
 
 # ---- parser ------------------------------------------------------------------------------------------------
@@ -293,7 +295,7 @@ def add_precision(parser: "Container") -> None:
     )
 
 
-def precision_contexts(precision: str, models: "Sequence[Weights]", device: str) -> "list[Reduced]":
+def precision_contexts(precision: str, models: "Sequence[nn.Module]", device: str) -> "list[Reduced]":
     """Contexts that compute the matrix products of `models` in a lower precision; none for fp32. ConfigError
     where the processor does not support it."""
     if precision == "fp32":

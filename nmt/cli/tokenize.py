@@ -11,7 +11,7 @@ from nmt.cli.arguments import positive
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.text import scripts
-from nmt.text.inspection.checks import warn_of_tokenized
+from nmt.text.checks import warn_of_tokenized
 from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import Tokenizer, escape, unescape
 from nmt.work.executors import convert_lines

@@ -17,7 +17,7 @@ from nmt.formats import nbest
 from nmt.io import files
 from nmt.search.config import BEAM_SIZE, MOST_BEAM, BeamConfig, ConstraintConfig, MBRConfig, SamplingConfig
 from nmt.text import glossary, pipeline, sentences
-from nmt.text.lexicon import Lexicon
+from nmt.text.glossary import Lexicon
 from nmt.text.tokenize import escape, unescape
 from nmt.work.texts import Lines, TextChunk
 
@@ -195,7 +195,7 @@ class LineTranslator:
                 "train with model.attention"
             )
         if args.tag:
-            pipeline.check_tag(args.tag, run.members, args.input)
+            pipeline.check_tag(args.tag, [(run.name, run.source) for run in run.members], args.input)
         self.beam, self.sampling = search_settings(args)
         if args.replace_unknown:
             lexicon = Lexicon.load(args.lexicon) if args.lexicon else Lexicon({})
@@ -564,7 +564,7 @@ def check_options(args: argparse.Namespace) -> int:
         raise ConfigError("--lexicon goes with --replace-unknown; to restrict the search use --shortlist LEX")
     for config in search_settings(args):
         config.check()
-    lines = files.check_text(args.input)
+    lines = files.count_lines(args.input)
     check_line_files(args)
     return lines
 

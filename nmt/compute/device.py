@@ -17,23 +17,23 @@ from nmt.compute.resources import TOO_MANY_THREADS, bounded_threads
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 
-# ---- processor ---------------------------------------------------------------------------------------------
-# What /proc/cpuinfo says about the processor.
+
+def processor_info(key: str) -> str:
+    """What /proc/cpuinfo says; empty where the system does not tell."""
+    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith(key))
+    return ""
 
 
 def processor_name() -> str:
     """The processor's name and the version of torch, which a choice of back end holds for."""
-    name = platform.processor() or platform.machine()
-    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    name = processor_info("model name") or platform.processor() or platform.machine()
     return f"{name}, torch {torch.__version__}"
 
 
 def processor_flags() -> set[str]:
     """The instruction sets of the processor; empty where the system does not list them."""
-    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-        return set(next(line.partition(":")[2] for line in lines if line.startswith("flags")).split())
-    return set()
+    return set(processor_info("flags").split())
 
 
 # ---- back end of matrix products ---------------------------------------------------------------------------
@@ -45,7 +45,6 @@ def processor_flags() -> set[str]:
 # directory: two back ends differ in the last bits, so every start, worker and resume has to use the same one.
 # Measuring takes half a second to three seconds of processor time, and two measurements may still disagree;
 # that is why the choice is stored.
-
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +191,6 @@ def arithmetic_in_use() -> Arithmetic:
 
 
 # ---- device ------------------------------------------------------------------------------------------------
-
 
 EXPECTED_DEVICES = "cpu, cuda, cuda:N or auto"
 

@@ -1,20 +1,54 @@
-"""Matrix products in bf16 or int8: for training, with fp32 weights, and for inference."""
+"""Functions that are differentiated by hand, and matrix products in bf16 or int8: for training, with fp32
+weights, and for inference."""
 
 import functools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
 from torch.overrides import TorchFunctionMode
 
-from nmt.compute.autograd import apply
 from nmt.compute.device import processor_flags
 from nmt.errors import ConfigError
+
+# ---- functions differentiated by hand ----------------------------------------------------------------------
+# Types for autograd functions, which torch leaves untyped.
+
+
+class Context(FunctionCtx):
+    """Values that a forward pass saves for its backward pass."""
+
+    saved_tensors: tuple[Tensor, ...]
+    needs_input_grad: tuple[bool, ...]
+    sizes: list[int]  # rows of each step of a recurrent layer, see nmt/data/batches.py
+    values: Any  # what else a function needs that is no tensor
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None: ...
+
+
+def apply(function: type[torch.autograd.Function], *args: object) -> Tensor:
+    """Call a function that has one result."""
+    result: Tensor = function.apply(*args)
+    return result
+
+
+def apply_pair(function: type[torch.autograd.Function], *args: object) -> tuple[Tensor, Tensor]:
+    """Call a function that has two results."""
+    first, second = function.apply(*args)
+    return first, second
+
+
+def apply_triple(function: type[torch.autograd.Function], *args: object) -> tuple[Tensor, Tensor, Tensor]:
+    """Call a function that has three results."""
+    first, second, third = function.apply(*args)
+    return first, second, third
+
 
 # ---- products ----------------------------------------------------------------------------------------------
 # What remains of an intercepted matrix product once the product itself is computed.
@@ -35,7 +69,6 @@ def deliver_product(
 # ---- training in bf16 --------------------------------------------------------------------------------------
 # Training with matrix products in bf16; everything else, weights and sums included, stays fp32.
 
-
 PRECISIONS = ("fp32", "bf16")
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
@@ -54,38 +87,27 @@ def check_precision(precision: str, device: str) -> None:
         )
 
 
-class ProductContext(Protocol):
-    """Values that the forward pass of a product saves for its backward pass."""
-
-    saved_tensors: tuple[Tensor, ...]
-    needs_input_grad: tuple[bool, ...]
-    mixed: "Mixed"
-
-    def save_for_backward(self, *tensors: Tensor) -> None: ...
-
-
 class _LinearFunction(torch.autograd.Function):
     """x Wᵀ + b with x and W rounded to bf16, in the forward pass and for both gradients."""
 
     @staticmethod
-    def forward(
-        ctx: ProductContext, x: Tensor, matrix: Tensor, bias: Tensor | None, mixed: "Mixed"
-    ) -> Tensor:
+    def forward(ctx: Context, x: Tensor, matrix: Tensor, bias: Tensor | None, mixed: "Mixed") -> Tensor:
         ctx.save_for_backward(x, matrix)
-        ctx.mixed = mixed
+        ctx.values = mixed
         result = mixed.product(x.flatten(0, -2), matrix.t())
         if bias is not None:
             result += bias
         return result.view(*x.shape[:-1], len(matrix))
 
     @staticmethod
-    def backward(ctx: ProductContext, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, matrix = ctx.saved_tensors
+        mixed: Mixed = ctx.values
         rows = grad.flatten(0, -2)
-        dx = ctx.mixed.product(rows, matrix).view(x.shape) if ctx.needs_input_grad[0] else None
+        dx = mixed.product(rows, matrix).view(x.shape) if ctx.needs_input_grad[0] else None
         return (
             dx,
-            ctx.mixed.product(rows.t(), x.flatten(0, -2)),
+            mixed.product(rows.t(), x.flatten(0, -2)),
             rows.sum(0) if ctx.needs_input_grad[2] else None,
             None,
         )
@@ -194,7 +216,6 @@ def needs_grad(operands: Sequence[Tensor]) -> bool:
 # Inference with matrix products in bf16 or int8; never chosen automatically, and the caller reports the
 # error.
 
-
 REDUCED_PRODUCTS = (torch.mm, torch.addmm, Tensor.addmm_)
 
 
@@ -205,14 +226,6 @@ class Aligns(Protocol):
     def aligned(self) -> tuple[Tensor, Tensor | None]: ...
 
 
-class Weights(Protocol):
-    """Modules and parameters of a model, as `torch.nn.Module` gives them."""
-
-    def parameters(self) -> Iterator[nn.Parameter]: ...
-
-    def modules(self) -> Iterator[nn.Module]: ...
-
-
 class Reduced(TorchFunctionMode):
     """`with Reduced("bf16", model):` computes products with the model's matrices in that precision; all else
     stays fp32.
@@ -221,7 +234,7 @@ class Reduced(TorchFunctionMode):
     largest value (symmetric, the scales of the input computed each time) and sums in int32.
     """
 
-    def __init__(self, precision: str, model: Weights) -> None:
+    def __init__(self, precision: str, model: nn.Module) -> None:
         super().__init__()
         with torch.no_grad():  # copies that stand for a parameter
             aligned = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]

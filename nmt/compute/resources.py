@@ -9,7 +9,6 @@ import sys
 # ---- threads -----------------------------------------------------------------------------------------------
 # How many threads and processes are started. Without torch, which reads some of this when it is imported.
 
-
 # Threads or processes that always start, if slowly, so that a run of a larger machine can be resumed as it
 # is.
 THREADS_PER_PROCESSOR, ALWAYS_STARTED = 4, 16
@@ -44,7 +43,6 @@ def before_torch() -> None:
 
 # ---- memory ------------------------------------------------------------------------------------------------
 # The memory of this process: how much it has had at most, and what the C library does with what is freed.
-
 
 TRIM_VARIABLE, TRIM_OF_DASK = "MALLOC_TRIM_THRESHOLD_", "65536"  # what `dask worker` sets for its processes
 M_TRIM, M_MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.corpus import Corpus
-from nmt.data.guidance import Guidance, UnitLinks, guidance
+from nmt.formats.pharaoh import Links
 from nmt.text.vocab import BOS, EOS
 
 # ---- shares of processes -----------------------------------------------------------------------------------
@@ -63,7 +63,6 @@ WHOLE = Share()  # all batches, for a process that trains alone
 #
 # The pairs of an epoch depend on seed and epoch alone. They take 4 bytes of memory for each position, and for
 # each pair drawn.
-
 
 DRAWN_PAIRS = 1  # distinguishes the random generators of draws from those of the shuffling of pools
 
@@ -117,7 +116,6 @@ def shuffled_pairs(size: int, random: np.random.Generator) -> NDArray[np.integer
 # ---- token batches -----------------------------------------------------------------------------------------
 # Batches by tokens: how pairs that are sorted by length are cut into batches of at most so many units.
 
-
 Ints = NDArray[np.int64]
 
 
@@ -160,7 +158,6 @@ def full_batch_ends(totals: Ints, tokens: int) -> list[int]:
 
 
 # ---- batches -----------------------------------------------------------------------------------------------
-
 
 Ids = Sequence[int] | NDArray[np.integer]
 Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]
@@ -224,6 +221,19 @@ class Packed:
         for part, sentence in zip(parts, self.order.tolist(), strict=True):
             result[sentence] = part
         return result
+
+
+@dataclass
+class Guidance:
+    """The K links of a batch between target tokens and source words."""
+
+    tokens: Tensor  # (K,) target tokens in packed order
+    positions: Tensor  # (K,) positions of source units in their sentence, from 0
+    shares: Tensor  # (K,) shares of a token's attention, times the weight of guidance in the cost
+
+    def to(self, device: torch.device | str) -> "Guidance":
+        """A copy on another device."""
+        return Guidance(self.tokens.to(device), self.positions.to(device), self.shares.to(device))
 
 
 @dataclass
@@ -407,7 +417,56 @@ class BatchStream:
 
 
 # ---- guided attention --------------------------------------------------------------------------------------
-# Batches with the attention that their words should have, see nmt/data/guidance.py.
+# Guided alignment: the attention that target words should have, by a word alignment (Chen et al. 2016; Liu
+# et al. 2016).
+#
+# A target unit should attend to the units of the source words that its word is linked to: equally to these
+# words, and equally to the units of a word. For `le chi@@ en` - `the do@@ g`, aligned 0-0 1-1:
+#
+#     the   le 1
+#     do@@  chi@@ 1/2  en 1/2
+#     g     chi@@ 1/2  en 1/2
+#
+# The attention of words without links, and of the end symbol, is free.
+
+UnitLinks = NDArray[np.int64]  # (K, 3) target unit, source unit, n: the target unit's share of it is 1 / n
+
+
+def unit_links(links: Links, source: Sequence[int], target: Sequence[int]) -> UnitLinks:
+    """Links between the units of a pair. `source`, `target`: for each unit the index of its word."""
+    units: dict[int, list[int]] = {}
+    for unit, word in enumerate(source):
+        units.setdefault(word, []).append(unit)
+    linked: dict[int, list[int]] = {}
+    for word, target_word in sorted(links):
+        linked.setdefault(target_word, []).append(word)
+    rows = [
+        (unit, source_unit, len(linked[target_unit]) * len(units[word]))
+        for unit, target_unit in enumerate(target)
+        for word in linked.get(target_unit, ())
+        for source_unit in units[word]
+    ]
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def guidance(
+    pairs: Sequence[UnitLinks], sizes: Sequence[int], order: Sequence[int], weight: float
+) -> Guidance:
+    """Links of a batch. `pairs`: links of each sentence; `sizes`, `order`: the layout of its targets, as in
+    nmt.data.batches.Packed."""
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    rows = np.argsort(np.asarray(order))  # of each sentence
+    links = np.concatenate(
+        [
+            np.column_stack([starts[pair[:, 0]] + row, pair[:, 1:]])
+            for row, pair in zip(rows, pairs, strict=True)
+        ]
+    )
+    return Guidance(
+        tokens=torch.from_numpy(links[:, 0].copy()),
+        positions=torch.from_numpy(links[:, 1].copy()),
+        shares=torch.from_numpy((weight / links[:, 2]).astype(np.float32)),
+    )
 
 
 def row_links(corpus: Corpus, row: int) -> UnitLinks:

@@ -6,7 +6,6 @@ uniformly whatever their counts (Cho et al. 2014, section 3.1; van Merriënboer 
 
 import hashlib
 import logging
-import os
 import re
 from array import array
 from collections.abc import Iterator, Sequence
@@ -33,7 +32,6 @@ from nmt.text.vocab import SPECIALS, Vocab
 # An epoch has as many pairs as all corpora together. The share of corpus k, of n_k pairs, is proportional to
 # (weight_k n_k) ** (1 / temperature): with weights 1, temperature 1 is plain concatenation, and a large one
 # makes all corpora count alike (Arivazhagan et al. 2019, section 4.2; Aharoni et al. 2019).
-
 
 TAG_PATTERN = re.compile(r"<[^\s<>]+>")
 BYTE_UNIT = re.compile(r"<0x[0-9A-F]{2}>")  # a unit of SentencePiece
@@ -156,8 +154,7 @@ def check_corpora_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
             if not Path(path).is_file():
                 files.existing([path])
                 raise DataError(f"{path}: not a regular file; corpora of a list are read several times")
-            if next(iter(files.read_byte_lines(path)), None) is None:
-                raise DataError(f"{path}: empty file, expected one sentence a line")
+            check_not_empty(path)
         if thorough:
             files.check_parallel(corpus.source, corpus.target)
             for path in (corpus.source, corpus.target):
@@ -194,7 +191,6 @@ def epoch_counts(sizes: Sequence[int], corpora: Sequence[CorpusConfig], temperat
 
 
 # ---- one corpus of ids -------------------------------------------------------------------------------------
-
 
 log = logging.getLogger(__name__)
 
@@ -331,7 +327,7 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     listed = [path for corpus in config.corpora for path in (corpus.source, corpus.target)]
     for path in (config.train_source, config.train_target, config.phrase_table, *listed):
         if path and path != "-":
-            status = file_status(path)
+            status = files.status(path)
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
     for corpus in config.corpora:
         digest.update(f"{corpus.tag} {corpus.filters}\n".encode())
@@ -348,18 +344,10 @@ def text_rules(side: SideConfig) -> str:
     return repr(replace(side, vocabulary=0))
 
 
-def file_status(path: str) -> os.stat_result:
-    """The size and times of a file. DataError for one that cannot be read."""
-    try:
-        return os.stat(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
-
-
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
     """A digest for aligned models, which also changes with the alignment, and with `within`, the unit in
     which affiliations are looked for."""
-    status = file_status(config.alignment)
+    status = files.status(config.alignment)
     text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
     return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()
 

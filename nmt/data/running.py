@@ -22,7 +22,8 @@ from torch import Tensor
 
 from nmt.data.batches import WHOLE, Ids, Share
 from nmt.data.binarized import BinarizeReport, store
-from nmt.data.corpus import Corpus, DataConfig, file_status, text_rules
+from nmt.data.corpus import Corpus, DataConfig, text_rules
+from nmt.io import files
 from nmt.text.vocab import EOS, Vocab
 
 
@@ -127,7 +128,7 @@ def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stam
 
 def make_stamp(config: DataConfig, vocab: Vocab) -> str:
     """A digest that changes with the text, the vocabulary and the text pipeline."""
-    status = file_status(config.train_text)
+    status = files.status(config.train_text)
     digest = hashlib.sha256(f"{config.train_text} {status.st_size} {status.st_mtime_ns}\n".encode())
     digest.update(f"{text_rules(config.target)} {config.bpe_merges}\n".encode())
     digest.update("\n".join(vocab.words).encode())

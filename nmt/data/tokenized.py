@@ -30,7 +30,6 @@ from nmt.work.executors import convert_lines
 # ---- duplicate lines ---------------------------------------------------------------------------------------
 # Duplicate lines are detected in bounded memory: their digests are in a temporary file without a name.
 
-
 DIGEST_BUCKET = 1 << 19  # digests sorted at a time
 DIGEST_BLOCK = 1 << 18  # digests read at a time
 
@@ -140,7 +139,6 @@ def clean_config(config: FilterConfig) -> CleanConfig:
 
 
 # ---- tokenized ---------------------------------------------------------------------------------------------
-
 
 Item = TypeVar("Item")
 Row = tuple[list[str], ...]  # the words of a line of each text

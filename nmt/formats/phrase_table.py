@@ -105,7 +105,8 @@ def check(pair: PhrasePair, location: str) -> None:
                 f"{location}: a byte order mark, which Moses takes for a part of the first word; remove it, "
                 "e.g. sed '1s/^\\xef\\xbb\\xbf//'"
             )
-        files.decode(raw, *split_location(location))
+        path, _, number = location.rpartition(":")
+        files.decode(raw, path, int(number))
     elif b"\0" in raw:
         raise DataError(f"{location}: NUL character. {guess_format(raw)}")
     for name, phrase in (("source", pair.source), ("target", pair.target)):
@@ -189,12 +190,6 @@ def check_rest(pair: PhrasePair, location: str) -> None:
 def quoted(text: bytes) -> str:
     """The beginning of a field, for a message."""
     return repr(text[:60].decode("utf-8", "replace"))
-
-
-def split_location(location: str) -> tuple[str, int]:
-    """The path and the number of file:line."""
-    path, _, number = location.rpartition(":")
-    return path, int(number)
 
 
 def read(path: str | Path) -> Iterator[PhrasePair]:

@@ -198,8 +198,17 @@ def preview(path: str | Path) -> Iterator[str]:
     return map(decode, read_byte_lines(path), itertools.repeat(path), itertools.count(1))
 
 
+def status(path: str | Path) -> os.stat_result:
+    """The size and times of a file. DataError for one that cannot be read."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+
+
 def count_lines(path: str | Path) -> int:
-    """The number of lines of a regular file. DataError for one that is not text."""
+    """The number of lines of a regular file, 0 for a stream. DataError for one that is not text: a bad line
+    is reported before hours of work, not after them."""
     existing([path])
     return sum(1 for _ in preview(path))
 
@@ -220,12 +229,6 @@ def number_of_lines(*paths: str | Path) -> int:
             return 0
         total += last != b"\n"
     return total
-
-
-def check_text(path: str | Path) -> int:
-    """Read a regular file through once, so that a bad line is reported before hours of work, not after them;
-    returns the number of its lines, 0 for a stream."""
-    return count_lines(path)
 
 
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
@@ -401,7 +404,6 @@ def existing(paths: Sequence[str | Path]) -> None:
 # file's lines in messages. So files are regular and not larger than their kind can be, and a link that leads
 # out of the folder is followed only where nothing of its target can be shown: to weights, say, and to a file
 # whose checksum the folder knows. A folder may be a link itself.
-
 
 SMALL_FILE = 16 << 20  # bytes of a file that is read whole: JSON, a configuration
 LARGEST_TEXT = 1 << 30  # of a vocabulary, of subwords, of a log

@@ -20,17 +20,6 @@ from pathlib import Path
 from nmt.errors import DataError
 from nmt.io import files
 
-# ---- manifest ----------------------------------------------------------------------------------------------
-# `manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a truncated file is
-# noticed before it does harm.
-#
-#     {"format": "nmt-manifest 1", "files": {"step-100.pt": [{"size": 4242, "sha256": "..."}], ...}}
-#
-# A file that is being replaced is listed with its old and its new checksum until it is renamed, so that the
-# folder is valid at every moment, whenever a process is killed. Stamps say in the same way whether an input
-# is unchanged.
-
-
 FILE = "manifest.json"
 FORMAT = "nmt-manifest 1"
 
@@ -183,29 +172,20 @@ def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedRe
 
 def stamp(path: str | Path) -> Stamp:
     """Size, time of change and checksum of an input as it is now. DataError where it cannot be read."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    status = files.status(path)
     return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": digest(path)}
 
 
 def unchanged(path: str | Path, recorded: Mapping[str, object]) -> bool:
     """Does an input still have the content of its stamp? It is read only when its time of change differs.
     DataError when it is gone."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+    status = files.status(path)
     if status.st_size != recorded.get("size"):
         return False
     return status.st_mtime_ns == recorded.get("time") or digest(path) == recorded.get("sha256")
 
 
-# ---- digests -----------------------------------------------------------------------------------------------
-# Short digests, by which equal texts are found.
-
-
 def digest64(text: bytes) -> bytes:
-    """8 bytes: among 100 million texts the chance that any two of them collide is 0.03%."""
+    """8 bytes, by which equal texts are found: among 100 million the chance that any two of them collide is
+    0.03%."""
     return blake2b(text, digest_size=8).digest()

@@ -1,1 +1,30 @@
-"""Language models."""
+"""The neural language models by the names that `lm.type` takes. A model of your own adds a line:
+LANGUAGE_MODELS["mine"] = Mine."""
+
+from nmt.errors import ConfigError
+from nmt.io.numbers import shown
+from nmt.lm.base import LanguageModel
+from nmt.lm.cslm import CSLM, LogBilinear
+from nmt.lm.recurrent import CharacterLM, RecurrentLM
+from nmt.lm.transformer import TransformerLM
+from nmt.plugins import Registry
+
+LANGUAGE_MODELS: Registry[type[LanguageModel]] = Registry(
+    "language model",
+    {
+        "cslm": CSLM,
+        "log-bilinear": LogBilinear,
+        "recurrent": RecurrentLM,
+        "characters": CharacterLM,
+        "transformer": TransformerLM,
+    },
+)
+
+
+def language_model_class(kind: str) -> type[LanguageModel]:
+    """The class that `lm.type` names. ConfigError for an unknown one."""
+    if kind not in LANGUAGE_MODELS:
+        raise ConfigError(
+            f"lm.type: {shown(kind)} is unknown, expected one of {', '.join(map(repr, LANGUAGE_MODELS))}"
+        )
+    return LANGUAGE_MODELS[kind]

@@ -1,4 +1,4 @@
-"""Common parts of neural language models: their Protocols, and base classes that score sentences.
+"""Common parts of neural language models: base classes that score sentences, and what a model may add.
 
 A model of your own defines `embedding`, `output` and `read`, and for search and sampling `start` and `step`.
 """
@@ -6,7 +6,7 @@ A model of your own defines `embedding`, `output` and `read`, and for search and
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import torch
@@ -20,18 +20,20 @@ from nmt.data.batches import Batch, Ids
 from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
-from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
+from nmt.layers.output import OutputLayer, OutputSettings, check_output
 
 
 @dataclass
 class LMConfig(OutputSettings):
-    """The section `lm` of a run: `type` names a class in nmt.lm.registry.LANGUAGE_MODELS, whose `Config` has
+    """The section `lm` of a run: `type` names a class in nmt.lm.LANGUAGE_MODELS, whose `Config` has
     the keys of that type. An empty type: the run is a translator."""
 
     noun: ClassVar[str] = "a language model"
     remedy: ClassVar[str] = ""
     reads: ClassVar[str] = "text"
     translates: ClassVar[bool] = False
+    # `("target",)` where words have a table of vectors of size `embedding`: the model's `word_embedding`
+    vector_sides: ClassVar[tuple[str, ...]] = ()
     type: str = setting("", help="what kind of language model to train; empty: a translator")
     embedding: int = number(512, least=1, most=MOST_UNITS, help="size of a word vector")
     dropout: float = number(
@@ -49,17 +51,10 @@ class LMConfig(OutputSettings):
         settings.check(self, "lm.")
         check_output(self, "lm")
 
-    @property
-    def vector_sides(self) -> tuple[str, ...]:
-        """`("target",)` where words have a table of vectors of size `embedding`: the `word_embedding` of
-        the model."""
-        return ()
 
-
-# ---- protocols ---------------------------------------------------------------------------------------------
+# ---- scores and files --------------------------------------------------------------------------------------
 # B sentences of a batch, N units of all of them (end symbols included), R rows (hypotheses), V vocabulary, n
 # order, G n-grams. Every log is natural.
-
 
 Carried = Tensor | tuple[Tensor, ...] | None  # the state after running text, as checkpoints keep it
 Floats = NDArray[np.float64]
@@ -100,92 +95,6 @@ class RunFile(Protocol):
 NO_FILES: Mapping[str, RunFile] = {}
 
 
-class LanguageModel(TextScorer, Protocol):
-    """A neural language model: an nn.Module that is trained, and scores. nmt.lm.base is a start for one."""
-
-    Config: ClassVar[type[LMConfig]]  # the keys of the section `lm` for this type
-    run_files: ClassVar[Mapping[str, type[RunFile]]]  # by names of nmt.runs.directory.RUN_FILES
-    cpu_only: ClassVar[bool]
-    training: bool
-
-    @classmethod
-    def build(
-        cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
-    ) -> Self:
-        """A model over the words of a vocabulary. `config`: of the class's Config. `files`: the content of
-        its `run_files`. `fill=False` leaves the parameters as they are, for weights that are about to be
-        loaded."""
-        ...
-
-    @property
-    def device(self) -> torch.device: ...
-
-    @property
-    def carries(self) -> bool:
-        """Whether its state is carried from line to line of running text; then it is a RunningTextModel."""
-        ...
-
-    def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); and the
-        state after it for running text."""
-        ...
-
-    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the units of sentences on their own: ()"""
-        ...
-
-    def token_log_probs(self, batch: Batch) -> Tensor:
-        """log p of each unit of sentences on their own, in packed order, without gradient: (N,)"""
-        ...
-
-    # Methods of nn.Module.
-
-    def parameters(self) -> Iterator[nn.Parameter]: ...
-
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]: ...
-
-    def state_dict(self) -> Mapping[str, Tensor]: ...
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
-
-    def train(self, mode: bool = True) -> Self: ...
-
-    def eval(self) -> Self: ...
-
-    def to(self, device: torch.device | str) -> Self: ...
-
-
-@runtime_checkable
-class RunningTextModel(Protocol):
-    """A model that can carry its state from line to line."""
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
-        """log p of each unit of running text, (T * B,), without gradient, and the state after it."""
-        ...
-
-
-@runtime_checkable
-class NormalizedScores(Protocol):
-    """A model that can be trained so that its scores are log p without their normalizer log Z (Devlin et al.
-    2014)."""
-
-    @property
-    def self_normalized(self) -> bool:
-        """Whether scores are log p without log Z."""
-        ...
-
-    def without_log_z(self) -> TextScorer:
-        """Scores with log Z taken as 0."""
-        ...
-
-    def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
-        """log Z of each distinct context of some sentences. Near 0, unnormalized scores approximate log p."""
-        ...
-
-
 class NgramScores(TextScorer, Protocol):
     """log p of n-grams, many at a time."""
 
@@ -197,60 +106,15 @@ class NgramScores(TextScorer, Protocol):
         ...
 
 
-@runtime_checkable
-class NgramNetwork(Protocol):
-    """A model whose context is the n - 1 words before, as the phrase-based decoder can use it."""
-
-    def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> NgramScores:
-        """`normalized`: take log Z as 0. `keep_tables`: prepare for many small calls."""
-        ...
+# ---- base classes ------------------------------------------------------------------------------------------
 
 
-@runtime_checkable
-class OpenVocabulary(Protocol):
-    """A model that reads words outside its vocabulary by their spelling."""
+class LanguageModel(nn.Module):
+    """A neural language model, which is trained, and scores. A subclass defines `loss` and `token_log_probs`;
+    what only some models can do is None here, or an error."""
 
-    def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
-        """Ids of words; those outside the vocabulary, UNK in `token_ids`, get ids above those of the
-        vocabulary, which are valid until the next call."""
-        ...
-
-    def filter_vectors(self, token_ids: Tensor) -> Tensor:
-        """Vectors of words that depend on their spelling alone, without gradient: (T,) -> (T, width)"""
-        ...
-
-
-@runtime_checkable
-class TokenSampler(Protocol):
-    """A model that samples lines itself, as tokens of several symbols. Others are sampled step by step
-    (nmt.search.sampling)."""
-
-    def sample(self, lines: int, max_length: int, seed: int, temperature: float = 1.0) -> Iterator[list[str]]:
-        """Lines as tokens, each cut off after `max_length` symbols."""
-        ...
-
-
-def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> TextScorer:
-    """The model itself, or with `normalized` its scores without log Z. ConfigError for a model that was not
-    trained for that."""
-    if not normalized:
-        return model
-    if not isinstance(model, NormalizedScores) or not model.self_normalized:
-        raise ConfigError(
-            f"--assume-normalized: {directory} is not a CSLM trained with lm.normalizer; its scores are not "
-            "log p without log Z"
-        )
-    return model.without_log_z()
-
-
-# ---- base --------------------------------------------------------------------------------------------------
-
-
-class LMBase(nn.Module):
-    """Scores of texts from `token_log_probs`, which a model defines, with `loss`; both as in
-    nmt.lm.base.LanguageModel."""
-
-    Config: ClassVar[type[LMConfig]] = LMConfig
+    Config: ClassVar[type[LMConfig]] = LMConfig  # the keys of the section `lm` for this type
+    # by names of nmt.runs.directory.RUN_FILES
     run_files: ClassVar[Mapping[str, type[RunFile]]] = {}
     cpu_only: ClassVar[bool] = False
 
@@ -258,6 +122,9 @@ class LMBase(nn.Module):
     def build(
         cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
     ) -> Self:
+        """A model over the words of a vocabulary. `config`: of the class's Config. `files`: the content of
+        its `run_files`. `fill=False` leaves the parameters as they are, for weights that are about to be
+        loaded."""
         return cls(config, len(symbols), fill)
 
     @property
@@ -266,7 +133,14 @@ class LMBase(nn.Module):
 
     @property
     def carries(self) -> bool:
+        """Whether its state is carried from line to line of running text; then it has `score_running`."""
         return False
+
+    def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
+        """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); and the
+        state after it for running text, which only models that carry their state take."""
+        assert isinstance(batch, Batch), "this model does not read running text"
+        return self.loss(batch, smoothing), None
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
         """Σ -log p of the units of sentences on their own: ()"""
@@ -276,11 +150,6 @@ class LMBase(nn.Module):
         """log p of each unit, natural, in packed order, without gradient: (N,)"""
         raise NotImplementedError
 
-    def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """The loss of sentences; models that carry their state take chunks of running text too."""
-        assert isinstance(batch, Batch), "this model does not read running text"
-        return self.loss(batch, smoothing), None
-
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
         """log p, natural, of each unit of each text and of its end symbol."""
         return word_scores(self, [((), text) for text in texts])
@@ -289,10 +158,51 @@ class LMBase(nn.Module):
         """log p, natural, of each text, (texts,), its end symbol counted or not."""
         return np.array([sum(scores if ends else scores[:-1]) for scores in self.score_texts(texts)])
 
+    def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
+        """log p of each unit of running text, (T * B,), without gradient, and the state after it."""
+        raise NotImplementedError
 
-def output_layer(config: LMConfig, inputs: int, vocab_size: int) -> OutputLayer:
-    """The output layer that `lm.output` names."""
-    return make_output(config, inputs, vocab_size)
+    def without_log_z(self) -> TextScorer | None:
+        """Scores with log Z taken as 0, of a model that was trained so that they are log p (Devlin et al.
+        2014)."""
+        return None
+
+    def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
+        """log Z of each distinct context of some sentences. Near 0, unnormalized scores approximate log p."""
+        raise NotImplementedError
+
+    def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> NgramScores | None:
+        """Scores of n-grams as the phrase-based decoder uses them, of a model whose context is the n - 1
+        words before. `normalized`: take log Z as 0. `keep_tables`: prepare for many small calls."""
+        return None
+
+    def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
+        """Ids of words. Where the model reads words by their spelling, those outside the vocabulary, UNK in
+        `token_ids`, get ids above those of the vocabulary, which are valid until the next call."""
+        return list(token_ids)
+
+    def filter_vectors(self, token_ids: Tensor) -> Tensor | None:
+        """Vectors of words that depend on their spelling alone, without gradient: (T,) -> (T, width)"""
+        return None
+
+    def sample(
+        self, lines: int, max_length: int, seed: int, temperature: float = 1.0
+    ) -> Iterator[list[str]] | None:
+        """Lines as tokens of several symbols, each cut off after `max_length` symbols; None for models that
+        are sampled step by step (nmt.search.sampling)."""
+        return None
+
+
+def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> TextScorer:
+    """The model itself, or with `normalized` its scores without log Z. ConfigError for a model that was not
+    trained for that."""
+    scorer = model.without_log_z() if normalized else model
+    if scorer is None:
+        raise ConfigError(
+            f"--assume-normalized: {directory} is not a CSLM trained with lm.normalizer; its scores are not "
+            "log p without log Z"
+        )
+    return scorer
 
 
 def trie_scores(texts: Sequence[Ids], ends: bool, walk: Callable[[Ints], Walk[Any]]) -> Floats:
@@ -306,7 +216,7 @@ def trie_scores(texts: Sequence[Ids], ends: bool, walk: Callable[[Ints], Walk[An
         return walk_tries(walk(words), levels, index, len(texts), ends)
 
 
-class SoftmaxLM(LMBase):
+class SoftmaxLM(LanguageModel):
     """A distribution over the vocabulary from features, a row for each unit."""
 
     output: OutputLayer
@@ -334,7 +244,6 @@ class SoftmaxLM(LMBase):
         return self.output.cross_entropy(features, self.answers(ids), smoothing, penalty)
 
     def token_log_probs(self, batch: Batch) -> Tensor:
-        """log p of each unit, natural, in packed order, without gradient: (N,)"""
         with torch.no_grad():
             return self.output.log_probs_of(self.read(batch), self.answers(batch.target.ids))
 

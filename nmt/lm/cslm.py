@@ -1,5 +1,5 @@
 """The continuous space language model: p(w | the n - 1 words before) by a feed-forward network (Schwenk
-2007). With one tanh layer it is the model of Bengio et al. 2003.
+2007). With one tanh layer it is the model of Bengio et al. 2003; without a hidden layer the log-bilinear one.
 
 Words before the beginning of a sentence are <s>, which has a vector of its own here. E size of a word vector,
 n order, U distinct contexts, G n-grams, N words, H units of the first layer, K features, V vocabulary.
@@ -20,8 +20,8 @@ from nmt.data.batches import Batch, Ids, Packed
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows, window_scores
 from nmt.layers.initialize import initialize
-from nmt.layers.output import check_output
-from nmt.lm.base import FeatureLM, Floats, Ints, LMConfig, output_layer
+from nmt.layers.output import check_output, make_output
+from nmt.lm.base import FeatureLM, Floats, Ints, LMConfig
 from nmt.text.vocab import BOS, EOS
 
 NORMALIZER_ROWS = 200  # contexts at a time for log Z
@@ -33,6 +33,7 @@ Activation = Callable[[Tensor], Tensor]
 class NgramConfig(LMConfig):
     """The keys of `lm` that networks of n-grams share."""
 
+    vector_sides: ClassVar[tuple[str, ...]] = ("target",)
     order: int = number(7, least=2, most=1000, help="words of an n-gram, the predicted one included")
     normalizer: float = number(
         0.0,
@@ -44,10 +45,6 @@ class NgramConfig(LMConfig):
     def check(self) -> None:
         super().check()
         check_output(self, "lm", self.tied)
-
-    @property
-    def vector_sides(self) -> tuple[str, ...]:
-        return ("target",)
 
     @property
     def sizes(self) -> list[int]:
@@ -107,7 +104,7 @@ class CSLM(FeatureLM):
         self.first = nn.Linear(sizes[0], sizes[1])
         self.layers = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes[1:]))
         self.activate = config.function
-        self.output = output_layer(config, sizes[-1], vocab_size)
+        self.output = make_output(config, sizes[-1], vocab_size)
         if config.tied:
             self.output.tie(self.embedding)
         if fill:
@@ -115,9 +112,8 @@ class CSLM(FeatureLM):
 
     def features(self, contexts: Tensor) -> Tensor:
         """Contexts (N, n - 1), the last word last -> what the output layer reads (N, K)"""
-        return self.above(
-            self.first(F.dropout(self.embedding(contexts).flatten(1), self.dropout, self.training))
-        )
+        vectors = F.dropout(self.embedding(contexts).flatten(1), self.dropout, self.training)
+        return self.above(self.first(vectors))
 
     def above(self, first: Tensor) -> Tensor:
         """The first layer's sums (N, H) -> (N, K)"""
@@ -155,23 +151,21 @@ class CSLM(FeatureLM):
     def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> "CSLMScores":
         """log p of n-grams, many at a time. `normalized`: take log Z as 0. `keep_tables`: compute the tables
         of the first layer once for the whole vocabulary, for many small calls."""
-        return CSLMScores(self, normalized, first_layer_table(self) if keep_tables else None)
+        with torch.no_grad():
+            table = first_layer_table(self, self.embedding.weight) if keep_tables else None
+        return CSLMScores(self, normalized, table)
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """log p, natural, of each word of each text and of its end symbol."""
         return self.ngram_scores().score_texts(texts)
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p, natural, of each text, (texts,), its end symbol counted or not."""
         return self.ngram_scores().score_sentences(texts, ends)
 
-    def without_log_z(self) -> "CSLMScores":
-        """Scores with log Z taken as 0: for models that were trained with `normalizer`."""
-        return self.ngram_scores(normalized=True)
+    def without_log_z(self) -> "CSLMScores | None":
+        return self.ngram_scores(normalized=True) if self.self_normalized else None
 
     @torch.no_grad()
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
-        """log Z of each distinct context of some sentences. Near 0, unnormalized scores approximate log p."""
         unique, _ = distinct_windows(ngrams(texts, self.order)[0])
         first, parts = FirstLayer(self, unique), [np.zeros(0)]
         for start in range(0, len(unique), NORMALIZER_ROWS):
@@ -239,14 +233,13 @@ def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
     return padded[positions[:, None] + np.arange(1 - order, 0)], padded[positions]
 
 
-@torch.no_grad()
-def first_layer_table(model: CSLM) -> Tensor | None:
-    """Contribution of each word to the first layer at each position: ((n - 1) * V, H). None if too large."""
-    vectors = model.embedding.weight
-    positions = model.order - 1
-    if positions * len(vectors) * model.first.out_features > MOST_TABLE:
+def first_layer_table(model: CSLM, vectors: Tensor) -> Tensor | None:
+    """Contribution of each of W words, given by their vectors, to the first layer at each position:
+    ((n - 1) * W, H). None if too large."""
+    parts = torch.split(model.first.weight, vectors.shape[1], 1)
+    if len(parts) * len(vectors) * model.first.out_features > MOST_TABLE:
         return None
-    return torch.cat([vectors @ part.t() for part in torch.split(model.first.weight, vectors.shape[1], 1)])
+    return torch.cat([vectors @ part.t() for part in parts])
 
 
 class FirstLayer:
@@ -254,24 +247,18 @@ class FirstLayer:
     are fewer distinct words than contexts."""
 
     def __init__(self, model: CSLM, contexts: Ints, table: Tensor | None = None) -> None:
-        self.model = model
-        positions = model.order - 1
-        if table is not None:
-            self.table: Tensor | None = table
-            self.contexts = torch.from_numpy(contexts + np.arange(positions) * (len(table) // positions)).to(
-                model.device
-            )
-            return
-        words, inverse = np.unique(contexts, return_inverse=True)
+        self.model, self.table = model, table
+        if table is None:
+            words, inverse = np.unique(contexts, return_inverse=True)
+            if len(words) < len(contexts):
+                vectors = model.embedding(torch.from_numpy(words).to(model.device))
+                self.table = first_layer_table(model, vectors)
+            if self.table is not None:
+                contexts = inverse.reshape(contexts.shape)
+        if self.table is not None:
+            positions = model.order - 1
+            contexts = contexts + np.arange(positions) * (len(self.table) // positions)
         self.contexts = torch.from_numpy(contexts).to(model.device)
-        self.table = None
-        if len(words) < len(contexts) and positions * len(words) * model.first.out_features <= MOST_TABLE:
-            vectors = model.embedding(torch.from_numpy(words).to(model.device))  # (W, E)
-            parts = torch.split(model.first.weight, vectors.shape[1], 1)
-            self.table = torch.cat([vectors @ part.t() for part in parts])  # ((n - 1) * W, H)
-            self.contexts = torch.from_numpy(
-                inverse.reshape(contexts.shape) + np.arange(positions) * len(words)
-            ).to(model.device)
 
     def rows(self, start: int, stop: int) -> Tensor:
         """The sums for some of the contexts: (stop - start, H)"""
@@ -283,3 +270,42 @@ class FirstLayer:
         sums = F.embedding_bag(contexts, self.table, mode="sum")
         bias: Tensor | None = self.model.first.bias
         return sums if bias is None else sums + bias
+
+
+# ---- log bilinear ------------------------------------------------------------------------------------------
+# The log-bilinear language model (Mnih and Hinton 2007; Jernite 2018, sections 3.2 and 3.5): a network of
+# n-grams without a hidden layer.
+#
+#     r = Σ_k R_k u(w_{t-k});  p(w | context) = softmax(u(w)ᵀ r + b_w)
+#
+# The words before and the word that follows have the same vectors u, unless `tied` is false.
+
+
+@dataclass
+class LogBilinearConfig(NgramConfig):
+    """The keys of `lm` for type log-bilinear."""
+
+    type: str = "log-bilinear"
+    embedding: int = number(200, least=1, most=MOST_UNITS, help="size of a word vector, and of r")
+    order: int = number(5, least=2, most=1000, help="words of an n-gram, the predicted one included")
+    tied: bool = setting(True, help="the same vectors for the words before and for the predicted word")
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.embedding]
+
+    @property
+    def function(self) -> Activation:
+        return lambda values: values
+
+
+class LogBilinear(CSLM):
+    """A CSLM whose only layer has no activation and no bias, and is as wide as a word vector."""
+
+    Config: ClassVar[type[LMConfig]] = LogBilinearConfig
+
+    def __init__(self, config: LogBilinearConfig, vocab_size: int, fill: bool = True) -> None:
+        super().__init__(config, vocab_size, fill=False)
+        self.first.register_parameter("bias", None)
+        if fill:
+            initialize(self, config.init, config.init_scale)

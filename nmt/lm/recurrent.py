@@ -1,5 +1,5 @@
-"""A recurrent language model: p(w | all words before) by LSTM, gated or Elman layers, or cells of nmt/papers
-and of plugins (CONFIGURED_CELLS of nmt/layers/cells.py).
+"""Recurrent language models: p(w | all words before) by LSTM, gated or Elman layers, or cells of nmt/papers
+and of plugins (CONFIGURED_CELLS of nmt/layers/cells.py); words are read from a table or by their spelling.
 
 The first word is predicted from the state after an end symbol: a sentence starts from zeros and </s>, running
 text from the state of the text before.
@@ -7,9 +7,9 @@ text from the state of the text before.
 B sentences or tracks, N words, R rows (hypotheses), H hidden units, S size of a state, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -32,11 +32,22 @@ from nmt.layers.cells import (
     penalized_parts,
     total_penalty,
 )
+from nmt.layers.characters import LONGEST, OpenWords, SpellingSizes
 from nmt.layers.initialize import initialize
-from nmt.layers.output import check_output
+from nmt.layers.output import check_output, make_output
 from nmt.layers.recompute import unroll_in_segments
-from nmt.lm.base import Carried, FeatureLM, Floats, Ints, LMConfig, output_layer, trie_scores
-from nmt.text.vocab import BOS, EOS
+from nmt.lm.base import (
+    NO_FILES,
+    Carried,
+    FeatureLM,
+    Floats,
+    Ints,
+    LanguageModel,
+    LMConfig,
+    RunFile,
+    trie_scores,
+)
+from nmt.text.vocab import BOS, EOS, SPECIALS, UNK
 
 CELLS: dict[str, type[GRU] | type[LSTM] | type[Elman]] = {"lstm": LSTM, "gru": GRU, "elman": Elman}
 
@@ -45,14 +56,14 @@ CELLS: dict[str, type[GRU] | type[LSTM] | type[Elman]] = {"lstm": LSTM, "gru": G
 class RecurrentConfig(CellSettings, LMConfig):
     """The keys of `lm` for type recurrent."""
 
+    vector_sides: ClassVar[tuple[str, ...]] = ("target",)
     type: str = "recurrent"
     cell: str = choice(*CELLS, *CONFIGURED_CELLS, help=CONFIGURED_CELLS.explain("recurrent cell"))
     hidden: int = number(512, least=1, most=MOST_UNITS, help="units of a layer")
     depth: int = number(1, least=1, most=1000, help="layers, stacked")
     layer_norm: bool = setting(False, help="layer normalization (Ba et al. 2016) in LSTM layers; slower")
     carry: bool = setting(
-        False,
-        help="carry the state from sentence to sentence: for running text, not for translations",
+        False, help="carry the state from sentence to sentence: for running text, not for translations"
     )
     bptt: int = number(35, least=1, help="with carry: steps that a gradient is propagated back")
     tied: bool = setting(
@@ -76,10 +87,6 @@ class RecurrentConfig(CellSettings, LMConfig):
         check_output(self, "lm", self.tied)
         if self.tied and self.embedding != self.hidden:
             raise ConfigError(f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}")
-
-    @property
-    def vector_sides(self) -> tuple[str, ...]:
-        return ("target",)
 
     @property
     def inputs(self) -> int:
@@ -112,7 +119,7 @@ class RecurrentLM(FeatureLM):
         self.cells = nn.ModuleList(
             config.layer(config.hidden if number else config.inputs) for number in range(config.depth)
         )
-        self.output = output_layer(config, config.hidden, vocab_size)
+        self.output = make_output(config, config.hidden, vocab_size)
         if config.tied:
             assert isinstance(self.embedding, nn.Embedding)
             self.output.tie(self.embedding)
@@ -249,3 +256,98 @@ class RecurrentWalk:
 
     def join(self, states: list[Tensor]) -> Tensor:
         return torch.cat(states)
+
+
+# ---- words read by their spelling --------------------------------------------------------------------------
+# The character-aware language model (Kim et al. 2016; Jernite 2018, chapter 2): a recurrent model that reads
+# words by their spelling and predicts words.
+#
+# Characters of a word -> convolutions of several widths -> maximum over the word -> highway layers -> LSTM ->
+# softmax over the vocabulary. Outside training, the vectors of all words are computed once, into a table.
+# Words outside the vocabulary are read by their spelling, too, but predicted as UNK.
+
+
+@dataclass
+class CharacterConfig(RecurrentConfig):
+    """The keys of `lm` for type characters: those of a recurrent model and the sizes of the convolutions. The
+    defaults are the small model of Jernite 2018."""
+
+    vector_sides: ClassVar[tuple[str, ...]] = ()
+    type: str = "characters"
+    embedding: int = number(
+        0, least=0, most=MOST_UNITS, help="size of a word vector; 0: one unit for each filter, no projection"
+    )
+    init_scale: float = number(0.05, above=0, help="width of uniform and normal; Jernite 2018 has U(±0.05)")
+    hidden: int = number(300, least=1, most=MOST_UNITS, help="units of a layer")
+    depth: int = number(2, least=1, most=1000, help="layers, stacked")
+    character: int = number(15, least=1, most=MOST_UNITS, help="size of a character's vector")
+    widths: list[int] = number(
+        [1, 2, 3, 4, 5, 6], least=1, most=LONGEST + 2, help="characters that filters see"
+    )
+    filters: int = number(25, least=1, most=MOST_UNITS, help="filters of width w: w times as many")
+    most_filters: int = number(
+        0,
+        least=0,
+        most=MOST_UNITS,
+        help="but at most this many for a width, 200 in the large model; 0: no limit",
+    )
+    highway: int = number(1, least=0, most=100, help="highway layers")
+
+    def check(self) -> None:
+        super().check()
+        if not self.widths:
+            raise ConfigError("lm.widths: expected one width or more, e.g. [1, 2, 3, 4, 5, 6]")
+        if self.tied:
+            raise ConfigError("lm.tied: words have no embedding that a softmax could share")
+
+    @property
+    def sizes(self) -> SpellingSizes:
+        return SpellingSizes(self.character, tuple(self.widths), self.filters, self.most_filters)
+
+    @property
+    def inputs(self) -> int:
+        """Size of what the first layer reads."""
+        return self.embedding or self.sizes.total
+
+
+class CharacterLM(RecurrentLM):
+    """The network. Ids from V on are words outside the vocabulary, assigned by `spelled`: the model reads
+    their spelling, and predicts them as UNK."""
+
+    Config: ClassVar[type[LMConfig]] = CharacterConfig
+    embedding: OpenWords
+
+    @classmethod
+    def build(
+        cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
+    ) -> Self:
+        config.check()
+        words = OpenWords(symbols, config.sizes, config.highway, config.embedding)
+        return cls(config, len(symbols), fill, words)
+
+    def inputs(self, token_ids: Tensor) -> Tensor:
+        """The vectors of words, without dropout: (N,) -> (N, E)"""
+        vectors: Tensor = self.embedding(token_ids)
+        return vectors
+
+    def answers(self, token_ids: Tensor) -> Tensor:
+        """Ids to predict: UNK for words outside the vocabulary."""
+        return torch.where(token_ids < self.embedding.vocab_size, token_ids, UNK)
+
+    def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
+        unknown = [
+            number == UNK and word not in SPECIALS for word, number in zip(words, token_ids, strict=True)
+        ]
+        more = iter(self.embedding.numbers([word for word, new in zip(words, unknown, strict=True) if new]))
+        return [next(more) if new else number for new, number in zip(unknown, token_ids, strict=True)]
+
+    @torch.no_grad()
+    def filter_vectors(self, token_ids: Tensor) -> Tensor:
+        """Outputs of the convolutions, before the highway layers: (T,) -> (T, filters)"""
+        return self.embedding.maxima(self.embedding.spelling[token_ids])
+
+    def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
+        """log p, natural, of each text, (texts,); through a trie if all words are in the vocabulary."""
+        if any(max(text, default=0) >= self.embedding.vocab_size for text in texts):
+            return LanguageModel.score_sentences(self, texts, ends)
+        return super().score_sentences(texts, ends)

@@ -15,9 +15,9 @@ from nmt.data.batches import Batch, Ids
 from nmt.layers.attention import WordGrid
 from nmt.layers.batch_scores import on_device
 from nmt.layers.initialize import initialize
-from nmt.layers.output import check_output
+from nmt.layers.output import check_output, make_output
 from nmt.layers.transformer import KeyValueCache, Stack, TransformerSizes
-from nmt.lm.base import Floats, Ints, LMConfig, SoftmaxLM, output_layer, trie_scores
+from nmt.lm.base import Floats, Ints, LMConfig, SoftmaxLM, trie_scores
 from nmt.text.vocab import BOS
 
 
@@ -25,6 +25,7 @@ from nmt.text.vocab import BOS
 class TransformerLMConfig(TransformerSizes, LMConfig):
     """The keys of `lm` for type transformer."""
 
+    vector_sides: ClassVar[tuple[str, ...]] = ("target",)
     type: str = "transformer"
     depth: int = number(6, least=1, most=1000, help="layers, stacked")
     tied: bool = setting(True, help="one matrix for embedding and softmax")
@@ -40,10 +41,6 @@ class TransformerLMConfig(TransformerSizes, LMConfig):
         self.check_sizes("lm.")
         check_output(self, "lm", self.tied)
 
-    @property
-    def vector_sides(self) -> tuple[str, ...]:
-        return ("target",)
-
 
 class TransformerLM(SoftmaxLM):
     """The network. Search states are keys and values of the words read so far."""
@@ -54,7 +51,7 @@ class TransformerLM(SoftmaxLM):
         super().__init__()
         config.check()
         self.stack = Stack(config, config.depth, vocab_size, causal=True)
-        self.output = output_layer(config, config.embedding, vocab_size)
+        self.output = make_output(config, config.embedding, vocab_size)
         if config.tied:
             self.output.tie(self.stack.embedding)
         if fill:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.config.settings import MOST_UNITS, choice, number
-from nmt.data.affiliation import PHRASE, SENTENCE
-from nmt.data.aligned import AlignedBatch, Shape
+from nmt.data.aligned import PHRASE, SENTENCE, AlignedBatch, Shape
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows, window_scores
 from nmt.layers.initialize import initialize

@@ -208,7 +208,7 @@ class AlignedModel(nn.Module):
     scores pairs, in n-best lists and in the phrase-based search, but does not translate on its own."""
 
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
-    within: str  # where affiliations are looked for: SENTENCE or PHRASE of nmt.data.affiliation
+    within: str  # where affiliations are looked for: SENTENCE or PHRASE of nmt.data.aligned
 
     def __init__(
         self,

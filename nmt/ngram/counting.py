@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, manifest
-from nmt.ngram.arpa import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, trimmed
+from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, trimmed
 from nmt.work import arrays, executors, stages
 from nmt.work.arrays import UINT, Int64s
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import Part, SharedFolder, task_file
 
 # ---- counting ----------------------------------------------------------------------------------------------
-
 
 MINUS_ALL = -99.0  # log10 p of what never follows
 
@@ -186,18 +185,9 @@ def unseen_shares(
 ) -> list[float | None]:
     """For each length the share of the n-grams of some sentences that the text does not have; None without
     sentences."""
-    levels = [
-        NgramOrder(keys=here.keys, log10=np.zeros(0), backoff=np.zeros(0)) for here in counted
-    ]  # a model without probabilities finds n-grams too
-    model = NgramModel(text.words, levels)
-    lengths = np.array([len(words) + 2 for words in others], np.int64)
-    starts = np.cumsum(lengths) - lengths
-    flat = np.fromiter(
-        (word for words in others for word in (model.ids[BOS], *model.encode(words), model.ids[EOS])),
-        np.int64,
-        int(lengths.sum()),
-    )
-    first = np.repeat(starts, lengths)
+    # a model without probabilities finds n-grams too
+    model = NgramModel(text.words, [NgramOrder(here.keys, np.zeros(0), np.zeros(0)) for here in counted])
+    flat, first, _ = model.flatten(others)
     position = np.arange(len(flat)) - first
     shares: list[float | None] = []
     for n, (here, nodes) in enumerate(zip(counted, model.nodes(flat, first), strict=True), 1):
@@ -214,7 +204,6 @@ def unseen_shares(
 #     hash of all words but the last -> sum each bucket -> put the buckets together
 #
 # Workers read and write files of a folder that all of them share (nmt/work/stages.py).
-
 
 NUMBER_STAGE, COUNT_STAGE, SUM_STAGE = "number", "count", "sum"
 WORDS_FILE = "words"

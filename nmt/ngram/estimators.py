@@ -16,7 +16,7 @@ from nmt.config import settings
 from nmt.config.settings import number, setting
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
-from nmt.ngram.arpa import Floats, Ints, NgramModel, NgramOrder
+from nmt.ngram.count_models import Floats, Ints, NgramModel, NgramOrder
 from nmt.ngram.counting import Counted, count_ngrams, finish_model, log10_of, numbered
 
 # ---- kneser ney --------------------------------------------------------------------------------------------
@@ -24,7 +24,6 @@ from nmt.ngram.counting import Counted, count_ngrams, finish_model, log10_of, nu
 #
 # All n-grams are held in memory as arrays, about `BYTES` bytes per word and order: a hundred million words at
 # order 5 take 30 GB. For larger text use lmplz, which writes the same files.
-
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +181,6 @@ def interpolate(
 #
 # c counts, h a context, h' the context without its first word, V words that can follow (with <unk> and </s>,
 # without <s>). Arrays are of the M n-grams of one length.
-
 
 NOTHING = 1e-12  # mass below which a context leaves nothing to its lower order
 BOS_ID = 1

@@ -13,18 +13,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import estimators
-from nmt.ngram.arpa import UNK, NgramModel
+from nmt.ngram.count_models import UNK, Floats, Ints, NgramModel
 from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig
 from nmt.ngram.selection_config import SelectionConfig
 
 BLOCK = 20000  # lines scored together
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.affiliation import affiliate_pair
-from nmt.data.aligned import AlignedPair, make_aligned_batch
+from nmt.data.aligned import AlignedPair, affiliate_pair, make_aligned_batch
 from nmt.data.batches import Ids, make_batch
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import pharaoh

@@ -23,8 +23,8 @@ from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError, UserError
 from nmt.io import files, manifest
 from nmt.io.numbers import shown
-from nmt.lm.base import LanguageModel, LMConfig, OpenVocabulary, RunFile
-from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
+from nmt.lm import LANGUAGE_MODELS, language_model_class
+from nmt.lm.base import LanguageModel, LMConfig, RunFile
 from nmt.models.config import ModelConfig
 from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
@@ -317,8 +317,6 @@ class SavedLM(Saved):
         """The ids of units of texts. Those outside the vocabulary are UNK, or have ids of their own where the
         model reads them by their spelling."""
         ids = [self.words.encode(text) for text in texts]
-        if not isinstance(self.model, OpenVocabulary):
-            return ids
         lengths = [len(text) for text in texts]
         flat = iter(self.model.spelled(list(chain(*texts)), list(chain(*ids))))
         return [list(islice(flat, length)) for length in lengths]

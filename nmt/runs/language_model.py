@@ -25,12 +25,10 @@ from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.io.files import check_lines
-from nmt.lm.base import Carried, NormalizedScores, RunningTextModel, TokenSampler, choose_scorer
-from nmt.ngram import arpa, interpolation
-from nmt.ngram import count_model as count
-from nmt.ngram.arpa import Floats, Ints
-from nmt.ngram.backoff import UnknownShares
-from nmt.ngram.interpolation import Histories
+from nmt.lm.base import Carried, choose_scorer
+from nmt.ngram import count_models, interpolation
+from nmt.ngram.count_models import Floats, Ints
+from nmt.ngram.interpolation import Histories, UnknownShares
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedLM
@@ -331,7 +329,7 @@ class CountLineScorer(LineScorer):
     """A count-based n-gram model: words are what stands between blanks."""
 
     def __init__(self, path: str) -> None:
-        self.model, self.path = count.load_count_model(path), Path(path)
+        self.model, self.path = count_models.load_count_model(path), Path(path)
         self.name = self.path.name
         self.vocab_size = self.model.vocab_size
 
@@ -362,7 +360,7 @@ class NeuralLineScorer(LineScorer):
         self.run, self.name, self.vocab_size = run, run.name, len(run.words) - 2
         self.scorer = choose_scorer(run.model, normalized, run.directory)
         self.carried: Carried = None
-        self.shares = UnknownShares(arpa.read(backoff), run.words.ids) if backoff else None
+        self.shares = UnknownShares(count_models.read_arpa(backoff), run.words.ids) if backoff else None
 
     def __repr__(self) -> str:
         return f"<LineScorer {self.run.description}>"
@@ -400,14 +398,11 @@ class NeuralLineScorer(LineScorer):
 
     def score_ids(self, texts: Sequence[Ids]) -> list[list[float]]:
         """log p of each unit of each text and of its end symbol."""
-        model = self.run.model
-        if self.carries:
-            assert isinstance(model, RunningTextModel)
-            return self.score_running(model, texts)
-        return self.scorer.score_texts(texts)
+        return self.score_running(texts) if self.carries else self.scorer.score_texts(texts)
 
-    def score_running(self, model: RunningTextModel, texts: Sequence[Ids]) -> list[list[float]]:
+    def score_running(self, texts: Sequence[Ids]) -> list[list[float]]:
         """Score a further part of running text, continued from the part before."""
+        model = self.run.model
         parts = [torch.zeros(0, dtype=torch.float64)]
         for chunk in ChunkStream(join_sentences(as_corpus(texts)), 1, STEPS).batches(0):
             scores, self.carried = model.score_running(chunk.to(model.device), self.carried)
@@ -416,7 +411,7 @@ class NeuralLineScorer(LineScorer):
 
     def log_z(self, lines: Sequence[str]) -> list[float]:
         model, units = self.run.model, self.units(lines)
-        if not isinstance(model, NormalizedScores) or not model.self_normalized or not lines:
+        if not lines or model.without_log_z() is None:
             return []
         texts = self.run.encode(units)
         normalizers: list[float] = np.abs(model.log_normalizers(texts)).tolist()
@@ -506,8 +501,9 @@ def sample_lines(
     with another model.
     """
     model = run.model
-    if isinstance(model, TokenSampler):
-        return map((boundaries or "").join, model.sample(count, max_length, seed, temperature))
+    lines = model.sample(count, max_length, seed, temperature)
+    if lines is not None:
+        return map((boundaries or "").join, lines)
     if boundaries is not None:
         raise ConfigError(f"--boundaries: tokens of {run.config.type} models are not of several units")
     if not isinstance(model, StepModel):

@@ -36,7 +36,7 @@ from nmt.search.mbr import choose, evidence
 from nmt.search.sampling import sample
 from nmt.search.steps import Ensemble, Reading, Shortlisted, StepModel, mean_log_probs
 from nmt.text import sentences
-from nmt.text.lexicon import Lexicon, shortlist
+from nmt.text.glossary import Lexicon, shortlist
 from nmt.text.pipeline import TextPipeline
 from nmt.text.sentences import MAX_LINE_WORDS, LineLimit
 from nmt.text.vocab import SPECIALS, UNK

@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from nmt.config.settings import choice, name_in, number, setting
 from nmt.errors import ConfigError, DataError
@@ -17,9 +16,6 @@ from nmt.text.subwords import AUTO, NONE, Subwords
 from nmt.text.subwords.bpe import BPE
 from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.tokenize import Tokenizer, escape, unescape
-
-# ---- pipeline ----------------------------------------------------------------------------------------------
-
 
 CHARACTER_BLANK = "_"  # between words whose units are characters
 
@@ -306,27 +302,17 @@ class TextPipeline:
 
 
 # ---- tags --------------------------------------------------------------------------------------------------
-# A tag that is put before each line of a text.
 
 
-class TaggedRun(Protocol):
-    """A trained run, as far as tags are concerned."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def source(self) -> TextPipeline: ...
-
-
-def check_tag(tag: str, runs: Iterable[TaggedRun], path: str) -> None:
-    """ConfigError for a tag that a run does not know, DataError for a line that begins with one already."""
-    for run in runs:
-        if tag not in run.source.tags:
-            tags = ", ".join(run.source.tags) or "none"
-            raise ConfigError(f"--tag {tag}: {run.name} was not trained with it; its tags: {tags}")
+def check_tag(tag: str, runs: Iterable[tuple[str, TextPipeline]], path: str) -> None:
+    """ConfigError for a tag that a run (name, source side) does not know, DataError for a line that begins
+    with one already."""
+    for name, source in runs:
+        if tag not in source.tags:
+            tags = ", ".join(source.tags) or "none"
+            raise ConfigError(f"--tag {tag}: {name} was not trained with it; its tags: {tags}")
         for row, line in enumerate(files.preview(path), 1):
-            if line_tag := run.source.tagged(line)[0]:
+            if line_tag := source.tagged(line)[0]:
                 raise DataError(
                     f"{path}:{row}: begins with {line_tag}; take the tags away, or leave --tag out"
                 )

@@ -20,7 +20,6 @@ from nmt.text.scripts import is_spaceless
 
 # ---- sentences of lines ------------------------------------------------------------------------------------
 
-
 Item = TypeVar("Item")
 Span = tuple[int, int]  # the first character of some text, and the one after its last
 
@@ -68,6 +67,7 @@ LETTERS = regex.compile(r"\p{L}{2}|\p{Lo}")
 ACRONYM = regex.compile(r"(?:\p{L}{1,2}\.-?)+\p{L}{1,4}")  # U.S, z.B, s.r.o, J.-P, Ph.D
 ROMAN = regex.compile(r"[IVXLC]+")
 STREET = regex.compile(r"\wstr$")  # Bahnhofstr. 5
+PRONOUN = regex.compile(r"I\b")  # a capital also inside of a sentence
 NUMBER = regex.compile(r"\p{Nd}[\p{Nd}.]*")
 SYLLABIC = frozenset("bs cs hr sk sl sr".split())  # krk, prst, vlk: r and l are vowels
 VOWELS = frozenset("aeiouyæœøı")
@@ -220,9 +220,7 @@ def ends_sentence(match: "regex.Match[str]", language: str) -> bool:
     end = match["end"]
     if end != ".":
         if end.strip(".") in ("", "…"):  # an ellipsis
-            return language not in NOUN_CAPITALS and not regex.match(
-                r"I\b", match["next"] + text_after(match)
-            )
+            return language not in NOUN_CAPITALS and not PRONOUN.match(match.string, match.start("next"))
         # "Stop!" Peter said.
         return not (language in ("", "en") and regex.search(r"[\"'”’]", match["closing"]) and "." not in end)
     word = BEFORE.search(match.string, max(0, match.start() - LONGEST_WORD), match.start())[0]
@@ -232,12 +230,6 @@ def ends_sentence(match: "regex.Match[str]", language: str) -> bool:
         year = word.isdigit() and len(word) > 3
         return year or not (language in ORDINALS or "." in word)
     return not abbreviated(word, language, number=False)
-
-
-def text_after(match: "regex.Match[str]") -> str:
-    """The character after the one that a boundary looks at."""
-    end = match.end("next")
-    return str(match.string[end : end + 1])
 
 
 def ends_wide_sentence(match: "regex.Match[str]") -> bool:
@@ -284,7 +276,6 @@ def abbreviation_lists(language: str) -> tuple[frozenset[str], frozenset[str]]:
 # Plain translation cuts them into parts, at the ends of sentences where it can, and joins the translations.
 # What belongs to a whole sentence (n-best lists, alignments, scores) cannot be joined: for those, such a line
 # is refused.
-
 
 MAX_LINE_WORDS = 250  # by default
 COMFORTABLE_SHARE = 5  # a part ends with the first sentence beyond this fraction of the limit

@@ -1,16 +1,16 @@
 """Moses' normalization, tokenization and casing, and the way back (sacremoses): str -> words -> str; and
 its escapes."""
 
-from functools import partial
+from collections.abc import Iterator
+from itertools import groupby
+
+import regex
 
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.text import scripts
-from nmt.text.scripts import SpacelessTokenizer
+from nmt.text.scripts import Segmenter
 from nmt.text.truecase import Truecaser
-
-# ---- tokenizers --------------------------------------------------------------------------------------------
-
 
 CASES = ("keep", "truecase", "lower")
 
@@ -27,7 +27,8 @@ class MosesRules:
         self.tokenizer = MosesTokenizer(of_words) if tokenize else None
         if self.tokenizer:
             # sacremoses makes sets of all letters of Unicode for each word that ends in a period.
-            self.tokenizer.isanyalpha = partial(_has_any, frozenset(MosesTokenizer.IsAlpha))
+            letters = frozenset(MosesTokenizer.IsAlpha)
+            self.tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
             self.tokenizer.islower = frozenset(MosesTokenizer.IsLower).issuperset
         self.detokenizer = MosesDetokenizer(of_words) if tokenize else None
 
@@ -48,9 +49,71 @@ class MosesRules:
         return " ".join(words)
 
 
-def _has_any(characters: frozenset[str], text: str) -> bool:
-    return not characters.isdisjoint(text)
+# ---- tokenization without blanks ---------------------------------------------------------------------------
+# Runs of Chinese, Japanese, Thai, Lao, Tibetan, Khmer and Burmese letters are cut by a segmenter.
+# What is between them, Latin words, numbers and punctuation, follows Moses' rules for
+# English, but dashes, ellipses and curly quotes stay what they are. On the way back no blank is written
+# beside such letters or their punctuation. In Chinese and Japanese blanks there get lost; in the other
+# scripts, where a blank ends a phrase, it is the word `▁`. Zero-width spaces are removed.
 
+BLANK_WORD = "▁"  # a blank that has to be written
+NO_BLANKS = frozenset(("cjk", "ja", "yue", "zh"))  # languages whose blanks mean nothing
+ZERO_WIDTH = "\u200b"
+
+SCRIPT_PATTERN = "".join(
+    rf"\p{{scx={script}}}"
+    for script in ("Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Tibetan", "Khmer", "Myanmar")
+)
+LETTER_PATTERN = rf"[[{SCRIPT_PATTERN}]--[\p{{Nd}}\p{{Zs}}\p{{M}}]]"
+# Moses' normalization would make `- -` of a Chinese dash, and close with `"` what “ has opened.
+MARK_PATTERN = r"[—…“”‘]|’(?!\p{Latin})"
+LETTER_RUN = regex.compile(rf"(?:{LETTER_PATTERN}[\p{{M}}\u200c\u200d]*|{MARK_PATTERN})+", regex.V1)
+# Beside these no blank is written: the letters, their punctuation, and all punctuation beyond ASCII.
+TIGHT_WORD = regex.compile(rf"{LETTER_PATTERN}|[[\p{{P}}\p{{S}}]--\p{{ASCII}}]|{BLANK_WORD}", regex.V1)
+LATIN_WORD = regex.compile(r"[A-Za-z0-9]+")
+
+
+class SpacelessTokenizer:
+    """Words of a line and back, by a segmenter for the letters without spaces and rules for the rest."""
+
+    def __init__(self, language: str, segmenter: Segmenter, rules: MosesRules) -> None:
+        self.segmenter, self.rules = segmenter, rules
+        self.keep_blanks = language not in NO_BLANKS
+
+    def words(self, line: str) -> list[str]:
+        """`私はSony 3.5台` -> 私 は Sony 3.5 台, by characters or by words"""
+        result: list[str] = []
+        for words, after_blank in self.pieces(line.replace(ZERO_WIDTH, "")):
+            if after_blank and self.keep_blanks and result:
+                result.append(BLANK_WORD)
+            result += words
+        return result
+
+    def pieces(self, line: str) -> Iterator[tuple[list[str], bool]]:
+        """The words of each run of letters, and of what is between them; is there a blank before?"""
+        end = 0
+        for run in LETTER_RUN.finditer(line):
+            yield from self.between(line[end : run.start()])
+            yield self.segmenter(run[0]), line[run.start() - 1 : run.start()].isspace()
+            end = run.end()
+        yield from self.between(line[end:])
+
+    def between(self, text: str) -> Iterator[tuple[list[str], bool]]:
+        """Tokenize the text between two runs of letters; yields nothing for blanks alone."""
+        if stripped := text.strip():
+            words = [stripped] if LATIN_WORD.fullmatch(stripped) else self.rules.words(stripped)
+            yield words, text[:1].isspace()
+
+    def text(self, words: list[str]) -> str:
+        """The line that `words` came from."""
+        parts = []
+        for tight, group in groupby(words, key=lambda word: bool(TIGHT_WORD.search(word))):
+            members = list(group)
+            parts.append("".join(members).replace(BLANK_WORD, " ") if tight else self.rules.text(members))
+        return "".join(parts).strip(" ")
+
+
+# ---- tokenizers of all scripts -----------------------------------------------------------------------------
 
 TokenizerSettings = tuple[str, bool, bool, str, str]  # what a Tokenizer is made with
 
@@ -105,7 +168,6 @@ class Tokenizer:
 
 # ---- escapes -----------------------------------------------------------------------------------------------
 # Moses' escapes: its tokenizer writes `&#124;` for a vertical bar, `&apos;` for an apostrophe ...
-
 
 # The order matters: `&amp;` is undone last.
 ESCAPES = [

@@ -42,10 +42,7 @@ class Vocab:
     @staticmethod
     def count(lines: Iterable[list[str]], size: int, min_count: int = 1) -> "Vocab":
         """The vocabulary of a text, given as words."""
-        counts: Counter[str] = Counter()
-        for words in lines:
-            counts.update(words)
-        return Vocab(counts, size, min_count)
+        return Vocab(Counter(itertools.chain.from_iterable(lines)), size, min_count)
 
     def encode(self, words: Sequence[str]) -> list[int]:
         """The ids of words; UNK for those that have none."""
@@ -72,13 +69,8 @@ class Vocab:
 
     def save(self, path: str | Path) -> None:
         """Write all words with their counts, `word<TAB>count`, below a header with the size."""
-        files.write_text(
-            path,
-            [
-                f"{HEADER} size={self.word_count}",
-                *(f"{word}\t{count}" for word, count in self.counts.items()),
-            ],
-        )
+        lines = (f"{word}\t{count}" for word, count in self.counts.items())
+        files.write_text(path, [f"{HEADER} size={self.word_count}", *lines])
 
     @staticmethod
     def load(path: str | Path) -> "Vocab":
@@ -87,7 +79,8 @@ class Vocab:
         lines = files.read_lines(path)
         first = next(lines, "")
         if counted(first, " "):
-            return of_subword_nmt(itertools.chain([first], lines), path)
+            counts = counts_of(itertools.chain([first], lines), path, 1, " ", "'unit count'")
+            return Vocab(counts, len(counts))
         if first.split("\t")[0] in SPECIALS:
             raise DataError(
                 f"{path}: is a list of SentencePiece's units, without counts; give its model as codes, which "
@@ -100,12 +93,6 @@ class Vocab:
                 f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?"
             )
         return Vocab(counts, size)
-
-
-def of_subword_nmt(lines: Iterable[str], path: str | Path) -> Vocab:
-    """All units of a vocabulary of subword-nmt: `unit count`."""
-    counts = counts_of(lines, path, 1, " ", "'unit count'")
-    return Vocab(counts, len(counts))
 
 
 def counts_of(

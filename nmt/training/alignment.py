@@ -6,12 +6,10 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 
 from nmt.data import corpus
-from nmt.data.affiliation import affiliate_pair
-from nmt.data.aligned import AlignedPair
-from nmt.data.batches import BatchStream, GuidedStream
+from nmt.data.aligned import AlignedPair, affiliate_pair
+from nmt.data.batches import BatchStream, GuidedStream, unit_links
 from nmt.data.binarized import BinarizeReport, binarize_aligned, is_kept, open_corpus, read_stamp, store
 from nmt.data.corpus import ALIGNMENTS, Corpus, DataConfig, aligned_stamp, check_not_empty, check_pairs
-from nmt.data.guidance import unit_links
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh

@@ -24,8 +24,8 @@ from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.io.manifest import Stamp
 from nmt.layers.output import OutputLayer
+from nmt.lm import LANGUAGE_MODELS, language_model_class
 from nmt.lm.base import NO_FILES, LanguageModel, LMConfig, RunFile
-from nmt.lm.registry import LANGUAGE_MODELS, language_model_class
 from nmt.models.config import ModelConfig
 from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
 from nmt.plugins import Registry

@@ -27,7 +27,7 @@ from nmt.metrics import References
 from nmt.runs.run import LineLengths
 from nmt.text import scripts, truecase
 from nmt.text.pipeline import SideConfig, TextPipeline, kind_of, reads_raw
-from nmt.text.subwords import NONE, SUBWORDS, Learning, Resampling, Sampler, TrainingText
+from nmt.text.subwords import NONE, SUBWORDS, Learning, Sampler, Subwords, TrainingText
 from nmt.text.subwords.bpe import BPE
 from nmt.text.vocab import UNK, Vocab
 from nmt.training.config import TOKENIZED
@@ -327,7 +327,7 @@ def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> C
 # Learned from the training text, and cut anew in each epoch.
 
 
-RATES = {  # keys of `data`, see Resampling -> what to set for subwords that have them
+RATES = {  # keys of `data`, see `rate_key` of Subwords -> what to set for subwords that have them
     "bpe_dropout": "data.bpe_merges, or codes",
     "unigram_sampling": "data.source.subword or data.target.subword to unigram",
 }
@@ -431,19 +431,18 @@ def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:
 
 def sampling_rate(data: DataConfig, pipeline: TextPipeline) -> float:
     """How much the cuts of a pipeline vary in training; 0: they do not."""
-    cutting: object = pipeline.subwords
-    return float(getattr(data, cutting.rate_key)) if isinstance(cutting, Resampling) else 0.0
+    return float(getattr(data, pipeline.subwords.rate_key)) if pipeline.subwords else 0.0
 
 
 def make_sampler(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Sampler | None:
     """Create the sampler that splits the sentences of a side anew in each epoch; None without sampling."""
     rate, cutting = sampling_rate(data, pipeline), pipeline.subwords
-    return cutting.sampler(rate, vocab) if rate and isinstance(cutting, Resampling) else None
+    return cutting.sampler(rate, vocab) if rate and cutting else None
 
 
-def check_sampling(data: DataConfig, used: Sequence[object]) -> None:
+def check_sampling(data: DataConfig, used: Sequence[Subwords | type[Subwords] | None]) -> None:
     """ConfigError for a rate that none of the subwords, or of their classes, can use."""
-    keys = {item.rate_key for item in used if isinstance(item, Resampling)}
+    keys = {item.rate_key for item in used if item}
     for key, remedy in RATES.items():
         if getattr(data, key) and key not in keys:
             raise ConfigError(

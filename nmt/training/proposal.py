@@ -22,11 +22,9 @@ from nmt.models.config import ModelConfig
 from nmt.models.registry import AnyModel, make
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.text.inspection.findings import CASED
-from nmt.text.inspection.language import WORD
-from nmt.text.inspection.texts import PairReport, SideReport
+from nmt.text.inspection import CASED, PairReport, SideReport
 from nmt.text.pipeline import SideConfig, TextPipeline
-from nmt.text.scripts import is_spaceless
+from nmt.text.scripts import WORD, is_spaceless
 from nmt.text.subwords.sentencepiece import MOST_PIECES as PIECES
 from nmt.text.vocab import Vocab
 from nmt.training import loop, prepare
@@ -149,7 +147,7 @@ def side_values(side: SideReport, language: str) -> Values:
     """The settings of one side that differ from the defaults."""
     values: Values = {}
     cut = bool(side.counts["subwords"])
-    raw = not cut and not side.is_tokenized() and (not language or is_spaceless(language))
+    raw = not cut and not side.punctuation.is_tokenized() and (not language or is_spaceless(language))
     if language:
         guess = side.guess()
         values["language"] = (language, "" if guess.language == language else f"the text: {guess}")
@@ -157,7 +155,7 @@ def side_values(side: SideReport, language: str) -> Values:
         values["subword"] = ("unigram", "no language is known, and SentencePiece needs no rules of one")
     if cut:
         values["subword"] = ("none", "it is cut already, as translations will be; better give whole words")
-    if cut or side.is_tokenized():
+    if cut or side.punctuation.is_tokenized():
         values["tokenize"] = (False, "it is tokenized already, as translations will be")
         values["normalize"] = (False, "")
         if side.counts["escaped"]:

@@ -21,7 +21,7 @@ from nmt.compute import device as devices
 from nmt.compute.precision import check_precision
 from nmt.errors import ConfigError
 from nmt.io.locks import locked
-from nmt.lm.registry import language_model_class
+from nmt.lm import language_model_class
 from nmt.runs import directory as run_directory
 from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.run import Run

@@ -13,7 +13,7 @@ from nmt.data.batches import Ids, make_batch
 from nmt.data.corpus import Corpus, DataConfig
 from nmt.data.running import ChunkStream, join_sentences
 from nmt.layers.batch_scores import batches_by_length
-from nmt.lm.base import Carried, LanguageModel, RunningTextModel
+from nmt.lm.base import Carried, LanguageModel
 from nmt.metrics import References
 from nmt.models.protocols import AlignedModel
 from nmt.models.registry import AnyModel
@@ -104,7 +104,6 @@ def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
     costs slightly more than one track."""
     with evaluating(model):
         if model.carries:
-            assert isinstance(model, RunningTextModel)
             return DevScore(cost=running_cost(model, dev))
         texts: list[tuple[Ids, Ids]] = [((), dev.pair(row)[1]) for row in range(len(dev))]
         return DevScore(cost=dev_cost(model, texts))
@@ -141,7 +140,7 @@ def dev_cost(model: AnyModel | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]) 
     return total / words
 
 
-def running_cost(model: RunningTextModel, corpus: Corpus, tracks: int = TRACKS) -> float:
+def running_cost(model: LanguageModel, corpus: Corpus, tracks: int = TRACKS) -> float:
     """Mean -log p of a unit of running text, end symbols included."""
     total, units = 0.0, 0
     carried: Carried = None

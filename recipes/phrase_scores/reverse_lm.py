@@ -3,8 +3,10 @@
 import sys
 
 from nmt.io import files
-from nmt.ngram import arpa, estimators
+from nmt.ngram import count_models, estimators
 
 if __name__ == "__main__":
     sentences = (files.split_words(text)[::-1] for text in files.read_lines(sys.argv[1]))
-    arpa.write(estimators.estimate_kneser_ney(sentences, estimators.KneserNeyConfig(order=5)), "-")
+    count_models.write_arpa(
+        estimators.estimate_kneser_ney(sentences, estimators.KneserNeyConfig(order=5)), "-"
+    )

@@ -98,8 +98,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:
     """Inspect the texts and print the findings, as nmt-init does."""
-    from nmt.text.inspection.findings import survey_sections
-    from nmt.text.inspection.texts import PairReport, inspect_pairs
+    from nmt.text.inspection import PairReport, inspect_pairs, survey_sections
     from smt_bridge.build import corpus
 
     reports: list[PairReport] = []

@@ -62,7 +62,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-decode", args)
     if args.resume and decoding.uses_threads(args):
         raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
-    sentences = files.check_text(args.input)
+    sentences = files.count_lines(args.input)
     hybrid = load_hybrid(args)
     if hybrid:
         args = parse_with_defaults(hybrid, argv)

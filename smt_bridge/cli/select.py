@@ -21,7 +21,8 @@ from nmt.ngram.selection_config import SelectionConfig
 from nmt.work.texts import FinishedChunk, Lines, TextChunk
 
 if TYPE_CHECKING:
-    from nmt.ngram.selection import Floats, Side, Trial
+    from nmt.ngram.count_models import Floats
+    from nmt.ngram.selection import Side, Trial
 
 log = logging.getLogger(__name__)
 

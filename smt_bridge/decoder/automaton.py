@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.ngram.arpa import BOS, EOS, LN10, NgramModel
+from nmt.ngram.count_models import BOS, EOS, LN10, NgramModel
 from smt_bridge.decoder.cache import within
 from smt_bridge.decoder.compiled import njit
 

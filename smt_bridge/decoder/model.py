@@ -12,8 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.ngram.arpa import LN10
-from nmt.ngram.count_model import KenLM
+from nmt.ngram.count_models import LN10, KenLM
 from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParameters
 from smt_bridge.decoder.automaton import Automaton, CachedNgramModel, phrase_scores, sentence_score
 from smt_bridge.decoder.features.protocol import SearchFeature, SentenceScorer, StatefulFeature

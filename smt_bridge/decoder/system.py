@@ -10,9 +10,8 @@ from typing import cast
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.numbers import shown
-from nmt.ngram import arpa
-from nmt.ngram import count_model as count
-from nmt.ngram.count_model import KenLM
+from nmt.ngram import count_models
+from nmt.ngram.count_models import KenLM
 from nmt.runs.directory import model_files
 from smt_bridge.decoder import automaton, feature_lines
 from smt_bridge.decoder.automaton import CachedNgramModel, silent
@@ -209,7 +208,7 @@ def check_order(line: FeatureLine, path: str) -> None:
         line.kind == "KENLM"
         or "order" not in line.options
         or not Path(path).is_file()
-        or not arpa.is_arpa(path)
+        or not count_models.is_arpa(path)
     ):
         return
     order = sum(
@@ -228,11 +227,11 @@ def check_order(line: FeatureLine, path: str) -> None:
 
 def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
     """An ARPA file as an automaton, or a binary file of KenLM, which only plain search reads."""
-    if not Path(path).is_file() or not arpa.is_arpa(path):
-        return KenLMWords(cast(KenLM, count.load_count_model(path)))
+    if not Path(path).is_file() or not count_models.is_arpa(path):
+        return KenLMWords(cast(KenLM, count_models.load_count_model(path)))
 
     def make() -> CachedNgramModel:
-        model = arpa.read(path)
+        model = count_models.read_arpa(path)
         return CachedNgramModel(model.words, *automaton.build(model))
 
     return AutomatonLM(cache.keep([path], make, CachedNgramModel) if cache else make())

@@ -13,9 +13,8 @@ from nmt.data.aligned import AlignedPair, Ints, mirror_pair, source_windows, tar
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.layers.batch_scores import distinct_windows as distinct
 from nmt.lm.base import choose_scorer
-from nmt.ngram import arpa
-from nmt.ngram import count_model as count
-from nmt.ngram.backoff import UnknownShares
+from nmt.ngram import count_models
+from nmt.ngram.interpolation import UnknownShares
 from nmt.runs import alignment, checkpoint, language_model
 from nmt.runs import directory as run_directory
 from nmt.runs.alignment import SavedAligned
@@ -206,7 +205,7 @@ class CountLM(PairFeature):
 
     def __init__(self, path: str, reverse: bool = False) -> None:
         self.path, self.reverse = Path(path), reverse
-        self.model = count.load_count_model(path)
+        self.model = count_models.load_count_model(path)
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "CountLM":
@@ -270,7 +269,8 @@ class NeuralLM(PairFeature):
         check_reads_words(run.directory, target=run.text.raw)
         self.run, self.settings = run, settings
         self.scorer = choose_scorer(run.model, settings.assume_normalized, run.directory)
-        self.shares = UnknownShares(arpa.read(settings.backoff), run.words.ids) if settings.backoff else None
+        backoff = count_models.read_arpa(settings.backoff) if settings.backoff else None
+        self.shares = UnknownShares(backoff, run.words.ids) if backoff else None
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "NeuralLM | MixtureLM":

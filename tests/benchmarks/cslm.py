@@ -19,7 +19,9 @@ from nmt.formats import nbest
 from nmt.compute import device
 from nmt.text.vocab import Vocab
 from nmt.layers.batch_scores import distinct_windows
-from nmt.lm.cslm import CSLM, CSLMConfig, ngrams
+from nmt.lm.cslm import CSLM
+from nmt.lm.cslm import CSLMConfig
+from nmt.lm.cslm import ngrams
 
 SINGLE, BATCHED, SAMPLE = 200, 6400, 50000  # n-grams scored by each
 

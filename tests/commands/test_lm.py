@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.io import files
-from nmt.ngram import arpa
+from nmt.ngram import count_models
 from nmt.runs import checkpoint
 from nmt.runs.language_model import load_language_model
 from tests.conftest import Command, Refused
@@ -169,7 +169,7 @@ def test_ngram(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -
         "nmt-ngram", "--order", 3, "-i", tiny / "train.fr", "-o", tmp_path / "lm.gz", "--discount_fallback"
     )
     assert done.returncode == 0 and "n-grams of order 1 to 3" in done.stderr, done.stderr
-    model = arpa.read(tmp_path / "lm.gz")
+    model = count_models.read_arpa(tmp_path / "lm.gz")
     lines = list(files.read_lines(tiny / "dev.fr"))
     found = [
         float(line)

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from nmt.cli import score, train, translate
-from nmt.data.affiliation import affiliations
-from nmt.data.aligned import AlignedPair, make_aligned_batch
+from nmt.data.aligned import AlignedPair, affiliations, make_aligned_batch
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.layers.output import OUTPUTS
@@ -270,7 +269,9 @@ def test_language_models_score_texts_words_and_ngrams_alike(kind: str) -> None:
     assert flat == pytest.approx(plain.detach().numpy(), abs=1e-10)
     one = [cslm.score_texts([text])[0] for text in TEXTS]
     assert flat == pytest.approx(np.concatenate(one), abs=1e-10)
-    quick = np.array([score for text in cslm.without_log_z().score_texts(TEXTS) for score in text])
+    quick = np.array(
+        [score for text in cslm.ngram_scores(normalized=True).score_texts(TEXTS) for score in text]
+    )
     log_z = cslm.output.log_z(cslm.features(contexts)).detach().numpy()
     assert cslm.self_normalized and quick - log_z == pytest.approx(flat, abs=1e-10)  # --assume-normalized
     lm = cast(RecurrentLM, with_text(RecurrentLM(RecurrentConfig(hidden=6, **options), V)))  # type: ignore[arg-type]

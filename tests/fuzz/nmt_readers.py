@@ -10,11 +10,11 @@ from nmt.analysis import curves, statistics, systems
 from nmt.data import binarized
 from nmt.formats import nbest, phrase_table
 from nmt.io import files, manifest
-from nmt.ngram import count_model as count
+from nmt.ngram import count_models
 from nmt.papers.multiscale.dictionary import Dictionary
 from nmt.runs import run
 from nmt.text import subwords, truecase
-from nmt.text.lexicon import Lexicon
+from nmt.text.glossary import Lexicon
 from nmt.text.subwords import Learning, TrainingText
 from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.vocab import Vocab
@@ -44,7 +44,7 @@ def write_curves(folder: Path) -> None:
 
 
 def read_arpa(path: Path) -> None:
-    count.load_count_model(path).scores([["p", "q", "x"], []])
+    count_models.load_count_model(path).scores([["p", "q", "x"], []])
 
 
 def write_model(folder: Path) -> None:

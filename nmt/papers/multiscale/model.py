@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.autograd import Context, apply
+from nmt.compute.precision import Context, apply
 from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch
 from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OUTPUTS
-from nmt.lm.base import NO_FILES, Carried, LMBase, LMConfig, RunFile, output_layer
+from nmt.layers.output import OUTPUTS, make_output
+from nmt.lm.base import NO_FILES, Carried, LanguageModel, LMConfig, RunFile
 from nmt.papers.multiscale.dictionary import FILE, REMOVALS, Dictionary
 from nmt.text.vocab import EOS
 
@@ -274,7 +274,7 @@ class _UnrollFunction(torch.autograd.Function):
         return (d_table, dr_all.t() @ h_all, dr_all[:prefix_rows] @ matrix, dc_all[:prefix_rows], *[None] * 5)
 
 
-class MultiscaleLM(LMBase):
+class MultiscaleLM(LanguageModel):
     """The LSTM over a lattice of tokens. It computes on the CPU."""
 
     Config: ClassVar[type[LMConfig]] = MultiscaleConfig
@@ -291,7 +291,7 @@ class MultiscaleLM(LMBase):
         self.inputs = nn.Parameter(torch.empty(4 * config.hidden, config.embedding))
         self.recurrent = nn.Parameter(torch.empty(4 * config.hidden, config.hidden))  # W
         self.bias = nn.Parameter(torch.zeros(4 * config.hidden))
-        self.output = output_layer(config, config.hidden, tokens.size)
+        self.output = make_output(config, config.hidden, tokens.size)
         if fill:
             initialize(self, config.init, config.init_scale)
 

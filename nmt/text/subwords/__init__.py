@@ -8,14 +8,10 @@ from typing import cast
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.text.subwords.bpe import BPE, load_codes
-from nmt.text.subwords.protocol import Learning, Resampling, Sampler, Subwords, TrainingText
+from nmt.text.subwords.protocol import Learning, Sampler, Subwords, TrainingText
 from nmt.text.subwords.sentencepiece import Pieces, SentencePieceBPE, Unigram, is_model, kind_of_model
 
-SUBWORDS: dict[str, type[Subwords]] = {
-    "bpe": BPE,
-    "unigram": Unigram,
-    "sentencepiece-bpe": SentencePieceBPE,
-}
+SUBWORDS: dict[str, type[Subwords]] = {"bpe": BPE, "unigram": Unigram, "sentencepiece-bpe": SentencePieceBPE}
 PIECES: dict[str, type[Pieces]] = {kind.kind: kind for kind in (Unigram, SentencePieceBPE)}
 HEAD = 200  # bytes that tell a model from text
 AUTO, NONE = "auto", "none"
@@ -60,7 +56,6 @@ __all__ = [
     "NONE",
     "SUBWORDS",
     "Learning",
-    "Resampling",
     "Sampler",
     "Subwords",
     "TrainingText",

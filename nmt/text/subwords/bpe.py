@@ -19,14 +19,6 @@ from nmt.text.vocab import UNK, Vocab
 SEPARATOR = "@@"
 
 
-def count_words(lines: Iterable[list[str]]) -> Counter[str]:
-    """How often each word occurs."""
-    counts: Counter[str] = Counter()
-    for words in lines:
-        counts.update(words)
-    return counts
-
-
 def learn(
     counts: Counter[str],
     merges: int,
@@ -100,7 +92,15 @@ class BPE:
 
     @staticmethod
     def undo(units: list[str]) -> list[str]:
-        return undo(units)
+        """`lo@@ wer` -> `lower`. A separator at the very end of a sentence is dropped."""
+        words, start = [], ""
+        for unit in units:
+            if unit.endswith(SEPARATOR):
+                start += unit[: -len(SEPARATOR)]
+            else:
+                words.append(start + unit)
+                start = ""
+        return [*words, start] if start else words
 
     @staticmethod
     def spell(unit: str) -> str:
@@ -163,7 +163,7 @@ class DroppedMerges:
         state = random.getstate()
         random.seed(key)  # subword-nmt draws from Python's own generator
         try:
-            units = self.subwords.apply(undo(self.vocab.decode(ids)), self.rate)
+            units = self.subwords.apply(BPE.undo(self.vocab.decode(ids)), self.rate)
         finally:
             random.setstate(state)
         return self.vocab.encode(units)
@@ -178,18 +178,6 @@ def all_units(lines: list[str], characters: Iterable[str]) -> list[str]:
             symbol = "".join(files.split_words(line))
             units.add(symbol.removesuffix("</w>") if symbol.endswith("</w>") else symbol + SEPARATOR)
     return sorted(units)
-
-
-def undo(units: list[str]) -> list[str]:
-    """`lo@@ wer` -> `lower`. A separator at the very end of a sentence is dropped."""
-    words, start = [], ""
-    for unit in units:
-        if unit.endswith(SEPARATOR):
-            start += unit[: -len(SEPARATOR)]
-        else:
-            words.append(start + unit)
-            start = ""
-    return [*words, start] if start else words
 
 
 def load_codes(path: str | Path) -> BPE:

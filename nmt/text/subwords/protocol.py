@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol, Self, runtime_checkable
+from typing import ClassVar, Protocol, Self
 
 from nmt.text.vocab import Vocab
 
@@ -82,6 +82,7 @@ class Subwords(Protocol):
     kind: ClassVar[str]  # its name in SUBWORDS
     raw: ClassVar[bool]  # it reads raw text and learns from sentences, not from the words of a tokenizer
     suffix: ClassVar[str]  # of its file in a run directory
+    rate_key: ClassVar[str]  # the key of `data` that says how much cuts vary in training; 0: not at all
 
     @classmethod
     def learn(cls, text: TrainingText, how: Learning) -> Self:
@@ -103,7 +104,7 @@ class Subwords(Protocol):
 
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
         """Units that get an id even where the training text has none of them. `characters`: of that text;
-        `sampled`: sentences will be cut anew by `Resampling.sampler`."""
+        `sampled`: sentences will be cut anew by `sampler`."""
 
     @property
     def summary(self) -> str:
@@ -112,12 +113,6 @@ class Subwords(Protocol):
     def save(self, path: str | Path) -> None:
         """Write the file that `nmt.text.subwords.load` reads."""
 
-
-@runtime_checkable
-class Resampling(Protocol):
-    """Subwords that can cut a sentence in other ways in each epoch, as regularization."""
-
-    rate_key: ClassVar[str]  # the key of `data` that says how much; 0: always the same cut
-
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
-        """Cuts given units of `vocab` anew. The same key gives the same cut, whatever was cut before."""
+        """Cuts given units of `vocab` in another way in each epoch, as regularization. The same key gives the
+        same cut, whatever was cut before."""

@@ -9,7 +9,7 @@ import io
 import math
 import random
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -24,20 +24,11 @@ if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
-# Common ground of the kinds of SentencePiece (Kudo and Richardson 2018): raw text -> pieces -> raw text.
-#
-# `▁` in a piece is a blank, `<0xE7>` a byte of a character that the model does not know. The library does the
-# plain cut and the learning; sampling is ours, since the library's generator cannot be set to a state.
-
-
 BLANK = "▁"
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 BYTES = 256
-MOST_PIECES, RUNNING_CHARACTERS = (
-    8000,
-    50,
-)  # pieces learned by default: at most 8000, and one for 50 characters of text
+# pieces learned by default: at most 8000, and one for 50 characters of text
+MOST_PIECES, RUNNING_CHARACTERS = 8000, 50
 SPECIAL_PIECES = 3  # <s>, </s>, <unk>
 THREADS = 4  # always as many: the model depends on them
 QUIET = 2  # errors only
@@ -52,6 +43,7 @@ class Pieces:
 
     kind: ClassVar[str]
     model_type: ClassVar[str]  # as the library calls it
+    rate_key: ClassVar[str]
     raw: ClassVar[bool] = True
     suffix: ClassVar[str] = "spm"
 
@@ -113,7 +105,12 @@ class Pieces:
 
     @staticmethod
     def undo(units: list[str]) -> list[str]:
-        return join_pieces(units)
+        """Bytes that are no UTF-8 become U+FFFD, line ends and NUL blanks."""
+        parts = (
+            bytes([int(match[1], 16)]) if (match := BYTE.fullmatch(unit)) else unit.encode() for unit in units
+        )
+        text = b"".join(parts).decode("utf-8", "replace")
+        return files.split_words(text.replace(BLANK, " ").replace("\n", " ").replace("\0", " "))
 
     @staticmethod
     def spell(unit: str) -> str:
@@ -146,6 +143,9 @@ class Pieces:
         """Size for a log: `8,259 units`."""
         return f"{self.processor.get_piece_size() - SPECIAL_PIECES:,} units"
 
+    def sampler(self, rate: float, vocab: Vocab) -> Sampler:
+        raise NotImplementedError
+
     def save(self, path: str | Path) -> None:
         """Write the library's own file."""
         with files.Writing(path) as out:
@@ -173,20 +173,24 @@ def default_size(text: TrainingText) -> int:
     )
 
 
-def join_pieces(units: Iterable[str]) -> list[str]:
-    """Pieces -> what blanks separate. Bytes that are no UTF-8 become U+FFFD, line ends and NUL blanks."""
-    parts = (bytes([int(byte[1], 16)]) if (byte := BYTE.fullmatch(unit)) else unit.encode() for unit in units)
-    text = b"".join(parts).decode("utf-8", "replace")
-    return files.split_words(text.replace(BLANK, " ").replace("\n", " ").replace("\0", " "))
+class Recut:
+    """A sampler that cuts runs of the pieces of a vocabulary anew. Bytes and unknown characters stay as they
+    are."""
 
+    def __init__(self, pieces: dict[str, float], vocab: Vocab) -> None:
+        self.scores = {piece: score for piece, score in pieces.items() if piece in vocab.ids}
+        self.vocab = vocab
 
-def recut(units: Iterable[str], inventory: Container[str], cut: Callable[[str], list[str]]) -> list[str]:
-    """Units with each run of units in `inventory` cut anew."""
-    result: list[str] = []
-    for is_listed, run in groupby(units, key=inventory.__contains__):
-        parts = list(run)
-        result += cut("".join(parts)) if is_listed else parts
-    return result
+    def __call__(self, ids: list[int], key: str) -> list[int]:
+        draw, units = random.Random(key), list[str]()
+        for is_listed, run in groupby(self.vocab.decode(ids), key=self.scores.__contains__):
+            parts = list(run)
+            units += self.cut("".join(parts), draw) if is_listed else parts
+        return self.vocab.encode(units)
+
+    def cut(self, text: str, draw: random.Random) -> list[str]:
+        """A cut of a text that has one."""
+        raise NotImplementedError
 
 
 def as_text(unit: str) -> str:
@@ -258,25 +262,16 @@ class Unigram(Pieces):
         return Resegmented(self.pieces(), rate, vocab)
 
 
-class Resegmented:
+class Resegmented(Recut):
     """Draws cuts of a text with probability p(cut) ** alpha, up to a constant: forward sums, then a walk
-    backward (Kudo 2018, section 3.2, l = infinity).
-
-    Bytes and unknown characters stay as they are.
-    """
+    backward (Kudo 2018, section 3.2, l = infinity)."""
 
     def __init__(self, pieces: dict[str, float], alpha: float, vocab: Vocab) -> None:
-        self.weights = {piece: alpha * score for piece, score in pieces.items() if piece in vocab.ids}
+        super().__init__(pieces, vocab)
+        self.weights = {piece: alpha * score for piece, score in self.scores.items()}
         self.longest = max(map(len, self.weights), default=0)
-        self.vocab = vocab
-
-    def __call__(self, ids: list[int], key: str) -> list[int]:
-        draw = random.Random(key)
-        units = self.vocab.decode(ids)
-        return self.vocab.encode(recut(units, self.weights, lambda text: self.cut(text, draw)))
 
     def cut(self, text: str, draw: random.Random) -> list[str]:
-        """A cut of a text that has one."""
         totals, arcs = [0.0], list[list[tuple[int, float]]]([[]])
         for end in range(1, len(text) + 1):
             incoming = [
@@ -317,22 +312,16 @@ class SentencePieceBPE(Pieces):
         return DroppedPieces(self.pieces(), rate, vocab)
 
 
-class DroppedPieces:
+class DroppedPieces(Recut):
     """Merges the best pair of neighbors first, the leftmost of equals, as the library does, but leaves out
-    each with the chance `rate` (Provilkov et al. 2020). Bytes and unknown characters stay as they are."""
+    each with the chance `rate` (Provilkov et al. 2020)."""
 
     def __init__(self, pieces: dict[str, float], rate: float, vocab: Vocab) -> None:
-        self.scores = {piece: score for piece, score in pieces.items() if piece in vocab.ids}
-        self.rate, self.vocab = rate, vocab
+        super().__init__(pieces, vocab)
+        self.rate = rate
 
-    def __call__(self, ids: list[int], key: str) -> list[int]:
-        draw = random.Random(key)
-        units = self.vocab.decode(ids)
-        return self.vocab.encode(recut(units, self.scores, lambda text: self.merge(list(text), draw)))
-
-    def merge(self, symbols: list[str], draw: random.Random) -> list[str]:
-        """The pieces of a text, given as characters. A symbol that was merged into its left neighbor is
-        empty."""
+    def cut(self, text: str, draw: random.Random) -> list[str]:
+        symbols = list(text)  # one that was merged into its left neighbor becomes empty
         after = [*range(1, len(symbols)), -1]
         left_of = list(range(-1, len(symbols) - 1))
         waiting: list[tuple[float, int, str, int]] = []

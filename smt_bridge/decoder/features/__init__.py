@@ -14,21 +14,20 @@ if TYPE_CHECKING:
 def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
     """The n-gram network of a run directory with its text pipeline. torch is loaded here and not before, so
     that systems without a network start at once. ConfigError for a run that is not a CSLM of words."""
-    from nmt.lm.base import NgramNetwork, NormalizedScores
     from nmt.runs import checkpoint
     from smt_bridge.decoder.features.ngram_networks import TargetNetwork
 
     run = checkpoint.load_lm(path, "best", "cpu")
     model = run.model
-    if not isinstance(model, NgramNetwork):
+    scores = model.ngram_scores(normalized, keep_tables=True)
+    if scores is None:
         raise ConfigError(
             f"{path}: {name} has to be a CSLM; use other language models to rescore n-best lists "
             "(smt-rescore)"
         )
     check_reads_words(path, target=run.text.raw)
-    if normalized and not (isinstance(model, NormalizedScores) and model.self_normalized):
+    if normalized and model.without_log_z() is None:
         raise ConfigError(f"{path}: normalized=true, but this model was not trained with lm.normalizer")
-    scores = model.ngram_scores(normalized, keep_tables=True)
     return TargetNetwork(order=scores.order, score=scores.score, text=run.text, vocab=run.words)
 
 

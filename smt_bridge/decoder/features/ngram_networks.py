@@ -8,8 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from nmt.data.affiliation import affiliations
-from nmt.data.aligned import source_windows
+from nmt.data.aligned import affiliations, source_windows
 from nmt.errors import ConfigError
 from nmt.models.protocols import WindowScores
 from nmt.text.pipeline import TextPipeline

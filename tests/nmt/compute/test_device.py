@@ -56,8 +56,7 @@ def test_the_choice_is_exact_and_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "speed", "expected"),
-    [(2.0, 2.0, "onednn"), (2.0, 1.1, "mkl"), (1000.0, 9.0, "mkl")],
+    ("error", "speed", "expected"), [(2.0, 2.0, "onednn"), (2.0, 1.1, "mkl"), (1000.0, 9.0, "mkl")]
 )
 def test_rule(monkeypatch: pytest.MonkeyPatch, error: float, speed: float, expected: str) -> None:
     monkeypatch.setattr("nmt.compute.device.measure_back_ends", lambda: (error, speed))
@@ -152,7 +151,6 @@ def test_what_is_used_is_in_use() -> None:
 
 
 # ---- test device -------------------------------------------------------------------------------------------
-
 
 as_before = pytest.fixture(autouse=True)(torch_as_before)
 

@@ -7,7 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.compute.precision import Mixed, Reduced, check_precision, deliver_product, enter_all
+from nmt.compute.precision import (
+    Context,
+    Mixed,
+    Reduced,
+    apply,
+    apply_pair,
+    check_precision,
+    deliver_product,
+    enter_all,
+)
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig
@@ -15,7 +24,6 @@ from nmt.models.rnn import RNNTranslator
 from tests.nmt.models.models import with_options
 
 # ---- test mixed --------------------------------------------------------------------------------------------
-# Training in bf16: other numbers than fp32, but nearly the same gradients.
 
 
 @pytest.mark.parametrize(
@@ -89,7 +97,6 @@ def test_bf16_is_refused_where_the_processor_lacks_it(monkeypatch: pytest.Monkey
 # ---- test products -----------------------------------------------------------------------------------------
 # What is left of an intercepted product: torch's own results, in place and with out=.
 
-
 A, B = torch.arange(6.0).reshape(2, 3), torch.arange(12.0).reshape(3, 4)
 SUMMAND = torch.full((2, 4), 0.5)
 
@@ -152,3 +159,37 @@ def test_models_that_are_entered_together() -> None:
             assert not any(torch.equal(layer(x), y) for layer, y in zip(layers, exact, strict=True))
         with enter_all([]):
             assert all(torch.equal(layer(x), y) for layer, y in zip(layers, exact, strict=True))
+
+
+# ---- test autograd -----------------------------------------------------------------------------------------
+# Functions with one result and with two, and their gradients.
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Context, x: Tensor) -> Tensor:
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Context, grad: Tensor) -> Tensor:
+        return 2 * grad
+
+
+class Both(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Context, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(x, y)
+        return x + y, x * y
+
+    @staticmethod
+    def backward(ctx: Context, s: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        return s + p * y, s + p * x
+
+
+def test_results_and_gradients() -> None:
+    x, y = (torch.tensor(values, dtype=torch.float64, requires_grad=True) for values in ([1.0, 2], [3.0, 5]))
+    assert torch.autograd.gradcheck(lambda a: apply(Twice, a), (x,))
+    assert torch.autograd.gradcheck(lambda a, b: apply_pair(Both, a, b), (x, y))
+    total, product = apply_pair(Both, x, y)
+    assert apply(Twice, x).tolist() == [2, 4] and total.tolist() == [4, 7] and product.tolist() == [3, 10]

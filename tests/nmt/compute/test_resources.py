@@ -13,8 +13,6 @@ from nmt.compute import resources
 from nmt.compute.resources import peak_memory
 
 # ---- test threads ------------------------------------------------------------------------------------------
-# How many threads are started, and how they wait.
-
 
 OURS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_NUM_THREADS")
 

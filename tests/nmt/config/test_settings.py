@@ -1,13 +1,20 @@
 """Ranges that stand beside the defaults."""
 
+import json
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 import pytest
+import yaml
 
-from nmt.config import settings
+from nmt.config import settings, typed_json, yaml_text
 from nmt.config.settings import Range, choice, number, setting
+from nmt.config.yaml_text import NotYaml
 from nmt.errors import ConfigError
+
+# ---- test settings -----------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -73,3 +80,115 @@ def test_a_range_says_itself() -> None:
     str(Range())] == [
         "1 or more", "0 to 1", "more than 0", "0 or more and less than 1", "a finite number",
     ]  # fmt: skip
+
+
+# ---- test yaml text ----------------------------------------------------------------------------------------
+# YAML from outside: plain values pass, and what could hurt is refused in one line.
+
+
+def test_values_as_they_are_written() -> None:
+    found = yaml_text.parse("a: {b: 1, c: [x, 0.5]}\nd: null\n")
+    assert found == {"a": {"b": 1, "c": ["x", 0.5]}, "d": None}
+    assert yaml_text.parse(" \n") == {} == yaml_text.parse("")
+
+
+def test_an_alias_counts_as_what_it_stands_for() -> None:
+    def count(text: str) -> int:
+        return yaml_text.nodes(yaml.compose(text, yaml.SafeLoader), {})
+
+    assert count("a: &x [1, 2]\nb: *x\n") == count("a: [1, 2]\nb: [1, 2]\n") > count("a: [1, 2]\nb: 1\n")
+
+
+def test_few_lines_that_stand_for_more_than_memory_holds() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    with pytest.raises(NotYaml, match="values, aliases followed, expected at most 100,000"):
+        yaml_text.parse("\n".join(lines))
+
+
+def test_the_line_of_what_keys_lead_to() -> None:
+    text = "a: 1\nb:\n  c:\n    - {x: 1, y: 2}\n    - x: 3\n      z: 4\n    - [\n        7]\n"
+    keys = ["a", "b.c.0.y", "b.c.1", "b.c.1.z", "b.c.2.0"]
+    assert [yaml_text.line_of(text, key.split(".")) for key in keys] == [1, 4, 5, 6, 8]
+    assert yaml_text.line_of(text, ["b", "c", "1", "none"]) == 5 and yaml_text.line_of(text, ["none"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("a: 1\nb: [1\n", 3, "expected"),
+        ("a: 1\n\tb: 2\n", 2, "cannot start any token"),
+        ("a: !!python/object:os.system x\n", 0, "python"),
+        ("[" * 3000, 0, "nested too deep"),
+        ("a: &x [*x]\n", 0, "nested too deep, or in a circle"),
+        ("a: " + "9" * 5000, 0, "digits"),
+    ],
+)
+def test_what_is_no_yaml_is_one_line(text: str, line: int, message: str) -> None:
+    with pytest.raises(NotYaml, match=message) as error:
+        yaml_text.parse(text)
+    assert "\n" not in str(error.value) and len(str(error.value)) <= 200
+    assert not line or error.value.line == line
+
+
+# ---- test typed json ---------------------------------------------------------------------------------------
+# Dataclasses from JSON.
+
+
+@dataclass(frozen=True)
+class Leaf:
+    name: Literal["a", "b"]
+    size: int = 3
+
+
+@dataclass(frozen=True)
+class Tree:
+    speed: float
+    leaves: list[Leaf]
+    title: str | None = None
+    sections: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    grows: bool = False
+
+
+TREE = Tree(0.5, [Leaf("a"), Leaf("b", 4)], "oak", {"x": {"y": [1, None]}}, True)
+
+
+def test_reading_what_was_written_gives_the_same() -> None:
+    assert typed_json.parse(Tree, json.dumps(asdict(TREE))) == TREE
+    assert typed_json.parse(Tree, '{"speed": 2, "leaves": []}') == Tree(2, [])
+    assert typed_json.parse(Leaf, '{"format": "1", "name": "a"}', {"format": "1"}) == Leaf("a")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("speed", "fast", "speed: expected a number, found"),
+        ("speed", True, "speed: expected a number"),
+        ("speed", 1e999, "speed: out of range"),
+        ("speed", 10**400, "speed: out of range"),
+        ("leaves", {}, "leaves: expected a list"),
+        ("leaves", [1], r"leaves\[0\]: expected an object"),
+        ("leaves", [{"name": "c"}], r"leaves\[0\].name: expected one of 'a', 'b'"),
+        ("leaves", [{"name": ["a"]}], r"leaves\[0\].name: expected one of"),
+        ("leaves", [{"name": "a", "size": 1.5}], r"leaves\[0\].size: expected a whole number"),
+        ("leaves", [{"size": 1}], r"leaves\[0\].name: missing"),
+        ("title", 1, "title: expected a text"),
+        ("sections", {"x": 1}, "sections.x: expected an object"),
+        ("grows", 1, "grows: expected a bool"),
+        ("other", 1, "'other': unknown, expected one of speed, leaves"),
+    ],
+)
+def test_the_key_of_a_wrong_value_is_named(key: str, value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        typed_json.parse(Tree, json.dumps(asdict(TREE) | {key: value}))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "1", "{", '{"a": NaN', "[" * 100_000])
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"it is no JSON|expected an object"):
+        typed_json.parse(Tree, text)
+
+
+def test_a_header_is_compared() -> None:
+    with pytest.raises(ValueError, match="format: expected '2'"):
+        typed_json.parse(Leaf, '{"format": "1", "name": "a"}', {"format": "2"})

@@ -1,7 +1,8 @@
-""""""
+"""Packed batches, the pairs of epochs, and links that guide attention."""
 
 import random
 from collections import Counter
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 
@@ -18,15 +19,16 @@ from nmt.data.batches import (
     Share,
     batch_ends,
     full_batch_ends,
+    guidance,
     make_batch,
     mean_pairs,
     pack,
     row_links,
     shuffled_pairs,
+    unit_links,
 )
 from nmt.data.binarized import binarize, open_corpus
 from nmt.data.corpus import Corpus
-from nmt.data.guidance import unit_links
 from nmt.text.vocab import BOS, EOS, Vocab
 
 # ---- test batches ------------------------------------------------------------------------------------------
@@ -135,24 +137,12 @@ def test_batches_by_tokens(corpus: Corpus, tokens: int) -> None:
     assert all(batch.tokens <= tokens or batch.sentences == 1 for batch in stream.batches(0))
 
 
-def test_batches_by_tokens_are_full(corpus: Corpus) -> None:
-    """Short sentences come many at a time, long ones few: batches hold about the same number of units."""
-    batches = list(BatchStream(corpus, batch_size=1, pool=99, seed=1, tokens=60).batches(0))
-    assert min(batch.tokens for batch in batches) > 40
-    assert max(batch.sentences for batch in batches) >= 3 * min(batch.sentences for batch in batches)
-
-
 def test_pools_bring_like_lengths_together(corpus: Corpus) -> None:
     def spread(pool: int) -> float:
         stream = BatchStream(corpus, batch_size=8, pool=pool, seed=1)
         return float(np.mean([np.ptp(corpus.lengths(rows)) for rows in stream.rows(0)]))
 
     assert spread(13) < spread(1) / 2
-
-
-def test_to_moves_every_tensor() -> None:
-    batch = make_batch([[5]], [[6]]).to("cpu")
-    assert torch.equal(batch.target.ids, torch.tensor([6, EOS]))
 
 
 def test_sentences_read_backwards() -> None:
@@ -255,12 +245,6 @@ def test_a_pair_that_comes_twice_is_cut_twice() -> None:
 
     list(BatchStream(corpus_of_parts(*SIZES), 4, 2, 1, cut, COUNTS).batches(0))
     assert len(keys) == len(set(keys)) == sum(COUNTS)
-
-
-def test_the_picture_of_drawn_pairs() -> None:
-    rows = EpochPairs((3, 4), (5, 2), 1, 0).rows(np.arange(7)).tolist()
-    assert rows[:3] == [0, 1, 2] and len({*rows[3:5]}) == len({*rows[5:]}) == 2
-    assert all(row < 3 for row in rows[:5]) and all(3 <= row < 7 for row in rows[5:])
 
 
 def test_places_in_any_order_have_their_rows() -> None:
@@ -371,3 +355,59 @@ def test_links_stay_with_their_pairs_through_shuffling_and_packing() -> None:
             assert torch.equal(source[sentence, places], batch.target.ids[tokens])
             assert len(tokens) == batch.target_tokens - batch.sentences  # all but the end symbols
             assert (batch.guidance.shares == 0.5).all()
+
+
+# ---- test guidance -----------------------------------------------------------------------------------------
+# Links between words as shares of attention between units, and where they are in a packed batch.
+
+
+def shares(
+    links: set[tuple[int, int]], source: list[int], target: list[int]
+) -> dict[int, dict[int, Fraction]]:
+    """What each target unit should look at, and how much."""
+    found: dict[int, dict[int, Fraction]] = {}
+    for unit, place, parts in unit_links(frozenset(links), source, target).tolist():
+        found.setdefault(unit, {})[place] = Fraction(1, parts)
+    return found
+
+
+def test_all_units_of_a_linked_word_share_its_mass() -> None:
+    third, half, quarter = Fraction(1, 3), Fraction(1, 2), Fraction(1, 4)
+    # le chi@@ en - the do@@ g
+    assert shares({(0, 0), (1, 1)}, [0, 1, 1], [0, 1, 1]) == {
+        0: {0: 1},
+        1: {1: half, 2: half},
+        2: {1: half, 2: half},
+    }
+    # A word of two linked words: half each, whatever their units.
+    assert shares({(0, 0), (1, 0)}, [0, 1, 1], [0]) == {0: {0: half, 1: quarter, 2: quarter}}
+    assert shares({(0, 0)}, [0, 0, 0], [0, 1]) == {0: {0: third, 1: third, 2: third}}
+    assert shares(set(), [0, 1], [0, 1]) == {}
+
+
+def test_shares_of_a_unit_sum_to_one() -> None:
+    rng = random.Random(3)
+    for _ in range(50):
+        source = [word for word in range(5) for _ in range(rng.randint(1, 3))]
+        target = [word for word in range(4) for _ in range(rng.randint(1, 3))]
+        links = {(rng.randrange(5), rng.randrange(4)) for _ in range(rng.randint(0, 6))}
+        found = shares(links, source, target)
+        assert all(sum(row.values()) == 1 for row in found.values())
+        assert {target[unit] for unit in found} == {other for _, other in links}
+
+
+def test_links_find_their_tokens_in_a_packed_batch() -> None:
+    """The token of a link has the id that stands at its place in the sentence."""
+    sources, targets = [[3], [4, 5, 6], [7, 8]], [[10, 11], [12], [13, 14, 15, 16]]
+    links = [
+        unit_links(frozenset({(0, 1)}), [0], [0, 1]),
+        unit_links(frozenset(), [0, 1, 2], [0]),
+        unit_links(frozenset({(1, 3), (0, 0), (1, 0)}), [0, 1], [0, 1, 2, 3]),
+    ]
+    batch = make_batch(sources, targets)
+    found = guidance(links, batch.target.sizes, batch.target.order.tolist(), 0.5)
+    rows = batch.target.ids[found.tokens].tolist(), found.positions.tolist(), found.shares.tolist()
+    assert sorted(zip(*rows, strict=True)) == [(11, 0, 0.5), (13, 0, 0.25), (13, 1, 0.25), (16, 1, 0.5)]
+    nothing = guidance([links[1]], [2], [0], 1.0)
+    assert nothing.tokens.shape == nothing.shares.shape == (0,)
+    assert torch.equal(found.to("cpu").tokens, found.tokens)

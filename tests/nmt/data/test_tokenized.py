@@ -17,7 +17,6 @@ from nmt.work import executors
 
 # ---- test tokenized ----------------------------------------------------------------------------------------
 
-
 SIDES = {
     "words": (SideConfig("en"), SideConfig("fr", case="lower")),
     "blanks": (SideConfig("en", tokenize=False, normalize=False), SideConfig("fr", normalize=False)),
@@ -117,7 +116,6 @@ def test_a_full_disk_is_reported_once() -> None:
 # ---- test listed -------------------------------------------------------------------------------------------
 # The text of several corpora, and their filters.
 
-
 PAIRS = [
     ("a b c", "x y"),
     ("a", "x"),
@@ -201,7 +199,3 @@ def test_as_a_set_finds_them(bucket: int) -> None:
             naive.append(number)
         seen.add(line)
     assert sorted(row for rows in digests.repeated(bucket) for row in rows.tolist()) == naive
-
-
-def test_of_nothing_nothing() -> None:
-    assert not list(Digests().repeated())

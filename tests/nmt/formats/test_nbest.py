@@ -121,19 +121,8 @@ def test_real_moses_lists(nmt_data: Path) -> None:
 
 GOOD_ENTRY = "0 ||| a ||| A= 1 B= 2 ||| -1.5"
 NUMBERS = [
-    "nan",
-    "inf",
-    "-inf",
-    "1_0",
-    "²",
-    "１",
-    "1e999",
-    "0x10",
-    "1\x0c",
-    "9" * 5000,
-    "infinity",
-    "1 2\x0b",
-]
+    "nan", "inf", "-inf", "1_0", "²", "１", "1e999", "0x10", "1\x0c", "9" * 5000, "infinity", "1 2\x0b",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", NUMBERS)

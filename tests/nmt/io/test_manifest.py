@@ -9,10 +9,6 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.io import manifest
-from nmt.io.manifest import digest64
-
-# ---- test manifest -----------------------------------------------------------------------------------------
-# Every file of a folder has a checksum at every moment, and no other content passes.
 
 
 def publish(folder: Path, content: dict[str, bytes], drop: tuple[str, ...] = ()) -> None:
@@ -144,14 +140,3 @@ def test_stamps_follow_the_content(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(DataError, match="cannot read"):
         manifest.unchanged(path, before)
-
-
-# ---- test digests ------------------------------------------------------------------------------------------
-# Digests of texts.
-
-
-def test_equal_texts_and_no_others() -> None:
-    texts = [f"{number}".encode() for number in range(10_000)]
-    found = [digest64(text) for text in texts]
-    assert {len(one) for one in found} == {8} and len(set(found)) == len(texts)
-    assert found == [digest64(bytes(bytearray(text))) for text in texts]

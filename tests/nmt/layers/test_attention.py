@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.data.batches import pack
-from nmt.data.guidance import Guidance
+from nmt.data.batches import Guidance, pack
 from nmt.layers import attention
 from nmt.layers.attention import (
     DENSE_GRID,

@@ -1,14 +1,15 @@
 """Small language models for tests."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
+from nmt.lm import language_model_class
 from nmt.lm.base import LMConfig
 from nmt.lm.cslm import CSLM
 from nmt.lm.recurrent import RecurrentLM
-from nmt.lm.registry import language_model_class
+from nmt.lm.transformer import TransformerLM
 from nmt.text.vocab import SPECIALS, UNK
 
 V = 8
@@ -24,20 +25,18 @@ KINDS = {
     "vcgru": {"type": "recurrent", "cell": "vcgru", "hidden": 6, "embedding": 6, "sharpness": 0.8},
     "log-bilinear": {"type": "log-bilinear", "order": 4},
     "characters": {
-        "type": "characters",
-        "hidden": 3,
-        "depth": 1,
-        "character": 2,
-        "widths": [1, 2],
-        "filters": 2,
-        "highway": 1,
-        "embedding": 0,
+        "type": "characters", "hidden": 3, "depth": 1, "character": 2, "widths": [1, 2], "filters": 2,
+        "highway": 1, "embedding": 0,
     },
     "normalized": {"type": "recurrent", "hidden": 6, "layer_norm": True},
-}
+    "transformer": {"type": "transformer", "embedding": 6, "feed_forward": 5, "heads": 2, "depth": 2},
+    "pre-norm": {
+        "type": "transformer", "embedding": 6, "feed_forward": 5, "heads": 2, "depth": 2, "norm": "pre",
+        "positions": "learned", "tied": False,
+    },
+}  # fmt: skip
 
 
-StepLM = CSLM | RecurrentLM
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -45,12 +44,13 @@ def config_of(type: str, **options: object) -> LMConfig:
     return language_model_class(type).Config(**{"type": type, **options})  # type: ignore[arg-type]
 
 
-def model_of(kind: str, seed: int = 0, **more: object) -> StepLM:
+def model_of(kind: str, seed: int = 0, **more: object) -> Any:
+    """A language model with the methods of StepModel."""
     torch.manual_seed(seed)
     options = {"embedding": 5, "init_scale": 1.0, **KINDS[kind], **more}
     config = config_of(**options)  # type: ignore[arg-type]
     model = language_model_class(config.type).build(config, WORDS)
-    assert isinstance(model, CSLM | RecurrentLM)
+    assert isinstance(model, CSLM | RecurrentLM | TransformerLM)
     return with_biases(model.double().eval())
 
 

@@ -9,19 +9,13 @@ import torch
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import word_scores
-from nmt.lm.base import (
-    NgramNetwork,
-    NormalizedScores,
-    OpenVocabulary,
-    RunningTextModel,
-    TokenSampler,
-    choose_scorer,
-)
-from nmt.lm.registry import LANGUAGE_MODELS
+from nmt.lm import LANGUAGE_MODELS, language_model_class
+from nmt.lm.base import FeatureLM, LanguageModel, choose_scorer
 from nmt.papers.multiscale.dictionary import Dictionary
 from nmt.search.beam import search
-from nmt.search.config import BeamConfig
-from nmt.text.vocab import EOS
+from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.search.sampling import sample
+from nmt.text.vocab import EOS, UNK
 from tests.nmt.gradients import check_gradients
 from tests.nmt.lm.models import KINDS, TEXTS, V, config_of, model_of
 
@@ -75,7 +69,7 @@ def test_search_works_on_language_models_too(kind: str) -> None:
     assert found.words == texts[best] and found.log_prob == pytest.approx(scores[best], abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["cslm", "lstm"])
+@pytest.mark.parametrize("kind", ["cslm", "lstm", "transformer"])
 def test_beginnings_of_sentences_are_scored_without_their_end(kind: str) -> None:
     model = model_of(kind)
     expected = [sum(scores[:-1]) for scores in word_scores(model, [((), text) for text in TEXTS])]
@@ -115,35 +109,81 @@ def test_impossible_sizes(options: dict[str, object], message: str) -> None:
     assert message in str(error.value)
 
 
-# ---- test protocols ----------------------------------------------------------------------------------------
-# Which models have which capability, and what is said where one is missing.
-
-
-PROTOCOLS = (NgramNetwork, NormalizedScores, RunningTextModel, TokenSampler, OpenVocabulary)
-
-
 def test_capabilities_of_the_types() -> None:
-    symbols, found = ["<s>", "</s>", "<unk>", "a"], {}
+    """What a model can do besides scoring sentences; the decoder and the commands ask for it."""
+    symbols, capabilities = ["<s>", "</s>", "<unk>", "a"], {}
     for name, kind in LANGUAGE_MODELS.items():
-        model = kind.build(kind.Config(embedding=8), symbols, {"dictionary": Dictionary([("a",)], [1])})
-        found[name] = [protocol for protocol in PROTOCOLS if isinstance(model, protocol)]
-    assert found == {
-        "cslm": [NgramNetwork, NormalizedScores],
-        "log-bilinear": [NgramNetwork, NormalizedScores],
-        "recurrent": [RunningTextModel],
-        "characters": [RunningTextModel, OpenVocabulary],
+        config = kind.Config(embedding=8)
+        if hasattr(config, "carry"):
+            config.carry = True
+        model = kind.build(config, symbols, {"dictionary": Dictionary([("a",)], [1])})
+        can = {
+            "n-grams": model.ngram_scores() is not None,
+            "carries": model.carries,
+            "samples": model.sample(1, 5, seed=1) is not None,
+            "spells": model.spelled(["b"], [UNK]) != [UNK]
+            and model.filter_vectors(torch.tensor([3])) is not None,
+        }
+        capabilities[name] = [what for what, is_able in can.items() if is_able]
+    assert capabilities == {
+        "cslm": ["n-grams"],
+        "log-bilinear": ["n-grams"],
+        "recurrent": ["carries"],
+        "characters": ["carries", "spells"],
         "transformer": [],
-        "multiscale": [RunningTextModel, TokenSampler],
+        "multiscale": ["carries", "samples"],
     }
 
 
 def test_scores_without_log_z_are_for_models_trained_for_them() -> None:
-    plain, trained = model_of("cslm"), model_of("cslm", normalizer=0.1)
-    assert choose_scorer(plain, False, Path("run")) is plain
-    for model in (plain, model_of("lstm", normalizer=0.1)):
+    trained: LanguageModel = model_of("cslm", normalizer=0.1)
+    assert choose_scorer(trained, False, Path("run")) is trained
+    for model in (model_of("cslm"), model_of("lstm", normalizer=0.1)):
         with pytest.raises(ConfigError, match=r"run is not a CSLM trained with lm\.normalizer"):
             choose_scorer(model, True, Path("run"))
     exact, fast = (
         choose_scorer(trained, normalized, Path("run")).score_texts(TEXTS) for normalized in (False, True)
     )
     assert exact != fast and [len(line) for line in exact] == [len(line) for line in fast]
+
+
+# ---- test registry -----------------------------------------------------------------------------------------
+# `lm.type` names a class, users' own ones too.
+
+
+def test_a_class_of_ones_own_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        ConfigError, match=r"lm\.type: 'mine' is unknown, expected one of 'cslm', 'log-bilinear', 'rec"
+    ):
+        language_model_class("mine")
+    monkeypatch.setitem(LANGUAGE_MODELS, "mine", FeatureLM)
+    assert language_model_class("mine") is FeatureLM
+    with pytest.raises(ConfigError, match=r"'mine'$"):
+        language_model_class("yours")
+
+
+@pytest.mark.parametrize("kind", list(LANGUAGE_MODELS))
+def test_a_configuration_says_its_type(kind: str) -> None:
+    config = LANGUAGE_MODELS[kind].Config()
+    assert config.type == kind
+    config.check()
+
+
+# ---- test transformer --------------------------------------------------------------------------------------
+
+
+def test_options_change_the_function() -> None:
+    variants: list[dict[str, object]] = [
+        {}, {"norm": "pre"}, {"positions": "none"}, {"positions": "learned"}, {"heads": 1}, {"depth": 1},
+        {"feed_forward": 7}, {"tied": False}, {"init": "uniform", "init_scale": 0.5},
+    ]  # fmt: skip
+    totals = [float(model_of("transformer", **options).score_sentences(TEXTS).sum()) for options in variants]  # type: ignore[arg-type]
+    assert len({round(total, 9) for total in totals}) == len(variants)
+
+
+def test_it_is_sampled_step_by_step() -> None:
+    model = model_of("transformer")
+    drawn = sample(model, [range(5)] * 4, SamplingConfig(samples=1, seed=1, max_length_factor=1.0))
+    for [line] in drawn:
+        if line.complete:
+            assert line.log_prob == pytest.approx(float(model.score_sentences([line.words])[0]), abs=1e-9)

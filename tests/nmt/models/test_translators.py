@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.data.batches import Batch, make_batch
-from nmt.data.guidance import guidance, unit_links
+from nmt.data.batches import Batch, guidance, make_batch, unit_links
 from nmt.layers.attention import alignment_cost
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator

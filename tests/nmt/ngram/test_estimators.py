@@ -11,13 +11,11 @@ import pytest
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
-from nmt.ngram import arpa, estimators
-from nmt.ngram.arpa import NgramModel
+from nmt.ngram import count_models, estimators
+from nmt.ngram.count_models import NgramModel
 from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
 
 # ---- test kneser ney ---------------------------------------------------------------------------------------
-# Modified Kneser-Ney against lmplz's file, a naive recount, and sums over words.
-
 
 Gram = tuple[str, ...]
 Model = dict[Gram, tuple[float, float]]
@@ -187,7 +185,7 @@ def test_equal_to_lmplz(nmt_data: Path) -> None:
             map(files.split_words, files.read_lines(folder / "corpus" / "train.tok.fr")), KneserNeyConfig(5)
         )
     )
-    theirs = probabilities(arpa.read(folder / "lm.fr.arpa.gz"))
+    theirs = probabilities(count_models.read_arpa(folder / "lm.fr.arpa.gz"))
     assert ours.keys() == theirs.keys() and len(ours) == 778387
     for gram, numbers in theirs.items():
         assert ours[gram] == pytest.approx(numbers, abs=2e-6), gram
@@ -207,12 +205,12 @@ def test_an_order_beyond_the_longest_sentence(tmp_path: Path) -> None:
     assert [scores.tolist() for scores in long.scores(text)] == [
         scores.tolist() for scores in short.scores(text)
     ]
-    arpa.write(short, tmp_path / "lm")
+    count_models.write_arpa(short, tmp_path / "lm")
     whole = (tmp_path / "lm").read_text()
     (tmp_path / "lm").write_text(
         whole.replace("\n\n\\1-grams:", "\nngram 5=0\n\n\\1-grams:").replace("\\end", "\\5-grams:\n\n\\end")
     )
-    assert arpa.read(tmp_path / "lm").order == 4
+    assert count_models.read_arpa(tmp_path / "lm").order == 4
 
 
 @pytest.mark.parametrize(
@@ -233,7 +231,6 @@ def test_values_out_of_range(options: dict[str, object]) -> None:
 # ---- test smoothing ----------------------------------------------------------------------------------------
 # Katz, stupid back-off and add-k against their equations written out, sums over words, and the slides' toy
 # numbers.
-
 
 SLIDES = [["we", *rest.split()] for rest in ("sat in the house", "sat here we two and we said")] + [
     "how we wish we had something to do".split()
@@ -357,27 +354,6 @@ def test_toy_numbers_of_the_slides() -> None:
     assert prob(model, ("we",), "sat") == pytest.approx(2 / 6)  # .33 on the slide
     assert prob(model, ("we",), "wish") == pytest.approx(1 / 6)  # .17
     assert prob(model, ("sat",), "in") == pytest.approx(0.5)
-
-
-def restaurant() -> list[list[str]]:
-    """Sentences with the counts of the Berkeley restaurant corpus that the slides show, and a vocabulary of
-    1,446."""
-    pairs = [("i", "want", 827), ("i", "x", 1706), ("want", "chinese", 6), ("want", "x", 94)]
-    pairs += [("chinese", "food", 82), ("chinese", "x", 70)]
-    text = [[first, second] for first, second, count in pairs for _ in range(count)]
-    more = [[f"y{number}"] for number in range(1446 - 7)]  # besides 5 words, </s> and <unk>
-    return [*text, *more, *([["x"]] * (4 * 2533 - len(text) - len(more)))]
-
-
-def test_restaurant_of_the_slides() -> None:
-    model = estimated(restaurant(), "stupid-backoff", order=2)
-    chain = [prob(model, (first,), second) for first, second in
-             (("<s>", "i"), ("i", "want"), ("want", "chinese"), ("chinese", "food"))]  # fmt: skip
-    assert [float(f"{p:.2g}") for p in chain] == [0.25, 0.33, 0.0065, 0.52]
-    assert math.prod(float(f"{p:.2g}") for p in chain) == pytest.approx(0.00027885)
-    added = estimated(restaurant(), "add-k", order=2)
-    assert len(words_of(added)) == 1446
-    assert prob(added, ("i",), "want") == pytest.approx(0.21, abs=0.005)
 
 
 # ---- test lmplz --------------------------------------------------------------------------------------------

@@ -1,26 +1,34 @@
 """EM for the weights of linear interpolation: planted weights, a likelihood that never decreases, naive
 sums."""
 
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from nmt.errors import DataError
-from nmt.ngram.arpa import Floats
+from nmt.lm.cslm import CSLM, CSLMConfig
+from nmt.ngram import estimators
+from nmt.ngram.count_models import Floats, NgramModel
+from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig
 from nmt.ngram.interpolation import (
     CONTEXT_STEP,
     Histories,
+    UnknownShares,
     bucket_of,
     edges,
     learn,
     learn_by_bucket,
+    masses,
     mixed,
     uniform,
 )
+from nmt.scoring import word_scores
+from nmt.text.vocab import BOS, EOS, Vocab
 
 # ---- test interpolation ------------------------------------------------------------------------------------
-
 
 PLANTED = np.array([0.6, 0.3, 0.1])
 
@@ -84,7 +92,6 @@ def test_walls_of_bricks() -> None:
 # ---- test histories ----------------------------------------------------------------------------------------
 # Counts of contexts: against a naive count, and through their file.
 
-
 HISTORY_TEXT = [["a", "b"], ["a", "b", "a"], []]
 
 
@@ -105,3 +112,57 @@ def test_the_file(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("#version: 1 histories words=2\nx\tb\n")
     with pytest.raises(DataError, match="other: not a file of contexts of nmt-interpolate"):
         Histories.load(tmp_path / "other")
+
+
+# ---- test backoff ------------------------------------------------------------------------------------------
+# A short-list network and a count model together: one distribution over all words.
+
+
+def some_model(order: int, prune: tuple[int, ...] = (0,)) -> tuple[NgramModel, list[list[str]]]:
+    rng = random.Random(2)
+    text = [[f"w{int(rng.paretovariate(0.9)) % 20}" for _ in range(rng.randrange(0, 9))] for _ in range(200)]
+    return estimators.estimate_kneser_ney(
+        text, KneserNeyConfig(order, prune, discount_fallback=FALLBACK_DISCOUNTS)
+    ), text
+
+
+@pytest.mark.parametrize("order, prune", [(1, (0,)), (2, (0,)), (4, (0,)), (3, (0, 1, 2))])
+def test_masses_are_sums_over_words(order: int, prune: tuple[int, ...]) -> None:
+    model, _ = some_model(order, prune)
+    inside = np.array([word in ("</s>", "w1", "w2", "w7") for word in model.words])
+    for n, found in enumerate(masses(model, inside)):
+        contexts = model.grams(n).tolist() if n else [[]]
+        for context, mass in list(zip(contexts, found, strict=True))[:200]:
+            texts = [
+                [*(model.words[word] for word in context), model.words[word]]
+                for word in np.flatnonzero(inside)
+            ]
+            assert mass == pytest.approx(
+                sum(np.exp(scores[-1]) for scores in model.scores(texts, whole=False)), abs=1e-9
+            )
+
+
+def test_probabilities_of_all_words_sum_to_one() -> None:
+    model, text = some_model(3)
+    vocab = Vocab.count(text, 6)
+    torch.manual_seed(1)
+    network = CSLM(CSLMConfig(order=3, embedding=4, layers=[5], init_scale=1.0), len(vocab)).double().eval()
+    shares = UnknownShares(model, vocab.ids)
+    words = [*(word for word in model.words if word not in ("<s>", "</s>")), "never-seen"]
+    for before in ([], ["w1"], ["w1", "w19"], ["never-seen", "w2"], ["w19", "w19"]):
+        total = float(np.exp(word_scores(network, [((), vocab.encode(before))])[0][-1]))  # of the end symbol
+        total += float(
+            np.exp(word_scores(network, [((), [*vocab.encode(before), BOS])])[0][len(before)])
+        )  # training makes that 0
+        for word in words[:-1]:  # <unk> stands for all that are in neither
+            line = [*before, word]
+            scores, share = word_scores(network, [((), vocab.encode(line))])[0], shares.logs([line])[0]
+            assert len(scores) == len(share) == len(line) + 1
+            total += float(np.exp(scores[len(before)] + share[len(before)]))
+            assert (share[len(before)] == 0) == (word in vocab.ids)
+        assert total == pytest.approx(1, abs=1e-9)
+    assert (
+        shares.logs([["never-seen"]])[0].tolist() == shares.logs([["<unk>"]])[0].tolist()
+        and shares.logs([]) == []
+        and EOS == 1
+    )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nmt.errors import CheckpointError, ConfigError, DataError
-from nmt.ngram import arpa, estimators
+from nmt.ngram import count_models, estimators
 from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
 from nmt.ngram.interpolation import Histories
 from nmt.runs import checkpoint, language_model
@@ -52,7 +52,7 @@ def test_a_line_has_a_score_for_each_unit_and_for_its_end(counts: Path) -> None:
 
 def test_count_models_are_read_as_they_are(counts: Path) -> None:
     [line] = line_scorer(counts).score(["un garçon"])
-    [expected] = arpa.read(counts).scores([["un", "garçon"]])
+    [expected] = count_models.read_arpa(counts).scores([["un", "garçon"]])
     assert line.log_probs == expected.tolist() and line_scorer(counts).log_z(LINES) == []
 
 
@@ -108,8 +108,8 @@ WEIGHTS = np.array([[0.25, 0.75], [0.9, 0.1], [0.5, 0.5]])
 def models(tmp_path: Path) -> list[Path]:
     """Two n-gram models of different words."""
     settings = KneserNeyConfig(order=2, discount_fallback=FALLBACK_DISCOUNTS)
-    arpa.write(estimators.estimate_kneser_ney(FIRST, settings), tmp_path / "first.arpa")
-    arpa.write(
+    count_models.write_arpa(estimators.estimate_kneser_ney(FIRST, settings), tmp_path / "first.arpa")
+    count_models.write_arpa(
         estimators.estimate_smoothed(SECOND, SmoothingConfig(order=2), "add-k"), tmp_path / "second.arpa"
     )
     return [tmp_path / "first.arpa", tmp_path / "second.arpa"]
@@ -163,7 +163,9 @@ def test_runs_and_ngrams_together_and_a_mixture_of_mixtures(tmp_path: Path) -> N
     run = shutil.copytree(MODELS / "lm", tmp_path / "runs" / "lm")
     line = "un garçon ne suit pas l' homme ."
     settings = SmoothingConfig(order=2)
-    arpa.write(estimators.estimate_smoothed([line.split()], settings, "add-k"), tmp_path / "lm.arpa")
+    count_models.write_arpa(
+        estimators.estimate_smoothed([line.split()], settings, "add-k"), tmp_path / "lm.arpa"
+    )
     step = checkpoint.load_lm(run).step
     parts = [MixtureModel(str(run), step, fingerprint(run, step))]
     parts.append(MixtureModel(str(tmp_path / "lm.arpa"), None, fingerprint(tmp_path / "lm.arpa", None)))

@@ -23,7 +23,7 @@ from nmt.runs.run import (
     least_risk,
 )
 from nmt.search.config import BeamConfig, SamplingConfig
-from nmt.text.lexicon import Lexicon
+from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
 from nmt.text.vocab import BOS, EOS, UNK, Vocab

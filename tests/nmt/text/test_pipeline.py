@@ -1,7 +1,6 @@
 """The text pipeline of one language."""
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from tests.spaceless import japanese
 
 # ---- test pipeline -----------------------------------------------------------------------------------------
 
-
 FRENCH = "L'homme n'a pas « vu » les enfants, aujourd'hui."
 
 
@@ -26,7 +24,7 @@ def test_a_saved_pipeline_is_the_same(tmp_path: Path) -> None:
     config = SideConfig(language="fr", case="truecase")
     tokenizer = Tokenizer("fr", case="truecase")
     tokenizer.truecaser = truecase.Truecaser([{"les": 3, "Les": 1}])
-    pipeline = TextPipeline(tokenizer, bpe.BPE(bpe.learn(bpe.count_words([["les", "les", "lesté"]]), 2)))
+    pipeline = TextPipeline(tokenizer, bpe.BPE(bpe.learn(Counter(["les", "les", "lesté"]), 2)))
     pipeline.save(tmp_path, "source")
     again = TextPipeline.load(tmp_path, "source", config)
     assert (
@@ -45,10 +43,8 @@ def test_tokenized_skips_all_but_subwords() -> None:
 
 def test_unit_counts_are_those_of_the_text() -> None:
     pipeline = TextPipeline(Tokenizer("en"), bpe.BPE(["#version: 0.2", "a b</w>"]))
-    lines = [["ab", "b"], ["cab", "ab"]]
-    assert pipeline.unit_counts(bpe.count_words(lines)) == bpe.count_words(
-        pipeline.cut(words) for words in lines
-    )
+    words = ["ab", "b", "cab", "ab"]
+    assert pipeline.unit_counts(Counter(words)) == Counter(pipeline.cut(words))
 
 
 def test_escapes_of_moses_are_undone_and_put_back() -> None:
@@ -143,7 +139,6 @@ def test_a_run_without_subwords_stays_so(tmp_path: Path) -> None:
 # ---- test tags ---------------------------------------------------------------------------------------------
 # Tags: whole in every pipeline, known to vocabularies, refused where a run does not know them.
 
-
 TAGS = ("<bt>", "<2fr>")
 
 
@@ -211,27 +206,19 @@ def test_the_parts_of_a_long_line_have_its_tag() -> None:
     assert lengths.parts("<bt> a", lengths.limit(3)) == ["<bt> a"]
 
 
-@dataclass
-class KnownTags:
-    """What is asked of a run."""
-
-    source: TextPipeline
-    name: str = "run@5"
-
-
 def test_a_tag_that_the_run_does_not_know(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("a\n<bt> b\n")
-    run = KnownTags(tagged_pipelines()["words"])
+    source = tagged_pipelines()["words"]
     with pytest.raises(
         ConfigError, match=r"^--tag <x>: run@5 was not trained with it; its tags: <bt>, <2fr>$"
     ):
-        check_tag("<x>", [run], str(path))
+        check_tag("<x>", [("run@5", source)], str(path))
     with pytest.raises(DataError, match=r"text:2: begins with <bt>"):
-        check_tag("<2fr>", [run], str(path))
-    run.source.tags = ()
+        check_tag("<2fr>", [("run@5", source)], str(path))
+    source.tags = ()
     with pytest.raises(ConfigError, match="its tags: none"):
-        check_tag("<bt>", [run], str(path))
+        check_tag("<bt>", [("run@5", source)], str(path))
 
 
 def test_alignments_count_the_words_of_the_line() -> None:

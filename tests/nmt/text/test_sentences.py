@@ -14,7 +14,6 @@ from nmt.text.sentences import LineLimit, line_parts, raw_pieces, split_line
 
 # ---- test sentences ----------------------------------------------------------------------------------------
 
-
 FOLDER = Path(__file__).parent / "sentences"
 LANGUAGES = ("cs", "de", "en", "fr", "ja")
 CASES = [

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.batches import BatchStream, GuidedStream, row_links
+from nmt.data.batches import BatchStream, GuidedStream, row_links, unit_links
 from nmt.data.corpus import DataConfig
-from nmt.data.guidance import unit_links
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.text.pipeline import SideConfig

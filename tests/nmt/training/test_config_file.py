@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 from nmt.config.settings import HELP
 from nmt.errors import CheckpointError, ConfigError
 from nmt.io import manifest
+from nmt.lm import LANGUAGE_MODELS
 from nmt.lm.cslm import CSLMConfig
-from nmt.lm.registry import LANGUAGE_MODELS
 from nmt.models.config import RNNConfig
 from nmt.models.registry import MODELS
 from nmt.runs.checkpoint import Section

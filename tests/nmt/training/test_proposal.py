@@ -12,7 +12,7 @@ import torch
 
 from nmt.data.batches import Batch, BatchStream, make_batch
 from nmt.errors import ConfigError
-from nmt.text.inspection.texts import PairReport, inspect_pairs
+from nmt.text.inspection import PairReport, inspect_pairs
 from nmt.training import build, config_file
 from nmt.training.config import RunConfig
 from nmt.training.job import BatchSize, TrainingJob, TrainingProgress

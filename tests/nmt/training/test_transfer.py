@@ -12,7 +12,7 @@ from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError, DataError
 from nmt.formats import word_vectors
 from nmt.layers.characters import CharacterWords
-from nmt.lm.registry import language_model_class
+from nmt.lm import language_model_class
 from nmt.models.config import ALIGNED_PAIRS, RNNConfig
 from nmt.models.protocols import WordEmbeddings
 from nmt.models.registry import ALIGNED_MODELS, make

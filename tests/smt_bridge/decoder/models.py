@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from nmt.ngram import arpa, estimators
+from nmt.ngram import count_models, estimators
 from smt_bridge.decoder import system
 from smt_bridge.decoder.arrays import Floats
 from smt_bridge.decoder.config import DecoderConfig
@@ -83,7 +83,7 @@ def write_model(
         weights.append(f"LexicalReordering0= {' '.join(f'{rng.uniform(0, 0.4):.3f}' for _ in range(6))}")
     for number in range(lms):
         sentences = [[rng.choice(TARGET[:5]) for _ in range(rng.randint(1, 8))] for _ in range(40)]
-        arpa.write(
+        count_models.write_arpa(
             estimators.estimate_kneser_ney(
                 sentences, estimators.KneserNeyConfig(3, discount_fallback=estimators.FALLBACK_DISCOUNTS)
             ),

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.ngram import arpa, estimators
-from nmt.ngram import count_model as count
-from nmt.ngram.arpa import NgramModel
+from nmt.ngram import count_models, estimators
+from nmt.ngram.count_models import NgramModel
 from smt_bridge.decoder import automaton, system
 from smt_bridge.decoder.automaton import CachedNgramModel, silent
 from smt_bridge.decoder.config import DecoderConfig
@@ -53,7 +52,7 @@ def test_automaton_of_a_model_with_holes(tmp_path: Path) -> None:
         "\\3-grams:\n-0.1\ta b c\t-0.45\n\n\\4-grams:\n-0.05\ta b c a\n\n\\end\\\n"
     )
     (tmp_path / "lm").write_text(text)
-    model = arpa.read(tmp_path / "lm")
+    model = count_models.read_arpa(tmp_path / "lm")
     check_automaton(
         model, [list(words) for size in range(6) for words in itertools.product("abcx", repeat=size)]
     )
@@ -98,7 +97,7 @@ def test_kenlm_through_the_package(tmp_path: Path) -> None:
     pytest.importorskip("kenlm", reason="needs kenlm: pip install 'nmt-smt[kenlm]'")
     folder = write_model(tmp_path, 1)
     one, loaded = decoder(folder, stack=5, nbest=3), system.load(str(folder), use_cache=False)
-    loaded.lms = [KenLMWords(count.KenLM(str(folder / "lm0")))]
+    loaded.lms = [KenLMWords(count_models.KenLM(str(folder / "lm0")))]
     other = Decoder(loaded, DecoderConfig(stack=5, nbest=3))
     assert other.compiled is None
     for number in range(15):
@@ -142,7 +141,7 @@ def test_kenlm_is_the_automaton(tmp_path: Path) -> None:
     """Probabilities in single precision; states are equal where ours are."""
     pytest.importorskip("kenlm", reason="needs kenlm: pip install 'nmt-smt[kenlm]'")
     path = str(write_model(tmp_path, 1) / "lm0")
-    ours, theirs = system.load_lm(path), KenLMWords(count.KenLM(path))
+    ours, theirs = system.load_lm(path), KenLMWords(count_models.KenLM(path))
     check(theirs, texts_of(2))
     states: dict[object, object] = {}
     for text in texts_of(3):

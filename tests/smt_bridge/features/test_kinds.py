@@ -10,7 +10,7 @@ import smt_bridge
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.formats import nbest, phrase_table
 from nmt.lm.base import choose_scorer
-from nmt.ngram import count_model
+from nmt.ngram import count_models
 from nmt.runs import alignment, checkpoint, language_model
 from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint
 from nmt.text.vocab import Vocab
@@ -207,7 +207,7 @@ def test_a_phrase_is_scored_from_nowhere_to_nowhere(path: str) -> None:
 
 def test_a_sentence_has_both_ends(path: str) -> None:
     whole = WordPairs(sources=[["x"]], targets=TARGETS, source_of=[0] * 4, whole=True)
-    model = count_model.load_count_model(path)
+    model = count_models.load_count_model(path)
     expected = [scores.sum() for scores in model.scores(TARGETS)]
     found = count_lm(path).score(whole)
     np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -1,4 +1,5 @@
-"""Back-off n-gram models in arrays, and the ARPA format, whose log10 becomes natural logarithms here.
+"""Count-based n-gram models: back-off models in arrays, with the ARPA format, whose log10 becomes natural
+logarithms here, and KenLM's binary formats by the package kenlm.
 
 An n-gram is a node of order n: its parent is the node of its first n - 1 words, its key parent * V + last
 word. The keys of an order are sorted, so that one searchsorted per order finds the nodes of a whole text:
@@ -11,15 +12,17 @@ contexts in the model.
 """
 
 import math
+import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
 from nmt.io.numbers import shown
 
@@ -68,6 +71,15 @@ class NgramModel:
         get, unknown = self.ids.get, self.unknown
         return [get(word, unknown) for word in words]
 
+    def flatten(self, texts: Sequence[Sequence[str]], whole: bool = True) -> tuple[Ints, Ints, Ints]:
+        """Texts one after the other: their words, (N,), where the text of each word begins, (N,), and where
+        each text begins, (texts,). `whole`: sentences, with <s> and </s> around them."""
+        bos, eos = ([self.ids[BOS]], [self.ids[EOS]]) if whole else ([], [])
+        lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
+        starts = np.cumsum(lengths) - lengths
+        words = (word for text in texts for word in (*bos, *self.encode(text), *eos))
+        return np.fromiter(words, np.int64, int(lengths.sum())), np.repeat(starts, lengths), starts
+
     def nodes(self, text: Ints, first: Ints) -> list[Ints]:
         """For each n the node of the n-gram that ends at each token, -1 where there is none: (N,) each.
 
@@ -110,16 +122,9 @@ class NgramModel:
         their last word."""
         if not texts:
             return []
-        bos, eos = ([self.ids[BOS]], [self.ids[EOS]]) if whole else ([], [])
-        lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
-        starts = np.cumsum(lengths) - lengths
-        flat = np.fromiter(
-            (word for text in texts for word in (*bos, *self.encode(text), *eos)),
-            np.int64,
-            int(lengths.sum()),
-        )
-        log10 = self.flat_scores(flat, np.repeat(starts, lengths))
-        return [part[1:] if whole else part for part in np.split(log10, starts[1:])]
+        flat, first, starts = self.flatten(texts, whole)
+        log_probs = self.flat_scores(flat, first)
+        return [part[1:] if whole else part for part in np.split(log_probs, starts[1:])]
 
     def grams(self, n: int) -> Ints:
         """The words of the n-grams: (M, n)"""
@@ -132,18 +137,16 @@ class NgramModel:
         return np.stack(columns[::-1], 1)
 
 
-def write(
-    model: NgramModel,
-    path: str | Path,
-    over: Callable[[Iterator[str]], Iterator[str]] = lambda lines: lines,
+def write_arpa(
+    model: NgramModel, path: str | Path, over: Callable[[Iterator[str]], Iterator[str]] = lambda lines: lines
 ) -> None:
     """Write an ARPA file; .gz compresses. `over`: hands on the lines, and may count them."""
     with files.Writing(str(path)) as out:
-        for line in over(lines(model)):
+        for line in over(arpa_lines(model)):
             out.write(line + "\n")
 
 
-def lines(model: NgramModel) -> Iterator[str]:
+def arpa_lines(model: NgramModel) -> Iterator[str]:
     """The lines of an ARPA file."""
     yield "\\data\\"
     for n, level in enumerate(model.levels, 1):
@@ -174,7 +177,7 @@ def is_arpa(path: str | Path) -> bool:
     return head.lstrip().startswith(b"\\data\\")
 
 
-def read(path: str | Path) -> NgramModel:
+def read_arpa(path: str | Path) -> NgramModel:
     """An ARPA file as arrays. DataError with the line number for one that is damaged, cut off, or not an ARPA
     file."""
     reader = ArpaReader(str(path))
@@ -263,10 +266,10 @@ class ArpaReader:
             line = self.next()
             parts = line.split("\t")
             if len(parts) == 1:
-                parts = blanks(line, n)
+                parts = blank_fields(line, n)
             try:
                 words = parts[1].split(" ")
-                values = value(parts[0]), value(parts[2]) if len(parts) > 2 and parts[2] else 0.0
+                values = logarithm(parts[0]), logarithm(parts[2]) if len(parts) > 2 and parts[2] else 0.0
                 if (
                     len(words) != n
                     or len(parts) > 3
@@ -329,14 +332,91 @@ class ArpaReader:
             raise self.error("\\end\\", line)
 
 
-def value(text: str) -> float:
+def logarithm(text: str) -> float:
     """A logarithm, read as float() does, which accepts more than the format does."""
     if not text.isascii() or "_" in text:
         raise ValueError
     return float(text)
 
 
-def blanks(line: str, n: int) -> list[str]:
+def blank_fields(line: str, n: int) -> list[str]:
     """The fields of a line that has blanks instead of tabs, as some tools write."""
     parts = files.split_words(line)
     return [parts[0], " ".join(parts[1 : n + 1]), *parts[n + 1 :]] if parts else []
+
+
+# ---- files of either format --------------------------------------------------------------------------------
+
+KENLM = b"mmap lm "  # every binary file of KenLM begins with it
+
+
+class KenLM:
+    """A KenLM binary. Words are scored one by one, since KenLM's own sentence scorer splits at more than
+    blanks."""
+
+    vocab_size = 0  # the file does not say
+
+    def __init__(self, path: str) -> None:
+        self.kenlm, self.model = load_kenlm(path)
+        self.order = int(self.model.order)
+
+    def knows(self, word: str) -> bool:
+        return word in self.model
+
+    def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
+        """log p, natural, of each word of each text; see NgramModel."""
+        return [self.text_scores(words, whole) for words in texts]
+
+    def text_scores(self, words: Sequence[str], whole: bool) -> Floats:
+        """log p, natural, of each word of a text."""
+        state, after = self.kenlm.State(), self.kenlm.State()
+        if whole:
+            self.model.BeginSentenceWrite(state)
+        else:
+            self.model.NullContextWrite(state)
+        scores = []
+        for word in [*words, EOS] if whole else words:
+            scores.append(self.model.BaseScore(state, word, after))
+            state, after = after, state
+        return LN10 * np.array(scores, np.float64)
+
+
+CountModel = NgramModel | KenLM
+
+
+def load_count_model(path: str | Path) -> CountModel:
+    """An n-gram model from an ARPA file, .gz too, or a KenLM binary. ConfigError where a binary file needs
+    the package kenlm and it is not installed, DataError for a file that is not an n-gram model."""
+    path = str(path)
+    if not os.path.isfile(path):
+        raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")
+    if is_arpa(path):
+        return read_arpa(path)
+    with open(path, "rb") as stream:
+        head = stream.read(len(KENLM))
+    if head != KENLM:
+        raise DataError(
+            f"{path}: not an ARPA or KenLM file: it begins neither with \\data\\ nor with "
+            f"{KENLM.decode().strip()!r}"
+        )
+    return KenLM(path)
+
+
+def load_kenlm(path: str) -> tuple[Any, Any]:
+    """The module kenlm and a model."""
+    try:
+        import kenlm
+    except ImportError as error:
+        raise ConfigError(
+            f"{path}: a binary model needs the package kenlm; install it with: pip install "
+            "'nmt-smt[kenlm]', "
+            "or give the ARPA file"
+        ) from error
+    try:
+        config = kenlm.Config()
+        config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
+        return kenlm, kenlm.Model(path, config)
+    except (OSError, RuntimeError, ValueError) as error:
+        text = str(error).split("\n")[0].split("Byte:")[0]
+        raise DataError(f"{path}: not a KenLM file, or of another version ({text[:150]})") from error

@@ -4,10 +4,9 @@ import logging
 
 import pytest
 
-from nmt.text.inspection.checks import CHECKS, CUT_CONTRACTION, NOWHERE, Punctuation, warn_of_tokenized
+from nmt.text.checks import CHECKS, CUT_CONTRACTION, NOWHERE, Punctuation, warn_of_tokenized
 
 # ---- test checks -------------------------------------------------------------------------------------------
-
 
 SOUND = ["A man sleeps.", "L'été, il fait 30 °C à Nîmes !", "a < b & c > d", "Ça coûte 5 €", "犬が。"]
 

@@ -19,7 +19,6 @@ from nmt.text.tokenize import ESCAPES, unescape
 # ---- signs of tokenization ---------------------------------------------------------------------------------
 # Signs that a text has been tokenized: full stops that stand alone, contractions that are cut.
 
-
 log = logging.getLogger(__name__)
 
 MARK_APART = re.compile(r"\S [.,](?: |$)")  # not ? and !, which French writes after a blank
@@ -75,7 +74,6 @@ def warn_of_tokenized(lines: Iterable[str], path: str) -> Iterator[str]:
 
 
 # ---- checks of a line --------------------------------------------------------------------------------------
-
 
 NOWHERE = -1
 # Tab is no control character here: it has a check of its own.
@@ -148,11 +146,6 @@ def second_sentence(line: str) -> int:
     return len(parts.sentences[0] + parts.gaps[0]) if parts.gaps else NOWHERE
 
 
-def without_letters(line: str) -> int:
-    """A line that is not empty and has no letter."""
-    return 0 if line.strip() and not LETTER.search(line) else NOWHERE
-
-
 CHECKS = {
     "empty": Check("empty lines", lambda line: NOWHERE if line.strip() else 0),
     "control": Check(
@@ -204,5 +197,8 @@ CHECKS = {
         second_sentence,
         "unless most are, the run learns to translate one; give nmt-translate --split-sentences then",
     ),
-    "without letters": Check("lines without letters", without_letters),
+    "without letters": Check(
+        "lines without letters",
+        lambda line: 0 if line.strip() and not LETTER.search(line) else NOWHERE,
+    ),
 }

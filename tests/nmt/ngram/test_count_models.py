@@ -2,16 +2,21 @@
 line."""
 
 import gzip
+import math
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nmt.errors import DataError
-from nmt.ngram import arpa, estimators
-from nmt.ngram.arpa import LN10, NgramModel
+from nmt.io import files
+from nmt.ngram import count_models, estimators
+from nmt.ngram.count_models import LN10, NgramModel
 from nmt.ngram.estimators import KneserNeyConfig
+
+# ---- test arpa ---------------------------------------------------------------------------------------------
 
 TEXT = """\\data\\
 ngram 1=5
@@ -78,7 +83,7 @@ def one_by_one(model: NgramModel, words: list[str], whole: bool) -> list[float]:
 def test_by_hand(tmp_path: Path) -> None:
     """<s> the dog </s>: -0.2, -0.125, then `the dog </s>` is not there: back-off of `the dog` -0.05, dog </s>
     -0.6."""
-    model = arpa.read(write(tmp_path))
+    model = count_models.read_arpa(write(tmp_path))
     (scores,) = model.scores([["the", "dog"]])
     assert scores.tolist() == pytest.approx([LN10 * -0.2, LN10 * -0.125, LN10 * (-0.05 - 0.6)], abs=1e-12)
     # cat is unknown: after <s> the: -0.1, the: -0.5, then -1.5; </s> after it: no context is there, -0.9
@@ -114,17 +119,17 @@ def test_scores_of_many_sentences_are_those_word_by_word(order: int, whole: bool
 def test_read_is_what_was_written(tmp_path: Path) -> None:
     model, _ = some_model()
     for name in ("a", "b.gz"):
-        arpa.write(model, tmp_path / name)
-        again = arpa.read(tmp_path / name)
+        count_models.write_arpa(model, tmp_path / name)
+        again = count_models.read_arpa(tmp_path / name)
         assert again.words == model.words
         for level, other in zip(model.levels, again.levels, strict=True):
             assert (level.keys == other.keys).all()
             assert np.allclose(level.log10, other.log10, atol=1e-6) and np.allclose(
                 level.backoff, other.backoff, atol=1e-6
             )
-    assert "".join(f"{line}\n" for line in arpa.lines(arpa.read(tmp_path / "a"))) == (
-        tmp_path / "a"
-    ).read_text(encoding="utf-8")
+    assert "".join(
+        f"{line}\n" for line in count_models.arpa_lines(count_models.read_arpa(tmp_path / "a"))
+    ) == (tmp_path / "a").read_text(encoding="utf-8")
     assert gzip.decompress((tmp_path / "b.gz").read_bytes()) == (tmp_path / "a").read_bytes()
 
 
@@ -132,13 +137,13 @@ def test_other_orders_of_lines_and_blanks_for_tabs(tmp_path: Path) -> None:
     lines = TEXT.split("\n")
     lines[13:16] = reversed(lines[13:16])
     shuffled = "\n".join(line.replace("\t", " ") for line in lines)
-    first = arpa.read(write(tmp_path)).scores([["the", "dog"]])[0]
-    assert (arpa.read(write(tmp_path, shuffled)).scores([["the", "dog"]])[0] == first).all()
+    first = count_models.read_arpa(write(tmp_path)).scores([["the", "dog"]])[0]
+    assert (count_models.read_arpa(write(tmp_path, shuffled)).scores([["the", "dog"]])[0] == first).all()
 
 
 def test_a_closed_vocabulary_gives_unknown_words_nothing(tmp_path: Path) -> None:
     text = TEXT.replace("ngram 1=5", "ngram 1=4").replace("-1.5\t<unk>\n", "")
-    (scores,) = arpa.read(write(tmp_path, text)).scores([["cat"]], whole=False)
+    (scores,) = count_models.read_arpa(write(tmp_path, text)).scores([["cat"]], whole=False)
     assert scores.tolist() == pytest.approx([-100 * LN10])
 
 
@@ -176,22 +181,22 @@ def test_damaged_files(tmp_path: Path, change: tuple[str, str], message: str) ->
         tmp_path, TEXT.replace(*change, 1) if change[0] != "</s>\n" else TEXT.replace("</s>", "</S>")
     )
     with pytest.raises(DataError) as error:
-        arpa.read(path)
+        count_models.read_arpa(path)
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("promise", ["999999999999", "9" * 5000, "²", "1_0", "-1", "٣"])
 def test_a_header_may_promise_anything(tmp_path: Path, promise: str) -> None:
     with pytest.raises(DataError, match=r"lm:[0-9]+: expected"):
-        arpa.read(write(tmp_path, TEXT.replace("ngram 2=3", f"ngram 2={promise}")))
+        count_models.read_arpa(write(tmp_path, TEXT.replace("ngram 2=3", f"ngram 2={promise}")))
     with pytest.raises(DataError, match=r"lm:[0-9]+: expected"):
-        arpa.read(write(tmp_path, TEXT.replace("ngram 1=5", f"ngram 1={promise}")))
+        count_models.read_arpa(write(tmp_path, TEXT.replace("ngram 1=5", f"ngram 1={promise}")))
 
 
 @pytest.mark.parametrize("number", ["-1_0", "-٣", "²", "nan", "-1e", "x" * 10**5])
 def test_what_is_no_number_is_named(tmp_path: Path, number: str) -> None:
     with pytest.raises(DataError, match=r"lm:[0-9]+: expected log10 p") as error:
-        arpa.read(write(tmp_path, TEXT.replace("-0.6\tdog", f"{number}\tdog")))
+        count_models.read_arpa(write(tmp_path, TEXT.replace("-0.6\tdog", f"{number}\tdog")))
     assert len(str(error.value)) < 300 + len(str(tmp_path))
 
 
@@ -200,8 +205,69 @@ def test_what_is_no_number_is_named(tmp_path: Path, number: str) -> None:
 def test_odd_white_space_is_part_of_a_word(odd: str, order: int, tmp_path: Path) -> None:
     text = [[f"a{odd}", f"{odd}b", odd, "c"], ["c", f"a{odd}"], [f"a{odd}b"]] * 2
     model = estimators.estimate_kneser_ney(text, KneserNeyConfig(order, discount_fallback=(0.5, 1.0, 1.5)))
-    arpa.write(model, tmp_path / "lm")
-    again = arpa.read(tmp_path / "lm")
+    count_models.write_arpa(model, tmp_path / "lm")
+    again = count_models.read_arpa(tmp_path / "lm")
     assert again.words == model.words
     for ours, theirs in zip(model.scores(text), again.scores(text), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+# ---- test count model --------------------------------------------------------------------------------------
+# Count models from files of any format, and files that are none.
+
+
+def test_an_arpa_file_may_be_compressed(tmp_path: Path) -> None:
+    (tmp_path / "lm").write_text(TEXT)
+    (tmp_path / "lm.gz").write_bytes(gzip.compress(TEXT.encode()))
+    plain, packed = (count_models.load_count_model(tmp_path / name) for name in ("lm", "lm.gz"))
+    texts = [["the", "dog"], ["unheard-of"], []]
+    assert [s.tolist() for s in plain.scores(texts)] == [s.tolist() for s in packed.scores(texts)]
+    assert plain.knows("dog") and not plain.knows("unheard-of") and not plain.knows("<unk>")
+    assert plain.vocab_size == 3, "the, dog and </s>"
+
+
+def test_other_files_are_no_models(tmp_path: Path) -> None:
+    (tmp_path / "lm").write_bytes(b"hello")
+    with pytest.raises(DataError, match=r"neither with .data. nor with .mmap lm."):
+        count_models.load_count_model(tmp_path / "lm")
+    (tmp_path / "lm").write_bytes(gzip.compress(TEXT.encode())[:-40])
+    with pytest.raises(DataError, match="lm: "):
+        count_models.load_count_model(tmp_path / "lm")
+    with pytest.raises(DataError, match="no such file"):
+        count_models.load_count_model(tmp_path / "nothing")
+
+
+def test_a_damaged_binary_file(tmp_path: Path) -> None:
+    pytest.importorskip("kenlm")
+    (tmp_path / "lm").write_bytes(b"mmap lm http://kheafield.com/code format version 4\n\0" + bytes(400))
+    with pytest.raises(DataError, match="not a KenLM file, or of another version"):
+        count_models.load_count_model(tmp_path / "lm")
+
+
+@pytest.mark.ci
+def test_equal_to_kenlm(nmt_data: Path) -> None:
+    """Every word of the test set by KenLM itself, which computes in float32."""
+    kenlm = pytest.importorskip("kenlm")
+    path = nmt_data / "moses-multi30k" / "lm.fr.arpa.gz"
+    theirs, ours = count_models.KenLM(str(path)), count_models.read_arpa(path)
+    assert kenlm and theirs.order == ours.order == 5
+    texts = [
+        files.split_words(line)
+        for line in files.read_lines(nmt_data / "moses-multi30k" / "corpus" / "test_2016_flickr.tok.fr")
+    ]
+    for whole in (True, False):
+        for one, other in zip(ours.scores(texts, whole), theirs.scores(texts, whole), strict=True):
+            assert np.allclose(one, other, atol=1e-5)
+    assert math.isclose(ours.scores([["<unk>"]])[0][0], theirs.scores([["nirgendwo"]])[0][0], abs_tol=1e-5)
+
+
+def test_a_broken_gzip_file_is_one_error_wherever_it_breaks(tmp_path: Path) -> None:
+    """Cut, and with a byte changed, at every place of the compressed data."""
+    path, whole = tmp_path / "lm.gz", gzip.compress(TEXT.encode() * 3)
+    for place in range(2, len(whole) - 1):
+        for data in (whole[:place], whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :]):
+            path.write_bytes(data)
+            with suppress(
+                DataError
+            ):  # all else is an error of the test; a changed date in the header of the file is none
+                count_models.load_count_model(path)

@@ -1,0 +1,528 @@
+"""The inspection of a training text and its development set: what is counted in each side, in both and in
+repeated lines, what is said about it, and pairs that are held out."""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.errors import DataError
+from nmt.io import files
+from nmt.io.manifest import digest64
+from nmt.text import scripts
+from nmt.text.checks import CAPITAL, CHECKS, NOWHERE, Punctuation
+from nmt.text.clean import CleanConfig, reason_against
+from nmt.text.scripts import (
+    IDEOGRAPHS_A_WORD,
+    LETTERS_A_WORD,
+    WORD,
+    Guess,
+    LanguageCounts,
+    is_spaceless,
+    line_length,
+    script_name,
+    script_of_line,
+)
+
+# ---- texts -------------------------------------------------------------------------------------------------
+# What an inspection counts: one side of a parallel text, both sides read together, repeated lines.
+
+# ---- repeated lines ----------------------------------------------------------------------------------------
+# Lines that occur more than once, found by 64-bit digests: 8 bytes a line, and 32 more while the repeated
+# ones are counted. Of 100 million lines two are taken for equal once in 4,000 texts.
+
+Digests = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class RepeatedLines:
+    """How many lines repeat an earlier one, or one of another text; the numbers of the first of them and of
+    the line it repeats, from 1."""
+
+    lines: int
+    first: tuple[int, int] | None
+
+
+class Digests64:
+    """The digests of the lines of a text, in their order."""
+
+    def __init__(self) -> None:
+        self.kept = array("Q")
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def add(self, line: str) -> None:
+        """Add the digest of the next line."""
+        self.kept.append(int.from_bytes(digest64(line.encode("utf-8", "surrogatepass")), "little"))
+
+    def values(self) -> Digests:
+        """The digests as an array, (n,)."""
+        return np.frombuffer(self.kept, np.uint64) if self.kept else np.zeros(0, np.uint64)
+
+    def repeated(self) -> RepeatedLines:
+        """Lines that have occurred before."""
+        order = np.argsort(self.values(), kind="stable")
+        ordered = self.values()[order]
+        again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+        if not len(again):
+            return RepeatedLines(0, None)
+        position = again[np.argmin(order[again])]  # the second of its kind: no third one comes before it
+        return RepeatedLines(len(again), (int(order[position]) + 1, int(order[position - 1]) + 1))
+
+    def unique(self) -> NDArray[np.bool_]:
+        """Which lines occur once: (n,)"""
+        values, counts = np.unique(self.values(), return_counts=True)
+        result: NDArray[np.bool_] = counts[np.searchsorted(values, self.values())] == 1
+        return result
+
+    def within(self, others: "Digests64") -> RepeatedLines:
+        """Lines that another text has, too."""
+        order = np.argsort(others.values(), kind="stable")
+        ordered, mine = others.values()[order], self.values()
+        positions = np.searchsorted(ordered, mine)
+        inside = positions < len(ordered)
+        inside[inside] = ordered[positions[inside]] == mine[inside]
+        shared = np.flatnonzero(inside)
+        first = (int(shared[0]) + 1, int(order[positions[shared[0]]]) + 1) if len(shared) else None
+        return RepeatedLines(len(shared), first)
+
+
+# ---- one side ----------------------------------------------------------------------------------------------
+
+EXAMPLES = 2  # of each kind
+SHOWN, BEFORE = 60, 20  # characters of an example; of those, the ones before the position
+HALF = 40  # characters of each side of an example of a pair
+COUNTED = 200_000  # lines, from the first on, whose words are counted: at most some 100 MB
+BAD, BOM, RETURNS = "encoding", "byte order mark", "carriage returns"  # found in bytes, not in characters
+
+
+@dataclass
+class Lengths:
+    """Numbers of words of the lines that are not empty."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+
+    def mean(self) -> float:
+        return sum(length * count for length, count in self.counts.items()) / max(1, self.counts.total())
+
+    def quantile(self, share: float) -> int:
+        """The length that so many of the lines do not exceed; 0 without lines."""
+        left = share * self.counts.total()
+        for length in sorted(self.counts):
+            left -= self.counts[length]
+            if left <= 0:
+                return length
+        return max(self.counts, default=0)
+
+
+@dataclass
+class SideReport:
+    """Counts and examples of problems in one text."""
+
+    path: str
+    lines: int = 0
+    counts: Counter[str] = field(default_factory=Counter)  # lines by name of a check
+    examples: dict[str, list[str]] = field(default_factory=dict)  # file:line: text
+    lengths: Lengths = field(default_factory=Lengths)
+    scripts: Counter[str] = field(default_factory=Counter)  # lines of each
+    languages: LanguageCounts = field(default_factory=LanguageCounts)
+    capitals: int = 0  # lines with a capital letter
+    punctuation: Punctuation = field(default_factory=Punctuation)
+    words: Counter[str] = field(default_factory=Counter)  # of the first lines, lower-cased, only of letters
+    digests: Digests64 = field(default_factory=Digests64)
+
+    def add(self, number: int, line: str) -> None:
+        self.digests.add(line)
+        for name, check in CHECKS.items():
+            position = check.position(line)
+            if position != NOWHERE:
+                self.note(name, number, line, position)
+        if not line.strip():
+            return
+        self.lengths.counts[line_length(line)] += 1
+        self.languages.add(line)
+        script = script_of_line(line)
+        self.scripts[script] += 1
+        self.keep_example(f"script {script}", number, line, 0)
+        self.capitals += bool(CAPITAL.search(line))
+        self.punctuation.add(line)
+        if number <= COUNTED:
+            self.words.update(WORD.findall(line.lower()))
+
+    def note(self, name: str, number: int, line: str, position: int = 0) -> None:
+        """Something was found in a line."""
+        self.counts[name] += 1
+        self.keep_example(name, number, line, position)
+
+    def keep_example(self, name: str, number: int, line: str, position: int) -> None:
+        """The first lines of each kind are shown."""
+        examples = self.examples.setdefault(name, [])
+        if len(examples) < EXAMPLES:
+            examples.append(f"{self.path}:{number}: {excerpt(line, position)}")
+
+    def guess(self) -> Guess:
+        """Guess script and language of the text."""
+        return self.languages.guess()
+
+    def has_case(self) -> bool:
+        """Are there capital letters in more than one of 50 lines?"""
+        return 50 * self.capitals > self.lines
+
+    def once(self) -> float:
+        """The share of running words that occur once in the text: about as many are unknown in new text."""
+        total = self.words.total()
+        return sum(1 for count in self.words.values() if count == 1) / max(1, total)
+
+
+def excerpt(line: str, position: int) -> str:
+    """The part of a line around a place, as a terminal can show it."""
+    start = max(0, position - BEFORE) if position > SHOWN - BEFORE else 0
+    part = line[start : start + SHOWN]
+    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in part)
+    return f"{'...' if start else ''}{shown}{'...' if start + SHOWN < len(line) else ''}"
+
+
+def inspected_lines(path: str | Path, report: SideReport) -> Iterator[str]:
+    """The lines of a file, those that are not UTF-8 too, with U+FFFD for what is wrong: they are counted in
+    the report, and shown by what `nmt.io.files.read_lines` would say."""
+    for number, raw in enumerate(files.read_byte_lines(path), 1):
+        report.lines = number
+        if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+            report.counts[BOM] += 1
+            raw = raw[3:]
+        if raw.endswith(b"\r"):
+            report.note(RETURNS, number, raw[:-1].decode("utf-8", "replace"))
+            raw = raw[:-1]
+        try:
+            line = files.decode(raw, path, number)
+        except DataError as error:
+            line = raw.decode("utf-8", "replace").replace("\ufffd", "?").replace("\0", "?")
+            report.counts[BAD] += 1
+            examples = report.examples.setdefault(BAD, [])
+            if len(examples) < EXAMPLES:
+                examples.append(str(error))
+        yield line
+
+
+# ---- both sides --------------------------------------------------------------------------------------------
+# Both sides of a parallel text, read together: repeated pairs, copies, what nmt-clean would drop.
+
+SAME = "same"  # source and target are one text
+
+
+@dataclass
+class PairReport:
+    """Counts and examples of problems in a parallel text. Memory: 25 bytes a pair, 32 more while repeated
+    lines are counted, and at most some 200 MB for words."""
+
+    source: SideReport
+    target: SideReport
+    reasons: Counter[str] = field(default_factory=Counter)  # pairs that nmt-clean would drop; SAME
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    digests: Digests64 = field(default_factory=Digests64)  # of the pairs
+    sound: bytearray = field(default_factory=bytearray)  # of each pair: 1 where nothing speaks against it
+
+    @property
+    def sides(self) -> tuple[SideReport, SideReport]:
+        return self.source, self.target
+
+    @property
+    def pairs(self) -> int:
+        """Lines that both sides have."""
+        return min(self.source.lines, self.target.lines)
+
+    @property
+    def usable(self) -> int:
+        """Pairs without an empty side."""
+        return self.pairs - self.reasons["empty"]
+
+    def add(self, number: int, source: str, target: str, config: CleanConfig) -> None:
+        self.digests.add(f"{source}\n{target}")
+        reason = reason_against(source, target, config)
+        if not reason and source == target:
+            reason = SAME
+        if reason:
+            self.note(reason, number, source, target)
+        self.sound.append(not reason)
+
+    def note(self, name: str, number: int, source: str, target: str) -> None:
+        """Something was found in a pair."""
+        self.reasons[name] += 1
+        examples = self.examples.setdefault(name, [])
+        if len(examples) < EXAMPLES:
+            examples.append(f"line {number}: {excerpt(source[:HALF], 0)} | {excerpt(target[:HALF], 0)}")
+
+
+def inspect_pairs(source: str, target: str, passed: Callable[[int], None] = lambda count: None) -> PairReport:
+    """Read both files once. `passed` is told of the pairs that were read. DataError for a file that cannot be
+    read; bad bytes and unequal lengths are in the report."""
+    report = PairReport(SideReport(files.name_of(source)), SideReport(files.name_of(target)))
+    config = CleanConfig()
+    rows = zip_longest(inspected_lines(source, report.source), inspected_lines(target, report.target))
+    for number, (source_line, target_line) in enumerate(rows, 1):
+        for side, line in zip(report.sides, (source_line, target_line), strict=True):
+            if line is not None:
+                side.add(number, line)
+        if source_line is not None and target_line is not None:
+            report.add(number, source_line, target_line, config)
+        passed(1)
+    return report
+
+
+# ---- findings ----------------------------------------------------------------------------------------------
+# A line for each text, and one for each kind of thing that was found, with its count, what to do, and
+# examples.
+
+FAULTS = {  # reasons of nmt-clean, and SAME
+    "empty": "pairs with an empty side",
+    "long": "pairs with a side of more than 80 words",
+    "ratio": "pairs of which one side is more than nine times as long as the other",
+    SAME: "pairs whose sides are equal",
+}
+NMT_CLEAN = "nmt-clean drops them"
+OTHER_SCRIPTS = 3  # that are named
+UNLIKE = 0.2  # share of running words; any training text has more of a development set in its language
+ENOUGH_WORDS = 20  # running words of a text, to say that they are of another language
+A_WORD = {  # what `line_length` counts where words have no blanks between them
+    **dict.fromkeys(("ja", "zh"), f"{IDEOGRAPHS_A_WORD} characters"),
+    **dict.fromkeys(("bo", "km", "lo", "my", "th"), f"{LETTERS_A_WORD} letters"),
+}
+CASED = frozenset(("ARMENIAN", "CYRILLIC", "GREEK", "LATIN"))  # scripts that have capitals
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was found. `stops`: training cannot begin before it is mended."""
+
+    text: str
+    examples: list[str] = field(default_factory=list)
+    stops: bool = False
+
+    def lines(self) -> Iterator[str]:
+        """Lines to print: the text, then indented examples."""
+        yield f"  {'ERROR: ' if self.stops else ''}{self.text}"
+        yield from (f"      {example}" for example in self.examples)
+
+
+def finding_text(what: str, count: int, advice: str = "") -> str:
+    """`empty lines: 12`, and what to do."""
+    return f"{what}: {count:,}{f'; {advice}' if advice else ''}"
+
+
+def side_title(side: SideReport) -> str:
+    """The line of a text."""
+    guess, ending = side.guess(), scripts.language_of_file(side.path)
+    if len(guess.languages) > 1 and ending in guess.languages:  # much alike, and the name says which
+        guess = replace(guess, languages=(ending,))
+    characters = f", {A_WORD[guess.language]} being a word" if guess.language in A_WORD else ""
+    shares = {"half": 0.5, "95%": 0.95, "99%": 0.99, "all": 1.0}
+    upper = ", ".join(f"{name} up to {side.lengths.quantile(share)}" for name, share in shares.items())
+    return (
+        f"{side.path}: {side.lines:,} lines; {guess}; {side.lengths.mean():.1f} words a line{characters} "
+        f"({upper})"
+    )
+
+
+def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[Finding]:
+    """The findings of a text. `ending`: the language that its name says, or nothing. `raw`: whoever reads it
+    tokenizes it."""
+    if count := side.counts[BAD]:
+        yield Finding(finding_text("lines that cannot be read", count), side.examples[BAD], stops=True)
+    if side.counts[BOM]:
+        yield Finding("a byte order mark at its start, which is ignored")
+    if count := side.counts[RETURNS]:
+        text = finding_text("lines that end with a carriage return", count, "it is ignored")
+        yield Finding(text, side.examples[RETURNS][:1])
+    language = side.guess().language
+    if ending and language and ending != language:
+        yield Finding(f"it should be {ending}, its words look like {language}: are the two sides exchanged?")
+    for name, check in CHECKS.items():
+        if count := side.counts[name]:
+            yield Finding(finding_text(check.what, count, check.advice), side.examples[name])
+    yield from other_scripts(side)
+    if side.punctuation.is_tokenized():
+        undo = "; raw text is expected, so undo it first: nmt-tokenize --detokenize" if raw else ""
+        yield Finding(f"tokenized already: full stops and commas are words of their own{undo}")
+    if side.guess().script in CASED and not side.has_case():
+        yield Finding("lower-cased: hardly any line has a capital letter")
+    yield from repeat_findings(side.path, side.digests, "lines")
+
+
+def repeat_findings(path: str, digests: Digests64, what: str, advice: str = "") -> Iterator[Finding]:
+    """Lines or pairs that occur more than once."""
+    repeated = digests.repeated()
+    if repeated.first:
+        later, earlier = repeated.first
+        text = finding_text(f"{what} that repeat an earlier one", repeated.lines, advice)
+        yield Finding(text, [f"{path}:{later} is line {earlier} again"])
+
+
+def other_scripts(side: SideReport) -> Iterator[Finding]:
+    """Lines of another script than that of the text."""
+    own = side.guess().script
+    others = Counter({name: count for name, count in side.scripts.items() if name not in ("", own)})
+    for script, count in others.most_common(OTHER_SCRIPTS):
+        text = finding_text(
+            f"lines in {script_name(script)} script", count, "do they belong to this language?"
+        )
+        yield Finding(text, side.examples[f"script {script}"])
+
+
+def pair_findings(report: PairReport) -> Iterator[Finding]:
+    """Findings about a parallel text, those that stop a training first."""
+    source, target = report.sides
+    if source.lines != target.lines:
+        yield Finding(
+            f"{source.path} has {source.lines:,} lines, {target.path} {target.lines:,}: line n of one has to "
+            "be the translation of line n of the other; find where they come apart",
+            stops=True,
+        )
+    if not report.usable:
+        yield Finding("no pair has words on both sides", stops=True)
+    for name, what in FAULTS.items():
+        if count := report.reasons[name]:
+            percent = 100 * count / report.pairs
+            share = f"{percent:.0f}% of the pairs" if percent >= 1 else f"{percent:.2g}% of the pairs"
+            advice = share if name == SAME else f"{share}; {NMT_CLEAN}"
+            yield Finding(finding_text(what, count, advice), report.examples[name])
+    yield from repeat_findings(source.path, report.digests, "pairs", NMT_CLEAN)
+
+
+def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
+    """Development pairs that are in the training text, too, and sides that are in another language than
+    there."""
+    both = dev.digests.within(train.digests)
+    sources = dev.source.digests.within(train.source.digests)
+    for shared, what in ((both, "pairs"), (sources, "source lines")):
+        if shared.first:
+            here, train_row = shared.first
+            yield Finding(
+                finding_text(
+                    f"{what} that are in the training text, too",
+                    shared.lines,
+                    "validations will score better than new text",
+                ),
+                [f"{dev.source.path}:{here} is {train.source.path}:{train_row}"],
+            )
+
+    yield from other_words(dev, train)
+
+
+def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
+    """Sides of a development set whose words are not those of the training text."""
+    own = list(map(shared_words, dev.sides, train.sides))
+    crossed = list(map(shared_words, dev.sides, reversed(train.sides)))
+    if max(crossed) > UNLIKE and sum(crossed) > 2 * sum(own):
+        yield Finding(
+            f"the words of {dev.source.path} are those of {train.target.path}: are the two sides of the "
+            "development set exchanged?"
+        )
+        return
+    for side, train_text, part in zip(dev.sides, train.sides, own, strict=True):
+        enough = side.words.total() >= ENOUGH_WORDS and not is_spaceless(train_text.guess().language)
+        if enough and part < UNLIKE:
+            yield Finding(
+                f"only {100 * part:.0f}% of the words of {side.path} are in {train_text.path}: are they in "
+                "the same language?"
+            )
+
+
+def shared_words(side: SideReport, reference: SideReport) -> float:
+    """The share of the running words of a text that another one has, too."""
+    shared = sum(count for word, count in side.words.items() if word in reference.words)
+    return shared / max(1, side.words.total())
+
+
+def ratio_title(report: PairReport) -> str:
+    """The line of a parallel text."""
+    words = [side.lengths.mean() * side.lengths.counts.total() for side in report.sides]
+    return f"{report.pairs:,} pairs; {words[1] / max(1, words[0]):.2f} target words a source word"
+
+
+# ---- survey ------------------------------------------------------------------------------------------------
+# As commands print it before they work with the texts.
+
+
+@dataclass(frozen=True)
+class SurveySection:
+    """The findings about a text, a pair of texts, or all texts together, below a title, which may be
+    empty."""
+
+    title: str
+    findings: list[Finding] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """The section as it is printed."""
+        if self.title:
+            yield self.title
+        for finding in self.findings:
+            yield from finding.lines()
+
+
+def survey_sections(
+    train: PairReport, dev: PairReport | None, codes: tuple[str, str] | None = None, raw: bool = False
+) -> Iterator[SurveySection]:
+    """The findings about the texts, in the order to print. `codes`: the languages of both sides, by default
+    those that the names of the files end in; `raw`: the reader wants text that is not tokenized yet."""
+    for pairs in (train, dev) if dev else (train,):
+        for number, side in enumerate(pairs.sides):
+            language = codes[number] if codes else scripts.language_of_file(side.path)
+            yield SurveySection(side_title(side), list(side_findings(side, language, raw)))
+        yield SurveySection(ratio_title(pairs), list(pair_findings(pairs)))
+    if dev:
+        yield SurveySection("", list(dev_findings(dev, train)))
+
+
+def count_mistakes(survey: Iterable[SurveySection]) -> int:
+    """The number of findings that have to be mended before any training."""
+    return sum(finding.stops for section in survey for finding in section.findings)
+
+
+# ---- held out ----------------------------------------------------------------------------------------------
+# A development set for a text that has none: pairs that are taken out of the training text, always the same
+# ones.
+
+MOST_HELD_OUT, HELD_OUT_SHARE = 1000, 20  # pairs; at most one of so many
+
+
+def held_out(report: PairReport) -> NDArray[np.int64]:
+    """The places of the pairs: as if at random, sound ones of which neither side occurs again. DataError
+    where there are too few."""
+    digests = (report.digests, report.source.digests, report.target.digests)
+    free = np.frombuffer(report.sound, np.bool_).copy()
+    for digest in digests:
+        free &= digest.unique()[: len(free)]
+    candidates = np.flatnonzero(free)
+    count = min(MOST_HELD_OUT, len(candidates) // HELD_OUT_SHARE)
+    if not count:
+        raise DataError(
+            f"{report.source.path}: {len(candidates)} pairs without faults that occur once are too few to "
+            "hold out a development set; give one with --dev-source and --dev-target"
+        )
+    order = np.argsort(report.digests.values()[candidates], kind="stable")
+    return np.sort(candidates[order[:count]])
+
+
+def split_held_out(
+    texts: Sequence[str], train: Sequence[Path], dev: Sequence[Path], rows: NDArray[np.int64]
+) -> None:
+    """Write the pairs of these places to the files of a development set, all others to those of a training
+    text, in their order."""
+    dev_rows = iter([*rows.tolist(), -1])
+    due = next(dev_rows)
+    with ExitStack() as stack:
+        train_files, taken = (
+            [stack.enter_context(files.Writing(path)) for path in paths] for paths in (train, dev)
+        )
+        for row, pair in enumerate(files.parallel(*texts)):
+            for out, line in zip(taken if row == due else train_files, pair, strict=True):
+                out.write(line + "\n")
+            if row == due:
+                due = next(dev_rows)
