@@ -3,12 +3,11 @@ van Merriënboer 2018, fig. 6.4."""
 
 import argparse
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.analysis.actions import Findings, ResultTable, add_title, field_values
 from nmt.analysis.plots import COLORS, CYCLE, label_text, pyplot, remove_frame, save_figure
@@ -40,17 +39,18 @@ class Bucket:
 Curves = dict[str, dict[str, list[Bucket]]]  # system -> source, reference, both -> buckets
 
 
-def score_bucket(system: SystemOutput, mask: NDArray[np.bool_], key: int, first: int, last: int) -> Bucket:
-    """Score the sentences where `mask` is true."""
-    return Bucket(
-        key=key,
-        first=first,
-        last=last,
-        sentences=int(mask.sum()),
-        bleu=system.bleu(mask).score,
-        ratio=system.ratio(mask),
-        chrf=system.chrf(mask).score,
-    )
+def score_ranges(
+    keys: Sequence[int], system: SystemOutput, ranges: Iterable[tuple[int, int, int]], least: int
+) -> list[Bucket]:
+    """Score the sentences of each range, (key, first, last), that has `least` sentences and at least one."""
+    values, buckets = np.asarray(keys), []
+    for key, first, last in ranges:
+        mask = (values >= first) & (values <= last)
+        count = int(mask.sum())
+        if count >= max(1, least):
+            bleu, chrf = system.bleu(mask).score, system.chrf(mask).score
+            buckets.append(Bucket(key, first, last, count, bleu, system.ratio(mask), chrf))
+    return buckets
 
 
 def sliding_buckets(keys: Sequence[int], system: SystemOutput, window: int, least: int = 1) -> list[Bucket]:
@@ -59,17 +59,10 @@ def sliding_buckets(keys: Sequence[int], system: SystemOutput, window: int, leas
 
     `keys` has one number per sentence. Buckets of fewer than `least` sentences are left out.
     """
-    values = np.asarray(keys)
-    buckets: list[Bucket] = []
-    if not len(values):
-        return buckets
-    for key in range(int(values.min()), int(values.max()) + 1):
-        first = key - window // 2
-        last = first + window - 1
-        mask = (values >= first) & (values <= last)
-        if int(mask.sum()) >= max(1, least):
-            buckets.append(score_bucket(system, mask, key, first, last))
-    return buckets
+    centers = range(min(keys, default=0), max(keys, default=-1) + 1)
+    firsts = [key - window // 2 for key in centers]
+    ranges = [(key, first, first + window - 1) for key, first in zip(centers, firsts, strict=True)]
+    return score_ranges(keys, system, ranges, least)
 
 
 def cumulative_buckets(keys: Sequence[int], system: SystemOutput, least: int = 1) -> list[Bucket]:
@@ -77,13 +70,7 @@ def cumulative_buckets(keys: Sequence[int], system: SystemOutput, least: int = 1
 
     Buckets of fewer than `least` sentences are left out.
     """
-    values = np.asarray(keys)
-    buckets = []
-    for key in range(int(values.max(initial=-1)) + 1):
-        mask = values <= key
-        if int(mask.sum()) >= max(1, least):
-            buckets.append(score_bucket(system, mask, key, 0, key))
-    return buckets
+    return score_ranges(keys, system, [(key, 0, key) for key in range(max(keys, default=-1) + 1)], least)
 
 
 def by_side(source: list[int], reference: list[int]) -> dict[str, list[int]]:

@@ -3,18 +3,15 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TextIO
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, exposition
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, exposition
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from nmt.serve.served import ServedEngines
 
@@ -84,37 +81,26 @@ METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 OTHER_LABEL = "other"  # for values from clients, who must not invent labels
 
 
-class EngineCollector(Collector):
-    """Counts the lines and requests that are waiting or active at the moment."""
-
-    def __init__(self, engines: ServedEngines, life: Lifecycle) -> None:
-        self.engines, self.life = engines, life
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        waiting = GaugeMetricFamily("nmt_waiting_lines", "lines in the queue of an engine", labels=["engine"])
-        live = GaugeMetricFamily("nmt_live_lines", "lines that an engine has in hand", labels=["engine"])
-        for name, served in self.engines.items():
-            waiting.add_metric([name], served.waiting)
-            live.add_metric([name], served.live)
-        yield waiting
-        yield live
-        yield GaugeMetricFamily("nmt_active_requests", "requests in hand", value=self.life.active)
-
-
 class Metrics:
-    """Counts requests and lines by their records."""
+    """Counts requests and lines by their records, and those that are waiting or active at the moment."""
 
     def __init__(self, engines: ServedEngines, life: Lifecycle) -> None:
-        self.registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
         self.requests = Counter(
-            "nmt_requests", "requests answered", ["route", "method", "status"], registry=self.registry
+            "nmt_requests", "requests answered", ["route", "method", "status"], registry=registry
         )
         self.seconds = Histogram(
-            "nmt_request_seconds", "time to answer", ["route"], registry=self.registry, buckets=BUCKETS
+            "nmt_request_seconds", "time to answer", ["route"], registry=registry, buckets=BUCKETS
         )
-        self.lines = Counter("nmt_lines", "lines of good requests", ["engine"], registry=self.registry)
-        self.registry.register(EngineCollector(engines, life))
-        ProcessCollector(registry=self.registry)
+        self.lines = Counter("nmt_lines", "lines of good requests", ["engine"], registry=registry)
+        waiting = Gauge("nmt_waiting_lines", "lines in the queue of an engine", ["engine"], registry=registry)
+        live = Gauge("nmt_live_lines", "lines that an engine has in hand", ["engine"], registry=registry)
+        for name, served in engines.items():
+            waiting.labels(name).set_function(partial(getattr, served, "waiting"))
+            live.labels(name).set_function(partial(getattr, served, "live"))
+        active = Gauge("nmt_active_requests", "requests in hand", registry=registry)
+        active.set_function(lambda: life.active)
+        ProcessCollector(registry=registry)
 
     def count(self, record: RequestRecord) -> None:
         route = record.route or OTHER_LABEL
@@ -123,9 +109,6 @@ class Metrics:
         self.seconds.labels(route).observe(record.seconds)
         if record.engine and record.status == 200:
             self.lines.labels(record.engine).inc(record.lines)
-
-    def routes(self) -> list[BaseRoute]:
-        return [Route("/metrics", self.show)]
 
     async def show(self, request: Request) -> Response:
         text = exposition.generate_latest(self.registry)

@@ -27,7 +27,7 @@ from nmt.serve.served import ServedEngine, ServedEngines
 # Fault codes of xmlrpc-c, the library of mosesserver.
 INTERNAL, TYPE, PARSE, NO_METHOD = -500, -501, -503, -506
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML lacks
-MAX_DEPTH = 50  # elements inside each other
+MAX_DEPTH = 50  # elements inside each other: a call needs ten, and Python's recursion ends at some hundreds
 METHODS = ("translate", "system.listMethods")
 # Options of mosesserver that we do not support.
 REFUSED = ("sg", "topt", "report-all-factors", "lambda", "model_name", "context", "session-id")
@@ -40,10 +40,7 @@ class MosesServer:
         self.engines, self.config, self.access = engines, config, EngineAccess(config)
 
     def routes(self) -> list[BaseRoute]:
-        return [
-            Route("/RPC2", self.call, methods=["POST"]),
-            Route("/RPC2/{name}", self.call, methods=["POST"]),
-        ]
+        return [Route(path, self.call, methods=["POST"]) for path in ("/RPC2", "/RPC2/{name}")]
 
     async def call(self, request: Request) -> Response:
         name = request.path_params.get("name", self.engines.first.name)
@@ -91,7 +88,7 @@ class MosesServer:
     def read_n_best(self, params: Mapping[str, object]) -> int:
         """Read `nbest`, the number of hypotheses that are listed; 0 by default."""
         count = params.get("nbest", 0)
-        if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) < 10:
+        if isinstance(count, str) and re.fullmatch("[0-9]{1,9}", count):
             count = int(count)
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= self.config.max_n_best:
             raise xmlrpc.client.Fault(
@@ -105,9 +102,21 @@ def parse_call(body: bytes) -> tuple[str, tuple[object, ...]]:
     reader = xmlrpc.client.Unmarshaller(use_builtin_types=True)
     reader.xml(None, None)  # type: ignore[arg-type]  # expat gives it text: there is nothing to decode
     parser = expat.ParserCreate()
-    depth = DepthLimit(reader)
-    parser.StartElementHandler = depth.start
-    parser.EndElementHandler = depth.end
+    depth = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise ValueError("nested too deep")
+        reader.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        reader.end(tag)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = reader.data
     parser.StartDoctypeDeclHandler = refuse_doctype
     try:
@@ -120,24 +129,6 @@ def parse_call(body: bytes) -> tuple[str, tuple[object, ...]]:
     if not method:
         raise xmlrpc.client.Fault(PARSE, "the call names no method")
     return method, parameters
-
-
-class DepthLimit:
-    """Passes elements on to a reader. ValueError for elements nested too deep: a call needs ten levels, and
-    Python's recursion ends at some hundreds."""
-
-    def __init__(self, reader: xmlrpc.client.Unmarshaller) -> None:
-        self.reader, self.depth = reader, 0
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise ValueError("nested too deep")
-        self.reader.start(tag, attributes)
-
-    def end(self, tag: str) -> None:
-        self.depth -= 1
-        self.reader.end(tag)
 
 
 def refuse_doctype(*declaration: object) -> None:

@@ -92,7 +92,7 @@ def application(
         Route("/api/openapi.json", describe),
         Route("/api/reload", partial(reload, engines, token), methods=["POST"]),
         *MosesServer(engines, config).routes(),
-        *metrics.routes(),
+        Route("/metrics", metrics.show),
         *page_routes(),
     ]
     gate = Middleware(Gate, config=config, token=token, life=life, done=(metrics.count, done))

@@ -25,10 +25,13 @@ from nmt.io import files
 from smt_bridge.tables import score
 from smt_bridge.tables.score import CHUNK
 from tests.conftest import BIN
-from tests.faults.cluster import Cluster, Program, cluster
+from tests.faults.hosts import Cluster
+from tests.faults.hosts import Program
+from tests.faults.hosts import cluster
 from tests.faults.faults import workers_of
 from tests.faults.hosts import ip
-from tests.faults.score_table import train, write_table
+from tests.faults.works import train
+from tests.faults.works import write_table
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

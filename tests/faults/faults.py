@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.faults.cluster import Cluster, Program
-from tests.faults.hosts import signal_to
-from tests.faults.works import Work
+from tests.faults.hosts import Cluster, Program, signal_to
+from tests.faults.works import ScoreTable
 
 CUT = 30  # seconds without network
 STOPPED = (5, 25)  # seconds for which a worker stands still
@@ -25,7 +24,7 @@ class Scene:
     """A job at work."""
 
     cluster: Cluster
-    work: Work
+    work: ScoreTable
     output: Path
     client: "subprocess.Popen[bytes]"
     rng: Random

@@ -1,16 +1,99 @@
-"""Jobs that meet faults: started, hurt at random moments, started again with --resume, and compared."""
+"""Jobs that meet faults: started, hurt at random moments, started again with --resume, and compared; and the
+report of that."""
 
+import csv
+import os
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from random import Random
 
 import numpy as np
 
-from tests.faults.cluster import Cluster
+from tests.conftest import ROOT
 from tests.faults.faults import Fault, Scene
-from tests.faults.report import Row, distinct
-from tests.faults.works import Work
+from tests.faults.hosts import Cluster
+from tests.faults.works import ScoreTable
+
+# ---- report ------------------------------------------------------------------------------------------------
+# What the faults did, as a table: faults.tsv, and faults.md with what users saw.
+
+
+SEEN = "seen"  # separates lines in the last column
+
+
+@dataclass
+class Row:
+    """The jobs of one work that met one fault."""
+
+    work: str
+    fault: str
+    injected: int = 0  # faults
+    jobs: int = 0
+    starts: int = 0  # of the command, for all jobs
+    finished: int = 0  # jobs
+    bytes_different: int = 0  # from those of one machine, over all finished jobs
+    lines_lost: int = 0
+    seconds: int = 0
+    seen: list[str] = field(default_factory=list)  # distinct lines on stderr
+
+
+NAMES = [one.name for one in fields(Row)]
+
+
+def report_folder() -> Path:
+    return Path(os.environ.get("FAULTS_REPORT", ROOT / "build" / "faults"))
+
+
+def begin_report() -> None:
+    """A new report."""
+    report_folder().mkdir(parents=True, exist_ok=True)
+    with (report_folder() / "faults.tsv").open("w", encoding="utf-8", newline="") as stream:
+        writer(stream).writeheader()
+    write_page([])
+
+
+def add_row(row: Row) -> None:
+    """One more row, in both files."""
+    with (report_folder() / "faults.tsv").open("a", encoding="utf-8", newline="") as stream:
+        writer(stream).writerow({**asdict(row), SEEN: " | ".join(row.seen)})
+    with (report_folder() / "faults.tsv").open(encoding="utf-8", newline="") as stream:
+        write_page(list(csv.DictReader(stream, delimiter="\t")))
+
+
+def writer(stream: "csv.SupportsWrite[str]") -> "csv.DictWriter[str]":  # type: ignore[name-defined]
+    return csv.DictWriter(stream, NAMES, delimiter="\t", lineterminator="\n")
+
+
+def write_page(rows: list[dict[str, str]]) -> None:
+    names = [name for name in NAMES if name != SEEN]
+    numbers = names[2:]
+    total = ["all", "", *(str(sum(int(row[name]) for row in rows)) for name in numbers)]
+    head = [name.replace("_", " ") for name in names]
+    table = [head, ["---"] * len(names), *([row[name] for name in names] for row in rows), total]
+    body = ["| " + " | ".join(cells) + " |" for cells in table]
+    lines = ["# Faults", "", *body, "", "## What users saw", ""]
+    for row in rows:
+        seen = [f"      {line}" for line in row[SEEN].split(" | ") if line]
+        lines += [f"- {row['work']}, {row['fault']}" + (":" if seen else ": nothing"), "", *seen, ""]
+    (report_folder() / "faults.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def distinct(lines: Iterable[str]) -> list[str]:
+    """Each line once; numbers do not matter."""
+    found: dict[str, str] = {}
+    for line in lines:
+        found.setdefault(without_numbers(line), line)
+    return list(found.values())
+
+
+def without_numbers(line: str) -> str:
+    return " ".join("".join(" " if one in "0123456789.," else one for one in line).split())
+
+
+# ---- jobs --------------------------------------------------------------------------------------------------
+
 
 LIMIT = 600  # seconds of a start, after which it hangs
 MOST_STARTS = 12  # of a job
@@ -21,7 +104,7 @@ class Trial:
     """Jobs of one work that meet one kind of fault."""
 
     cluster: Cluster
-    work: Work
+    work: ScoreTable
     fault: Fault
     rng: Random
     disk: Path  # for outputs

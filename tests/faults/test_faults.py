@@ -12,12 +12,11 @@ from random import Random
 
 import pytest
 
-from tests.faults import report
-from tests.faults.cluster import Cluster, cluster
+from tests.faults import jobs
 from tests.faults.faults import FAULTS, SHARES
-from tests.faults.hosts import missing, small_disk
+from tests.faults.hosts import Cluster, cluster, missing, small_disk
 from tests.faults.jobs import Trial, lines_of
-from tests.faults.works import WORKS, Work
+from tests.faults.works import WORKS, ScoreTable
 
 pytestmark = pytest.mark.faults
 COUNT = int(os.environ.get("FAULTS", SHARES))
@@ -31,9 +30,9 @@ class Site:
 
     cluster: Cluster
     disk: Path
-    works: dict[str, Work] = field(default_factory=dict)
+    works: dict[str, ScoreTable] = field(default_factory=dict)
 
-    def work(self, name: str) -> Work:
+    def work(self, name: str) -> ScoreTable:
         """Prepared once, with a job that nothing happens to."""
         if name not in self.works:
             work, log = WORKS[name](self.cluster.folder / name), self.cluster.folder / f"{name}.log"
@@ -53,7 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     if why := missing() or ("" if shutil.which("openssl") else "certificates are made by openssl"):
         pytest.skip(why)
     folder = tmp_path_factory.mktemp("faults")
-    report.begin()
+    jobs.begin_report()
     with small_disk(folder / "disk", DISK) as disk, cluster(folder) as running:
         yield Site(running, disk)
 
@@ -67,8 +66,8 @@ def test_nothing_is_lost(site: Site, name: str, fault: str) -> None:
     work = site.work(name)
     log = site.cluster.folder / f"{name} {fault}.log"
     rng = Random(f"{SEED} {name} {fault}")
-    trial = Trial(site.cluster, work, kind, rng, site.disk, report.Row(name, fault), log)
+    trial = Trial(site.cluster, work, kind, rng, site.disk, jobs.Row(name, fault), log)
     row = trial.run(max(1, round(COUNT * kind.share / SHARES / len(WORKS))))
-    report.add(row)
+    jobs.add_row(row)
     assert row.injected, "all jobs ended before a fault came"
     assert (row.finished, row.bytes_different, row.lines_lost) == (row.jobs, 0, 0), "\n".join(row.seen)

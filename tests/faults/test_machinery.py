@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import report
+from tests.faults import jobs
 from tests.faults.faults import fill, workers_of
 from tests.faults.hosts import Host, missing, small_disk, two_hosts
-from tests.faults.jobs import different
-from tests.faults.report import Row
+from tests.faults.jobs import Row, different
 
 CALL = "import socket; socket.create_connection(('10.77.0.1', 9), 2)"
 
@@ -87,14 +86,14 @@ def test_bytes_that_differ() -> None:
 
 def test_distinct_lines() -> None:
     found = ["worker 1 died", "chunk 7 is lost", "worker 22 died", "worker 1.5 died"]
-    assert report.distinct(found) == ["worker 1 died", "chunk 7 is lost"]
+    assert jobs.distinct(found) == ["worker 1 died", "chunk 7 is lost"]
 
 
 def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTS_REPORT", str(tmp_path))
-    report.begin()
-    report.add(Row("smt-score-table", "worker killed", 3, 1, 1, 1, seconds=20))
-    report.add(Row("smt-score-table", "client killed", 4, 2, 6, 2, seconds=30, seen=["gone", "again"]))
+    jobs.begin_report()
+    jobs.add_row(Row("smt-score-table", "worker killed", 3, 1, 1, 1, seconds=20))
+    jobs.add_row(Row("smt-score-table", "client killed", 4, 2, 6, 2, seconds=30, seen=["gone", "again"]))
     lines = (tmp_path / "faults.tsv").read_text().split("\n")
     assert lines[0].split("\t")[:4] == ["work", "fault", "injected", "jobs"] and len(lines) == 4
     page = (tmp_path / "faults.md").read_text()

@@ -20,7 +20,7 @@ from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.vocab import Vocab
 from nmt.training import config_file, state
 from tests.conftest import ROOT
-from tests.fuzz.files import NBEST, TABLE, Reader, drained, text
+from tests.fuzz.cases import NBEST, TABLE, Reader, drained, text
 
 VOCAB = ["#version: 1 vocabulary size=3", "the\t10", "cat\t7", "l'\t5", "sat\t1"]
 ARPA = [
@@ -169,15 +169,7 @@ READERS: dict[str, Reader] = {
     "ids": Reader(ids, "data/source.ids", read_corpus),
     "offsets": Reader(ids, "data/target.offsets", read_corpus),
 }
-PARTS = (
-    "version",
-    "config.yaml",
-    "checkpoints.json",
-    "source.vocab",
-    "target.codes",
-    "source.truecase",
-    "step-500.pt",
-)
+PARTS = "version config.yaml checkpoints.json source.vocab target.codes source.truecase step-500.pt".split()
 READERS |= {f"listed run: {name}": Reader(write_run, f"run/{name}", read_listed_run, 4) for name in PARTS}
 READERS |= {
     f"run: {name}": Reader(write_run, f"run/{name}", read_run, 4) for name in (*PARTS, "manifest.json")

@@ -18,7 +18,7 @@ from smt_bridge.tables import propose, score
 from smt_bridge.tuning import loop, pool, tuner
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.registry import TuneConfig
-from tests.fuzz.files import TABLE, Reader, drained, text
+from tests.fuzz.cases import TABLE, Reader, drained, text
 from tests.smt_bridge.decoder.models import write_model
 
 WEIGHTS = ["# weights", "LM0= 0.5", "TM0= 0.2 -0.1", "UnknownWordPenalty0= 1"]

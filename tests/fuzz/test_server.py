@@ -22,27 +22,23 @@ from starlette.testclient import TestClient
 from nmt.serve.config import ServeConfig
 from nmt.serve.endpoints import field_names
 from nmt.serve.json_api import score_request, translate_request
+from nmt.serve.monitoring import RequestRecord
 from nmt.serve.moses_rpc import REFUSED
 from nmt.serve.server import application
+from tests.fuzz import hostile
 from tests.fuzz.cases import options
 from tests.nmt.serve.engines import Batch, Upper, listening, serving
+
+# ---- server ------------------------------------------------------------------------------------------------
+
 
 CONFIG = ServeConfig(
     gather=0.0, max_request=20_000, max_line=200, max_lines=20, read_timeout=1.0, timeout=20.0
 )
 PATHS = (
-    "/api/translate",
-    "/api/score",
-    "/api/engines",
-    "/api/reload",
-    "/translate",
-    "/detect",
-    "/languages",
-    "/RPC2",
-    "/RPC2/upper",
-    "/metrics",
-    "/",
-)
+    "/ /api/translate /api/score /api/engines /api/reload /translate /detect /languages /RPC2 /RPC2/upper "
+    "/metrics"
+).split()
 KEPT = [status_code_conformance, content_type_conformance, response_schema_conformance]
 SECONDS = 60  # far more than any request takes
 WORDS = st.sampled_from(
@@ -332,3 +328,20 @@ SCHEMA = schemathesis.openapi.from_dict(description())
 def test_what_the_description_says(case: object, url: str) -> None:
     """Good and bad requests made from the description: the answers are what it says."""
     case.call_and_validate(base_url=url, checks=KEPT)  # type: ignore[attr-defined]
+
+
+# ---- hostile -----------------------------------------------------------------------------------------------
+# Hostile clients beside a well-behaved one. How long its answers take is measured by hand: hostile.py.
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("engine", [Upper, Batch])
+def test_other_clients_get_their_texts(engine: type[Upper], caplog: pytest.LogCaptureFixture) -> None:
+    config, records = ServeConfig(gather=0.0, read_timeout=5.0), list[RequestRecord]()
+    app = application(serving(engine(), config=config), config, done=records.append)
+    with listening(app, config) as url:
+        host, port = url.removeprefix("http://").split(":")
+        results, checker = hostile.siege((host, int(port)), cases=60, seconds=60, clients=3, rounds=1)
+    assert results.total() and not checker.wrong
+    assert not [record for record in records if record.status >= 500 or record.error]
+    assert "Traceback" not in caplog.text

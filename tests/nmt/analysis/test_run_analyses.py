@@ -88,14 +88,8 @@ def test_phrase_map(command: Command, folder: Path, table: Path, tiny: Path) -> 
 @pytest.fixture(scope="module")
 def grconv(tiny: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
     run = tmp_path_factory.mktemp("grconv") / "run"
-    done = command(
-        "nmt-train",
-        tiny / "train.yaml",
-        f"run={run}",
-        "model.encoder=grconv",
-        "training.max_steps=20",
-        "training.validate_every=0",
-    )
+    settings = "model.encoder=grconv training.max_steps=20 training.validate_every=0".split()
+    done = command("nmt-train", tiny / "train.yaml", f"run={run}", *settings)
     assert done.returncode == 0, done.stderr
     return run
 
@@ -116,17 +110,8 @@ def test_parse(command: Command, folder: Path, grconv: Path, tiny: Path, refused
         if node.tag.endswith("line")
     ]
     assert len(lines) == 2 * (weights[:, 0] > 0.1).sum() + (weights[:, 1:] > 0.1).sum()
-    done = command(
-        "nmt-translate",
-        grconv,
-        "-q",
-        "--tokenized",
-        "--n-best",
-        3,
-        "--beam-size",
-        3,
-        input="the man sees <a dog>\n",
-    )
+    options = "-q --tokenized --n-best 3 --beam-size 3".split()
+    done = command("nmt-translate", grconv, *options, input="the man sees <a dog>\n")
     first = done.stdout.split("\n")[0].split(" ||| ")
     assert "<a" in text and f"{-float(first[2].split()[1]):.2f}   {first[1]}" in text
     assert "not a grconv" in refused(command("nmt-analyze", "parse", "-q", tiny / "run", "--line", "a b"))

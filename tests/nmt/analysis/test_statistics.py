@@ -173,22 +173,9 @@ def test_a_better_system_is_seen_and_noise_is_not(
     other = [line if n % 2 == 0 else "z " + line[3:] for n, line in enumerate(reference)]
     for name, lines in (("r", reference), ("base", base), ("better", better), ("other", other)):
         (tmp_path / name).write_text("".join(line + "\n" for line in lines))
-    done = command(
-        "nmt-analyze",
-        "compare",
-        "-r",
-        "r",
-        "--baseline",
-        "base",
-        "--hypothesis",
-        "better",
-        "other",
-        "--bleu-tokenize",
-        "none",
-        "--samples",
-        300,
-        cwd=tmp_path,
-    )
+    compare = "nmt-analyze compare -r r --baseline base --hypothesis".split()
+    options = "--bleu-tokenize none --samples 300".split()
+    done = command(*compare, "better", "other", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = {row.split("\t")[0]: row.split("\t")[1:] for row in done.stdout.split("\n")[1:-1]}
     assert (
@@ -197,17 +184,9 @@ def test_a_better_system_is_seen_and_noise_is_not(
     )
     assert float(rows["better"][3]) < 0.01 < 0.1 < float(rows["other"][3])
     assert "bs:300" in done.stderr
-    assert "the same output as base" in refused(
-        command(
-            "nmt-analyze", "compare", "-r", "r", "--baseline", "base", "--hypothesis", "base", cwd=tmp_path
-        )
-    )
+    assert "the same output as base" in refused(command(*compare, "base", cwd=tmp_path))
     (tmp_path / "r").write_text("a\n")
-    assert "r: 1 lines" in refused(
-        command(
-            "nmt-analyze", "compare", "-r", "r", "--baseline", "base", "--hypothesis", "better", cwd=tmp_path
-        )
-    )
+    assert "r: 1 lines" in refused(command(*compare, "better", cwd=tmp_path))
 
 
 # ---- correlation -------------------------------------------------------------------------------------------

@@ -31,25 +31,20 @@ def basic(text: str) -> str:
     return "Basic " + base64.b64encode(text.encode()).decode()
 
 
+@pytest.mark.parametrize("header", [f"Bearer {SECRET}", f"bearer  {SECRET} ", basic(f"anybody:{SECRET}")])
+def test_who_is_allowed(header: str) -> None:
+    assert Token(SECRET).allows(header)
+
+
 @pytest.mark.parametrize(
-    ("header", "allowed"),
+    "header",
     [
-        (f"Bearer {SECRET}", True),
-        (f"bearer  {SECRET} ", True),
-        (basic(f"anybody:{SECRET}"), True),
-        (basic(f"{SECRET}:"), False),
-        (SECRET, False),
-        ("", False),
-        ("Bearer", False),
-        (f"Bearer {SECRET}x", False),
-        (f"Digest {SECRET}", False),
-        ("Basic %%%", False),
-        ("Basic /w==", False),
-        ("Bearer \udcff", False),
+        *(basic(f"{SECRET}:"), SECRET, "", "Bearer", f"Bearer {SECRET}x", f"Digest {SECRET}"),
+        *("Basic %%%", "Basic /w==", "Bearer \udcff"),
     ],
 )
-def test_who_is_allowed(header: str, allowed: bool) -> None:
-    assert Token(SECRET).allows(header) == allowed
+def test_who_is_not_allowed(header: str) -> None:
+    assert not Token(SECRET).allows(header)
 
 
 def test_the_file_of_a_token(tmp_path: Path) -> None:
@@ -67,16 +62,10 @@ def test_the_file_of_a_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "refused", "warned"),
-    [
-        (0o600, False, False),
-        (0o400, False, False),
-        (0o640, False, True),
-        (0o644, True, False),
-        (0o602, True, False),
-    ],
+    [(0o600, 0, 0), (0o400, 0, 0), (0o640, 0, 1), (0o644, 1, 0), (0o602, 1, 0)],
 )
 def test_a_token_that_others_can_read(
-    mode: int, refused: bool, warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mode: int, refused: int, warned: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As with a key of ssh; what the message says to do helps."""
     path = tmp_path / "token"
@@ -101,25 +90,10 @@ def test_the_token_of_another_user(
     assert limits.read_token(str(path)).matches(SECRET) and "other users can read" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("[::1]", True),
-        ("localhost", True),
-        ("LOCALHOST", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("10.0.0.1", False),
-        ("localhost.example.org", False),
-        ("127.0.0.1.example.org", False),
-        ("", False),
-    ],
-)
-def test_what_is_this_machine_alone(host: str, expected: bool) -> None:
-    assert limits.is_loopback(host) == expected
+def test_what_is_this_machine_alone() -> None:
+    assert all(map(limits.is_loopback, "127.0.0.1 127.9.9.9 ::1 [::1] localhost LOCALHOST".split()))
+    others = "0.0.0.0 :: 10.0.0.1 localhost.example.org 127.0.0.1.example.org".split()
+    assert not any(map(limits.is_loopback, [*others, ""]))
 
 
 def test_others_need_a_token() -> None:
