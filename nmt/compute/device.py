@@ -86,12 +86,12 @@ def use_back_end(back_end: str) -> None:
 
 
 def back_end_in_use() -> str:
-    """The back end that `use` or `choose` has switched to."""
+    """The back end that `use_back_end` or `choose_back_end` has switched to."""
     return "onednn" if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else "mkl"  # type: ignore[attr-defined]
 
 
 def measure_back_ends() -> tuple[float, float]:
-    """Error and speed of oneDNN relative to MKL; see Choice."""
+    """Error and speed of oneDNN relative to MKL; see BackEndChoice."""
     generator = torch.Generator().manual_seed(1)
     errors, seconds = dict.fromkeys(BACK_ENDS, 0.0), dict.fromkeys(BACK_ENDS, 0.0)
     for rows, inner, columns in MEASURED_SHAPES:

@@ -266,7 +266,7 @@ class Reduced(TorchFunctionMode):
 
 
 def enter_all(contexts: Sequence[Reduced]) -> ExitStack:
-    """Several models at once: `with entered(contexts):`"""
+    """Several models at once: `with enter_all(contexts):`"""
     stack = ExitStack()
     for context in contexts:
         stack.enter_context(context)

@@ -53,9 +53,8 @@ def check_points(links: Links, source: int, target: int, location: str) -> None:
     for a, b in links:
         if a >= source or b >= target:
             raise DataError(
-                f"{location}: point {a}-{b} is outside the sentence pair ({source} and {target} words); "
-                "is the "
-                "source side first, and does the text match?"
+                f"{location}: point {a}-{b} is outside the sentence pair ({source} and {target} words); is "
+                "the source side first, and does the text match?"
             )
 
 

@@ -434,7 +434,7 @@ def check_regular_status(status: os.stat_result, most: int | None) -> None:
 
 
 def read_small(path: str | Path) -> bytes:
-    """A small file. OSError as `opened`."""
+    """A small file. OSError as `open_regular`."""
     with open_regular(path, SMALL_FILE) as stream:
         return stream.read(SMALL_FILE)
 

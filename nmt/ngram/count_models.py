@@ -408,8 +408,7 @@ def load_kenlm(path: str) -> tuple[Any, Any]:
         import kenlm
     except ImportError as error:
         raise ConfigError(
-            f"{path}: a binary model needs the package kenlm; install it with: pip install "
-            "'nmt-smt[kenlm]', "
+            f"{path}: a binary model needs the package kenlm; install it with: pip install 'nmt-smt[kenlm]', "
             "or give the ARPA file"
         ) from error
     try:

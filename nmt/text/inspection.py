@@ -30,9 +30,6 @@ from nmt.text.scripts import (
     script_of_line,
 )
 
-# ---- texts -------------------------------------------------------------------------------------------------
-# What an inspection counts: one side of a parallel text, both sides read together, repeated lines.
-
 # ---- repeated lines ----------------------------------------------------------------------------------------
 # Lines that occur more than once, found by 64-bit digests: 8 bytes a line, and 32 more while the repeated
 # ones are counted. Of 100 million lines two are taken for equal once in 4,000 texts.

@@ -314,7 +314,7 @@ def slices(word: str, size: int) -> list[str]:
 
 
 def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int) -> int:
-    """Where the part that starts at `begin` ends: after the first sentence that makes it long enough, else
+    """Where the part that starts at `start` ends: after the first sentence that makes it long enough, else
     after the last sentence or clause that fits, else where the limit is reached."""
     total, sentence, clause = 0, 0, 0
     for position, (word, size) in enumerate(
