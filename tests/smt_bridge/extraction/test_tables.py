@@ -217,7 +217,8 @@ def test_smoothing(tmp_path: Path) -> None:
     inputs = write(random_corpus(9, 300, 5), tmp_path)
     made = {}
     for smoothing in ("none", "good-turing", "kneser-ney"):
-        tables.build(inputs, TableOutputs(str(tmp_path / smoothing)), ExtractConfig(smoothing=smoothing))
+        config = ExtractConfig(smoothing=smoothing, buckets=3)
+        tables.build(inputs, TableOutputs(str(tmp_path / smoothing)), config)
         made[smoothing] = numbers(tmp_path / smoothing)
     n = Counter(joint for _, (_, _, joint) in made["none"].values())
     partners_s = Counter(source for source, _ in made["none"])

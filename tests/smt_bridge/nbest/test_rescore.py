@@ -110,6 +110,19 @@ def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
         assert group == sorted(group, key=lambda hypothesis: -hypothesis.total)
 
 
+def test_unknown_words_do_not_decide_between_lists(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries of other lists do not have the decoder's -100."""
+    monkeypatch.chdir(lists)
+    Path("n").write_text(LIST.replace("| -104 |", "| -103.1 |").replace("| -3.8 |", "| -3.4 |"))
+    Path("m").write_text("0 ||| un chien ||| NMT0= -1 ||| -1\n")
+    Path("old").write_text("LM0= 0.5\nWordPenalty0= 0.2\nUnknownWordPenalty0= 1\n")
+    Path("w").write_text("LM0= 0.5\nWordPenalty0= 0.2\nNMT0= 1\nList0= 0\nList1= 0\n")
+    given = "n m -q -s s -w w --decoder-weights old --fill-missing -o o".split()
+    assert rescore_command.main(given) == 0
+    totals = {" ".join(entry.text): entry.total for entry in nbest.read("o")}
+    assert totals["le &apos; chat"] == pytest.approx(-3.1) and totals["un chien"] == pytest.approx(-2.4)
+
+
 @pytest.mark.ci
 def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Callable[..., str]) -> None:
     """Moses' list and one of nmt-translate: a text of both has the features of both; the List features tell
