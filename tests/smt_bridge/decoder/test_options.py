@@ -4,22 +4,17 @@ import math
 import random
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nmt.formats import nbest
-from nmt.io import files
-from smt_bridge.decoder import system
 from smt_bridge.decoder.compiled import HAVE_NUMBA
-from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.options import RowScores
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
-from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.decoder.models import (
     TARGET,
     UNLIMITED,
@@ -408,32 +403,3 @@ def test_command(tmp_path: Path, command: Command, refused: Callable[..., str]) 
         f"{tmp_path}/in:2: tag 'x' is never closed" in refused(command("smt-decode", *asked))
         and not (tmp_path / "out").exists()
     )
-
-
-# ---- the real system ---------------------------------------------------------------------------------------
-@pytest.mark.slow
-def test_real_moses(nmt_data: Path) -> None:
-    """40 marked lines under each policy, and 40 with walls and zones: Moses' outputs, and its lists of five
-    to the digits they are printed with."""
-    folder = nmt_data / "moses-settings"
-    loaded = system.load(str(folder / "baseline.ini"), use_cache=False)
-    for name in ("exclusive", "inclusive", "constraint", "ignore", "pass-through", "walls"):
-        ini = read_search_settings(moses_ini.read(str(folder / f"xml-{name}.ini")))
-        made = Decoder(replace(loaded, search=ini), DecoderConfig(nbest=5))
-        theirs: dict[int, list[nbest.Hypothesis]] = {}
-        for hypothesis in nbest.read(folder / f"xml-{name}.nbest"):
-            theirs.setdefault(hypothesis.sentence, []).append(hypothesis)
-        outputs = [line.strip(" ") for line in files.read_lines(folder / f"xml-{name}.out")]
-        lines = files.read_lines(folder / ("in.walls.en" if name == "walls" else "in.xml.en"))
-        for number, translation in enumerate(made.translate_all(lines)):
-            assert " ".join(translation.text) == outputs[number], (name, number)
-            entries = [
-                nbest.parse(made.entry(number, translation, derivation), "ours")
-                for derivation in translation.derivations
-            ]
-            ours = {(tuple(entry.text), *entry.rest): entry for entry in entries}
-            for other in theirs[number]:
-                mine = ours[(tuple(other.text), *other.rest)]
-                assert list(mine.features) == list(other.features) and abs(mine.total - other.total) < 1.1e-3
-                for feature, scores in other.features.items():
-                    np.testing.assert_allclose(mine.features[feature], scores, atol=1.1e-4)

@@ -4,6 +4,7 @@ import itertools
 import math
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,10 @@ from nmt.formats.nbest import Hypothesis
 from nmt.io import files
 from smt_bridge.decoder import system
 from smt_bridge.decoder.compiled import HAVE_NUMBA
-from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import PhraseTranslation
+from smt_bridge.moses import ini as moses_ini
 
 # ---- test moses regression ---------------------------------------------------------------------------------
 # Moses' own regression tests of its decoder: each case gives the expected output, or is refused with one
@@ -23,6 +26,21 @@ from smt_bridge.decoder.decoder import Decoder
 
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def entries_of(made: Decoder, number: int, translation: PhraseTranslation) -> list[Hypothesis]:
+    """The list of a sentence as it is written."""
+    written = (made.entry(number, translation, derivation) for derivation in translation.derivations)
+    return [nbest.parse(entry, "ours") for entry in written]
+
+
+def assert_close(ours: Hypothesis, theirs: Hypothesis, atol: float = 1.1e-3, rtol: float = 0.0) -> None:
+    """The same features and total, to the digits that Moses prints."""
+    assert list(ours.features) == list(theirs.features)
+    for name, values in theirs.features.items():
+        np.testing.assert_allclose(ours.features[name], values, rtol, atol, err_msg=name)
+    np.testing.assert_allclose(ours.total, theirs.total, rtol, atol)
+
 
 CASES = {  # folder: why it is refused; empty where it decodes
     "phrase.early-distortion-cost.kenlm": "",
@@ -79,10 +97,7 @@ def test_decoded(name: str, nmt_data: Path, tmp_path: Path) -> None:
         assert " ".join(translation.text) == outputs[number]
         assert abs(translation.derivations[0].total - totals[number]) < 1.1e-3
         theirs = lists[number]
-        entries = [
-            nbest.parse(made.entry(number, translation, derivation), "ours")
-            for derivation in translation.derivations
-        ]
+        entries = entries_of(made, number, translation)
         np.testing.assert_allclose(
             [entry.total for entry in entries], [entry.total for entry in theirs], atol=1.1e-3
         )
@@ -92,9 +107,7 @@ def test_decoded(name: str, nmt_data: Path, tmp_path: Path) -> None:
             if mine is None:
                 assert abs(other.total - theirs[-1].total) < 1.1e-3, (number, other)
                 continue
-            assert list(mine.features) == list(other.features)
-            for feature, values in other.features.items():
-                np.testing.assert_allclose(mine.features[feature], values, atol=1.1e-3)
+            assert_close(mine, other)
 
 
 @pytest.mark.parametrize("name", [name for name, reason in CASES.items() if reason])
@@ -152,16 +165,11 @@ def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
         entries[hypothesis.sentence, tuple(hypothesis.text), hypothesis.rest[0]] = hypothesis
     shared = 0
     for number, line in enumerate(lines[:20]):
-        translation = lister.translate_line(line)
-        for derivation in translation.derivations:
-            mine = nbest.parse(lister.entry(number, translation, derivation), "mine")
-            other = entries.get((number, tuple(mine.text), mine.rest[0]))
-            if other:
+        for mine in entries_of(lister, number, lister.translate_line(line)):
+            if other := entries.get((number, tuple(mine.text), mine.rest[0])):
                 shared += 1
-                assert list(mine.features) == list(other.features) and mine.rest == other.rest
-                assert abs(mine.total - other.total) < 1.1e-3
-                for name, values in mine.features.items():
-                    np.testing.assert_allclose(values, other.features[name], atol=1.1e-3)
+                assert mine.rest == other.rest
+                assert_close(mine, other)
     assert shared > 0.9 * len(entries)
 
 
@@ -239,19 +247,35 @@ def test_as_real_moses(name: str, count: int, moses: Path) -> None:
     for number, line in enumerate(itertools.islice(files.read_lines(moses / "in.en"), count)):
         translation = made.translate_line(line)
         assert " ".join(translation.text) == outputs[number]
-        mine = [
-            nbest.parse(made.entry(number, translation, derivation), "mine")
-            for derivation in translation.derivations
-        ]
+        mine = entries_of(made, number, translation)
         ours, theirs = (
             {(tuple(entry.words), *entry.rest): entry for entry in entries}
             for entries in (mine, lists[number])
         )
         assert ours.keys() == theirs.keys() and len(mine) == len(lists[number])
         for key, entry in theirs.items():
-            assert list(ours[key].features) == list(entry.features)
-            for feature, expected in entry.features.items():
-                np.testing.assert_allclose(
-                    ours[key].features[feature], expected, rtol=1.1e-5, atol=1.1e-5, err_msg=feature
-                )
-            assert math.isclose(ours[key].total, entry.total, rel_tol=1.1e-5, abs_tol=1.1e-5)
+            assert_close(ours[key], entry, 1.1e-5, 1.1e-5)
+
+
+@pytest.mark.slow
+def test_marked_lines_as_real_moses(nmt_data: Path) -> None:
+    """40 marked lines under each policy, and 40 with walls and zones: Moses' outputs, and its lists of five
+    to the digits they are printed with."""
+    folder = nmt_data / "moses-settings"
+    loaded = system.load(str(folder / "baseline.ini"), use_cache=False)
+    for name in ("exclusive", "inclusive", "constraint", "ignore", "pass-through", "walls"):
+        ini = read_search_settings(moses_ini.read(str(folder / f"xml-{name}.ini")))
+        made = Decoder(replace(loaded, search=ini), DecoderConfig(nbest=5))
+        theirs: dict[int, list[nbest.Hypothesis]] = {}
+        for hypothesis in nbest.read(folder / f"xml-{name}.nbest"):
+            theirs.setdefault(hypothesis.sentence, []).append(hypothesis)
+        outputs = [line.strip(" ") for line in files.read_lines(folder / f"xml-{name}.out")]
+        lines = files.read_lines(folder / ("in.walls.en" if name == "walls" else "in.xml.en"))
+        for number, translation in enumerate(made.translate_all(lines)):
+            assert " ".join(translation.text) == outputs[number], (name, number)
+            ours = {
+                (tuple(entry.text), *entry.rest): entry for entry in entries_of(made, number, translation)
+            }
+            for other in theirs[number]:
+                mine = ours[(tuple(other.text), *other.rest)]
+                assert_close(mine, other, 1.1e-5, 1.1e-5)
