@@ -153,6 +153,12 @@ def range_of(span: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
+def weight_line(folder: Path, name: str) -> str:
+    """The line of [weight] of a feature."""
+    lines = (folder / "moses.ini").read_text(encoding="utf-8").split("\n")
+    return next(line for line in lines if line.startswith(f"{name}="))
+
+
 def add_feature(folder: Path, line: str, *weights: str) -> Path:
     """The system with one more feature: its line in [feature], and lines of [weight]."""
     return edit(

@@ -24,6 +24,7 @@ from tests.smt_bridge.decoder.models import (
     same_lists,
     sentence,
     values,
+    weight_line,
     write_model,
 )
 
@@ -169,8 +170,7 @@ def test_rows_one_by_one(lms: int, tmp_path: Path) -> None:
     """The score of a row is its features times their weights, the estimate has the language models without
     context besides, and no context makes more of it than the bound says."""
     write_model(tmp_path, 2, lms=lms)
-    last = f"LM{lms - 1}"
-    line = next(row for row in (tmp_path / "moses.ini").read_text().split("\n") if row.startswith(f"{last}="))
+    line = weight_line(tmp_path, f"LM{lms - 1}")
     edit(tmp_path, (f"path=lm{lms - 1}", f"path=lm{lms - 1} oov-feature=1"), (line, f"{line} -0.4"))
     made, rows = scored(tmp_path)
     weights, table = made.weights, made.system.table

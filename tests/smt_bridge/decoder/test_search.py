@@ -36,6 +36,7 @@ from tests.smt_bridge.decoder.models import (
     edit,
     same_lists,
     sentence,
+    weight_line,
     write_model,
 )
 
@@ -188,34 +189,14 @@ def random_model(folder: Path, seed: int, rng: random.Random) -> None:
         ("[weight]\n", f"[weight]\nUnknownWordPenalty0= {rng.uniform(0.01, 1):.2f}\n"),
     )
     if rng.random() < 0.6:
-        last = next(
-            line
-            for line in (folder / "moses.ini").read_text().split("\n")
-            if line.startswith(f"LM{lms - 1}=")
-        )
-        edit(
-            folder,
-            (f"path=lm{lms - 1}", f"path=lm{lms - 1} oov-feature=1"),
-            (last, f"{last} {rng.uniform(-1, 0.2):.2f}"),
-        )
+        last, line = lms - 1, weight_line(folder, f"LM{lms - 1}")
+        changes = (line, f"{line} {rng.uniform(-1, 0.2):.2f}")
+        edit(folder, (f"path=lm{last}", f"path=lm{last} oov-feature=1"), changes)
     if seed % 4 != 3:
-        (folder / "reordering").write_text(
-            "".join(
-                f"{row}\n"
-                for row in (folder / "reordering").read_text().split("\n")[:-1]
-                if rng.random() < 0.7
-            )
-        )
-        edit(
-            folder,
-            (
-                REORDERING,
-                (
-                    "type=msd-bidirectional-fe "
-                    f"default-scores={','.join(f'{rng.uniform(0.01, 1):.2f}' for _ in range(6))}"
-                ),
-            ),
-        )
+        rows = (folder / "reordering").read_text().split("\n")[:-1]
+        (folder / "reordering").write_text("".join(f"{row}\n" for row in rows if rng.random() < 0.7))
+        default = ",".join(f"{rng.uniform(0.01, 1):.2f}" for _ in range(6))
+        edit(folder, (REORDERING, f"type=msd-bidirectional-fe default-scores={default}"))
     edit(
         folder,
         ("[distortion-limit]\n3\n", f"[distortion-limit]\n{rng.randint(-1, 4)}\n"),

@@ -13,7 +13,15 @@ from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.system import feature_names, score_names
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.tuning import pool
-from tests.smt_bridge.decoder.models import REORDERING, decoder, edit, sentence, values, write_model
+from tests.smt_bridge.decoder.models import (
+    REORDERING,
+    decoder,
+    edit,
+    sentence,
+    values,
+    weight_line,
+    write_model,
+)
 
 # ---- test system -------------------------------------------------------------------------------------------
 
@@ -73,9 +81,7 @@ def test_scores_that_the_ini_does_not_count(tmp_path: Path) -> None:
     """Also where the table comes from the cache, which knows nothing of the ini."""
     folder, store = write_model(tmp_path / "model", 1), Cache(tmp_path / "cache")
     system.load(str(folder), store)
-    weights = next(
-        row for row in (folder / "moses.ini").read_text().split("\n") if row.startswith("TranslationModel0=")
-    )
+    weights = weight_line(folder, "TranslationModel0")
     edit(folder, ("num-features=4 path", "num-features=5 path"), (weights, f"{weights} 0.1"))
     for cache in (False, store):
         with pytest.raises(DataError, match="num-features=5"):

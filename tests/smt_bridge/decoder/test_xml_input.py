@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -33,48 +34,39 @@ def test_translations() -> None:
     )
 
 
+def marked(
+    words: str,
+    *forced: tuple[int, int, str],
+    walls: Sequence[int] = (),
+    zones: Sequence[tuple[int, int]] = (),
+) -> MarkedLine:
+    """A line with options of probability 1: first and last word, translation."""
+    options = [ForcedTranslation(first, last, text.split(), 0.0) for first, last, text in forced]
+    return MarkedLine(words.split(), options, list(walls), list(zones))
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (
-            'a<x translation="p">b</x>c',
-            MarkedLine(["a", "b", "c"], [ForcedTranslation(1, 1, ["p"], 0.0)]),
-        ),  # a tag separates words
-        ('<x english="p">a</x>', MarkedLine(["a"], [ForcedTranslation(0, 0, ["p"], 0.0)])),
+        ('a<x translation="p">b</x>c', marked("a b c", (1, 1, "p"))),  # a tag separates words
+        ('<x english="p">a</x>', marked("a", (0, 0, "p"))),
         (
             '<x translation="p" english="q" prob="1||0">a</x>',
             MarkedLine(["a"], [ForcedTranslation(0, 0, ["p"], 0.0), ForcedTranslation(0, 0, ["q"], -100.0)]),
         ),
-        (
-            'a b c <x translation="p" span="0-1"/>',
-            MarkedLine(["a", "b", "c"], [ForcedTranslation(0, 1, ["p"], 0.0)]),
-        ),
-        (
-            '<x translation="p" span="2"/> a b c',
-            MarkedLine(["a", "b", "c"], [ForcedTranslation(2, 2, ["p"], 0.0)]),
-        ),
-        (
-            '<x translation="p"><y translation="q">a</y> b</x>',
-            MarkedLine(
-                ["a", "b"], [ForcedTranslation(0, 0, ["q"], 0.0), ForcedTranslation(0, 1, ["p"], 0.0)]
-            ),
-        ),
-        (
-            '<x translation="p||">a</x>',
-            MarkedLine(["a"], [ForcedTranslation(0, 0, ["p"], 0.0), ForcedTranslation(0, 0, [], 0.0)]),
-        ),  # nothing is a translation
-        (
-            r'<x translation="say \"p\"">a</x>',
-            MarkedLine(["a"], [ForcedTranslation(0, 0, ["say", r"\"p\""], 0.0)]),
-        ),
-        ("a <b> c </b> <br/> d", MarkedLine(["a", "c", "d"])),
-        ('<x translation="">a</x>', MarkedLine(["a"])),
-        ("a <wall/> b", MarkedLine(["a", "b"], walls=[0])),
-        ("<wall/> a <wall /> b", MarkedLine(["a", "b"], walls=[0])),
-        ("a <wall> b c </wall> d", MarkedLine(["a", "b", "c", "d"], walls=[0, 1, 2])),
-        ("a <zone> b <wall/> c </zone> d", MarkedLine(["a", "b", "c", "d"], walls=[1], zones=[(1, 2)])),
-        ('a <ne entity="3"> @num@ </ne>', MarkedLine(["a", "@num@"])),
-        ("3 < 5 and 7 > 2 &lt; &amp;amp;", MarkedLine("3 < 5 and 7 > 2 &lt; &amp;amp;".split())),
+        ('a b c <x translation="p" span="0-1"/>', marked("a b c", (0, 1, "p"))),
+        ('<x translation="p" span="2"/> a b c', marked("a b c", (2, 2, "p"))),
+        ('<x translation="p"><y translation="q">a</y> b</x>', marked("a b", (0, 0, "q"), (0, 1, "p"))),
+        ('<x translation="p||">a</x>', marked("a", (0, 0, "p"), (0, 0, ""))),  # nothing is a translation
+        (r'<x translation="say \"p\"">a</x>', marked("a", (0, 0, r"say \"p\""))),
+        ("a <b> c </b> <br/> d", marked("a c d")),
+        ('<x translation="">a</x>', marked("a")),
+        ("a <wall/> b", marked("a b", walls=[0])),
+        ("<wall/> a <wall /> b", marked("a b", walls=[0])),
+        ("a <wall> b c </wall> d", marked("a b c d", walls=[0, 1, 2])),
+        ("a <zone> b <wall/> c </zone> d", marked("a b c d", walls=[1], zones=[(1, 2)])),
+        ('a <ne entity="3"> @num@ </ne>', marked("a @num@")),
+        ("3 < 5 and 7 > 2 &lt; &amp;amp;", marked("3 < 5 and 7 > 2 &lt; &amp;amp;")),
         ("ho|mme |x", MarkedLine(["ho", ""])),
         ("", MarkedLine([])),
     ],
