@@ -33,9 +33,6 @@ from tests.commands.test_lm import config
 from tests.conftest import Command
 from tests.nmt.layers.output.layers import zipf
 
-# ---- test models -------------------------------------------------------------------------------------------
-
-
 # ---- test characters ---------------------------------------------------------------------------------------
 # Words outside the vocabulary of a character-aware language model, by the installed commands.
 

@@ -301,9 +301,6 @@ def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
 # What nmt-translate computes, with prefixes and constraints.
 
 
-# ---- test translator ---------------------------------------------------------------------------------------
-
-
 RUN = ROOT / "tests" / "models" / "translator"
 
 

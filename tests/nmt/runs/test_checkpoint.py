@@ -33,9 +33,6 @@ from nmt.training.config import RunConfig
 # ---- test checkpoint ---------------------------------------------------------------------------------------
 
 
-# ---- test checkpoint ---------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def run(tiny: Path, tmp_path: Path) -> Path:
     shutil.copytree(tiny / "run", tmp_path / "run")
@@ -401,9 +398,6 @@ def test_what_is_no_run_is_left_to_its_reader(tmp_path: Path) -> None:
 
 # ---- test weights ------------------------------------------------------------------------------------------
 # Weights as files: written whole, read as written, averaged exactly.
-
-
-# ---- test weights ------------------------------------------------------------------------------------------
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
