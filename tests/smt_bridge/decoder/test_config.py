@@ -82,6 +82,7 @@ def test_out_of_range(name: str, value: float) -> None:
         ("ttable-limit", "20", "write table-limit=N in the line of the table"),
         ("output-unknowns", "x", "does not write this file"),
         ("s", "10", "write [stack], or remove it"), ("stak", "10", "section 'stak' is unknown"),
+        ("table-limit", "20", "section 'table-limit' is unknown"),
         ("xml-brackets", "<>", "expected two strings"),
         ("xml-input", "all", "[xml-input]: 'all' is unknown, expected one of 'pass-through'"),
         ("report-segmentation", "true", "plain translations"),
