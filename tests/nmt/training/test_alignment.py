@@ -65,6 +65,18 @@ def test_units_of_kept_pairs_are_linked_and_made_anew_when_the_text_changes(tmp_
     assert len(make().links.target) < len(stream.links.target) and ids.stat().st_ino != before
 
 
+def test_links_of_long_words_have_room(tmp_path: Path) -> None:
+    """300 words of one target word, one of them of hundreds of units: the product needs more than 16 bits."""
+    links = " ".join(f"{word}-0" for word in range(300))
+    for name, line in (("s", "abcdefghij" * 30 + " k" * 299), ("t", "x"), ("align", links)):
+        (tmp_path / f"train.{name}").write_text(f"{line}\n")
+    config = data(tmp_path, max_length=600, bpe_merges=1)
+    words = TokenizedText([config.train_source, config.train_target])
+    pairs = prepare.ParallelData(config, *prepare.make_sides(config, words), words, tmp_path / "cache")
+    stream = alignment.guided_stream(pairs, BatchStream(prepare.make_corpus(pairs), 1, 1, 1), 1.0)
+    assert row_links(stream.links, 0)[:, 2].max() > 1 << 16
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -53,14 +53,13 @@ def test_accumulated_batches_are_one_batch(cost: str) -> None:
     for cuts in ([pairs], [pairs[:1], pairs[1:]]):
         model = tiny_model(init_scale=0.5).double()
         words = model.decoder.output.words
-        mean = (
-            model.loss(make_batch(*zip(*pairs, strict=True)))
-            / {"sentence": 3, "word": 2 + 5 + 3, "sum": 1}[cost]
-        )
+        total = model.loss(make_batch(*zip(*pairs, strict=True)))
+        mean = total / {"sentence": 3, "word": 2 + 5 + 3, "sum": 1}[cost]
         expected = words.detach() - torch.autograd.grad(mean, words)[0]
         job = make_job(model=model, cost=cost, clip=0)
         done = update(job, [make_batch(*zip(*cut, strict=True)) for cut in cuts])
         assert torch.allclose(words, expected, atol=1e-12)
+        assert done.cost == pytest.approx(float(total.detach()))
         results.append((done.cost, done.norm, words.detach().clone()))
     assert results[0][:2] == pytest.approx(results[1][:2], abs=1e-10)
     assert torch.allclose(results[0][2], results[1][2], atol=1e-12)
