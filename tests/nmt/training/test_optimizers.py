@@ -67,18 +67,13 @@ def test_adadelta_by_hand() -> None:
 
 
 def test_clip_keeps_the_direction() -> None:
-    parameters = [
-        torch.nn.Parameter(torch.zeros(2)),
-        torch.nn.Parameter(torch.zeros(1)),
-        torch.nn.Parameter(torch.zeros(1)),
-    ]
+    parameters = [Parameter(torch.zeros(size)) for size in (2, 1, 1)]
     parameters[0].grad, parameters[1].grad = torch.tensor([3.0, 0.0]), torch.tensor([4.0])
     assert clip(parameters, 10.0) == 5.0
     assert parameters[0].grad.tolist() == [3.0, 0.0]
     assert clip(parameters, 1.0) == 5.0
-    assert parameters[0].grad.tolist() == pytest.approx([0.6, 0.0]) and parameters[
-        1
-    ].grad.tolist() == pytest.approx([0.8])
+    assert parameters[0].grad.tolist() == pytest.approx([0.6, 0.0])
+    assert parameters[1].grad.tolist() == pytest.approx([0.8])
     assert clip(parameters, 0.0) == pytest.approx(1.0)
 
 

@@ -411,20 +411,12 @@ def run_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "train_source",
-        "train_target",
-        "dev_source",
-        "dev_target",
-        "phrase_table",
-        "train_text",
-        "dev_text",
-        "alignment",
-        "dev_alignment",
-    ],
-)
+TEXT_KEYS = (
+    "train_source train_target dev_source dev_target phrase_table train_text dev_text alignment dev_alignment"
+).split()
+
+
+@pytest.mark.parametrize("key", TEXT_KEYS)
 @pytest.mark.parametrize("name", ["run/text", "link", "run"])
 def test_no_text_lies_in_the_folder_that_is_made(run_folder: Path, key: str, name: str) -> None:
     data = DataConfig()

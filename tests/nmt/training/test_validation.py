@@ -114,13 +114,7 @@ def test_a_tokenizer_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_a_score_of_zero_is_below_any_other_and_the_cost_decides_between_them() -> None:
     """As it is printed: 0.004 is 0.00."""
-    scores = [
-        DevScore(3.0, 0.0),
-        DevScore(2.0, 0.0),
-        DevScore(1.5, 0.004),
-        DevScore(9.0, 0.01),
-        DevScore(9, 7),
-    ]
+    scores = [DevScore(*pair) for pair in ((3.0, 0.0), (2.0, 0.0), (1.5, 0.004), (9.0, 0.01), (9, 7))]
     assert sorted(scores, key=lambda score: score.value("bleu")) == scores
     assert [score.is_zero("bleu") for score in scores] == [True, True, True, False, False]
     assert DevScore(9.0, 7.0).value("cost") == -9 and not DevScore(9.0).is_zero("cost")
