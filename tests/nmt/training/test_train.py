@@ -281,21 +281,16 @@ def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCa
 
 
 def test_a_resumed_child_needs_its_parent_no_more(folder: Path) -> None:
-    def train_run(name: str, steps: int, parent: str) -> int:
-        training = {
-            "max_steps": steps,
-            "batch_size": 4,
-            "tensorboard": False,
-            "dev_beam": 0,
-            "metric": "cost",
-        }
-        config = config_of(folder, name, training=training, init_from=parent, matmul="mkl")
-        return nmt.train(config).members[0].step
+    def train_run(name: str, steps: int, parent: str = "") -> None:
+        training = {"max_steps": steps, "tensorboard": False, "dev_beam": 0, "metric": "cost"}
+        nmt.train(config_of(folder, name, training=training, init_from=parent, matmul="mkl"))
 
     parent = folder / "parent"
-    assert train_run("parent", 1, "") == train_run("child", 1, str(parent)) == 1
+    train_run("parent", 1)
+    train_run("child", 1, str(parent))
     parent.rename(folder / "gone")
-    assert train_run("child", 2, str(parent)) == 2
+    train_run("child", 2, str(parent))
+    assert (folder / "child" / "step-2.pt").exists()
 
 
 @pytest.mark.parametrize(
