@@ -12,11 +12,11 @@ const signed = (value) => number(value, 2).replace("-", "−");
 
 // What there is to show: a name, whether a line has it, and how it is drawn.
 const VIEWS = [
-  ["Alternatives", (known) => known.hypotheses.length > 1, alternatives],
-  ["Alignment", (known, best) => best.attention?.length || best.alignment.length, alignment],
-  ["Phrases", (known, best) => best.segments?.length, phrases],
-  ["Features", (known, best) => best.features, features],
-  ["Parse", (known) => known.parse?.nodes.length, (known) => parseView(known.parse, scrolled)],
+  ["Alternatives", (entry) => entry.hypotheses.length > 1, alternatives],
+  ["Alignment", (entry, best) => best.attention?.length || best.alignment.length, alignment],
+  ["Phrases", (entry, best) => best.segments?.length, phrases],
+  ["Features", (entry, best) => best.features, features],
+  ["Parse", (entry) => entry.parse?.nodes.length, (entry) => parseView(entry.parse, scrolled)],
 ];
 
 export class Details {
@@ -61,8 +61,8 @@ export class Details {
   }
 
   show(line) {
-    const { target } = this, known = target.entryOf(line), best = target.hypothesisOf(line), count = this.on.count();
-    const waiting = !known && target.lines[line]?.trim(); // what was there stays until the answer is here
+    const { target } = this, entry = target.entryOf(line), best = target.hypothesisOf(line), count = this.on.count();
+    const waiting = !entry && target.lines[line]?.trim(); // what was there stays until the answer is here
     this.line = line;
     this.root.classList.toggle("old", Boolean(waiting));
     if (!waiting) this.root.hidden = !target.lines.some((text) => text.trim());
@@ -71,9 +71,9 @@ export class Details {
     this.part(".before").disabled = line === 0;
     this.part(".after").disabled = line >= count - 1;
     this.part("h2").textContent = target.other ? `Details: ${target.engine.name}` : "Details";
-    if (waiting || !this.fold.open || (this.known === known && this.best === best && this.found)) return;
-    Object.assign(this, { known, best });
-    this.tabs(best ? VIEWS.filter(([, has]) => has(known, best)) : []);
+    if (waiting || !this.fold.open || (this.entry === entry && this.best === best && this.found)) return;
+    Object.assign(this, { entry, best });
+    this.tabs(best ? VIEWS.filter(([, has]) => has(entry, best)) : []);
   }
 
   tabs(found) {
@@ -86,7 +86,7 @@ export class Details {
       return tab;
     }));
     this.part(".panels").replaceChildren(...found.filter(([name]) => name === open).map(([name, , draw]) => {
-      const panel = element("div", { role: "tabpanel", class: "panel", id: id(name, "panel"), "aria-labelledby": id(name, "tab") }, ...draw(this.known, this.best, this));
+      const panel = element("div", { role: "tabpanel", class: "panel", id: id(name, "panel"), "aria-labelledby": id(name, "tab") }, ...draw(this.entry, this.best, this));
       if (!panel.querySelector("button, [tabindex]")) panel.tabIndex = 0;
       return panel;
     }));
@@ -123,9 +123,9 @@ export class Details {
   }
 }
 
-function alternatives(known, best, { on, line, language, target }) {
-  const logs = known.hypotheses.some((one) => one.log_prob !== undefined);
-  const rows = known.hypotheses.map((one, rank) => {
+function alternatives(entry, best, { on, line, language, target }) {
+  const logs = entry.hypotheses.some((one) => one.log_prob !== undefined);
+  const rows = entry.hypotheses.map((one, rank) => {
     const button = element("button", { type: "button", class: "pick", "aria-pressed": one === best, ...language.call({ target }, "target") }, one.text || "(no words)");
     button.addEventListener("click", () => {
       on.pick(line, rank);
@@ -142,13 +142,13 @@ const scrolled = (node, label = "") => element("div", { class: "scroll", ...(lab
 
 // A table: a row for each target word, a column for each source word, shaded by attention; a dot marks an
 // alignment point.
-function alignment(known, best, view) {
-  if (Math.max(known.words.length, best.words.length) > MANY)
+function alignment(entry, best, view) {
+  if (Math.max(entry.words.length, best.words.length) > MANY)
     return [element("p", { class: "note" }, `The line has more than ${MANY} words; point at a word of the translation to see its partners.`)];
   const points = new Set(best.alignment.map(String)), weights = best.attention ?? [];
-  const head = known.words.map((word, source) => element("th", { scope: "col", "data-source": source, ...view.language("source") }, element("span", {}, word)));
+  const head = entry.words.map((word, source) => element("th", { scope: "col", "data-source": source, ...view.language("source") }, element("span", {}, word)));
   const rows = best.words.map((word, target) => {
-    const row = element("tr", {}, element("th", { scope: "row", "data-target": target, ...view.language("target") }, word), ...known.words.map((_, source) => {
+    const row = element("tr", {}, element("th", { scope: "row", "data-target": target, ...view.language("target") }, word), ...entry.words.map((_, source) => {
       const weight = weights[target]?.[source], aligned = points.has(String([source, target]));
       const cell = element("td", aligned ? { class: "aligned" } : {}, weight === undefined ? (aligned ? "●" : "") : weight < 0.005 ? "" : weight.toFixed(2).replace(/^0/, ""));
       cell.style.setProperty("--weight", weight ?? 0);
@@ -165,7 +165,7 @@ function alignment(known, best, view) {
 }
 
 // Both sides cut into phrases; those that belong together have the same color and number.
-function phrases(known, best, view) {
+function phrases(entry, best, view) {
   const words = (list, [first, last]) => list.slice(first, last + 1).join(" ") || "∅";
   const span = (segment, index, text) => {
     const made = element("span", { class: "phrase", "data-phrase": index }, element("sub", {}, index + 1), element("bdi", {}, text));
@@ -174,7 +174,7 @@ function phrases(known, best, view) {
   };
   const target = best.segments.map((segment, index) => span(segment, index, words(best.words, segment.target)));
   const order = [...best.segments.keys()].sort((a, b) => best.segments[a].source[0] - best.segments[b].source[0]);
-  const source = order.map((index) => span(best.segments[index], index, words(known.words, best.segments[index].source)));
+  const source = order.map((index) => span(best.segments[index], index, words(entry.words, best.segments[index].source)));
   const found = [
     element("h3", {}, "Source"), element("p", { class: "phrases", ...view.language("source") }, ...source),
     element("h3", {}, "Translation"), element("p", { class: "phrases", ...view.language("target") }, ...target),
@@ -188,7 +188,7 @@ function phrases(known, best, view) {
 }
 
 // A row for each score of a feature: what it is, its value, and how much it adds to the total.
-function features(known, best, { target }) {
+function features(entry, best, { target }) {
   const about = new Map((target.engine.features ?? []).map((feature) => [feature.name, feature]));
   const weighed = Object.entries(best.features).every(([name, values]) => about.get(name)?.weights.length === values.length);
   const rows = Object.entries(best.features).flatMap(([name, values]) => {

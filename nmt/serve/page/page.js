@@ -6,7 +6,7 @@ import { engines, languageName, loadEngines } from "./engines.js";
 import { FileJob } from "./files.js";
 import { Glossary } from "./glossary.js";
 import { listenToKeys } from "./keys.js";
-import { partners } from "./places.js";
+import { partners } from "./alignment.js";
 import { Source } from "./source.js";
 import { Target } from "./target.js";
 
@@ -95,8 +95,8 @@ function draw() {
   byId("clear").hidden = !source.text;
   line = Math.max(0, Math.min(line, lines.length - 1));
   source.draw((at) => {
-    const known = targets.filter((target) => target.lines[at] === lines[at]).map((target) => target.sourceOf(at));
-    return { places: known.flatMap((one) => one.places), unknown: known.flatMap((one) => one.unknown) };
+    const entries = targets.filter((target) => target.lines[at] === lines[at]).map((target) => target.sourceOf(at));
+    return { ranges: entries.flatMap((one) => one.ranges), unknown: entries.flatMap((one) => one.unknown) };
   });
   for (const target of targets) {
     if (target.other) target.draw();
@@ -108,13 +108,13 @@ function draw() {
 }
 
 function facts(target) {
-  const known = target.entryOf(line), missing = known ? known.unknown.map((word) => known.words[word]) : [];
+  const entry = target.entryOf(line), missing = entry ? entry.unknown.map((word) => entry.words[word]) : [];
   const parts = [];
   if (target.seconds !== undefined && target.lines.length) parts.push(`${target.seconds.toFixed(2)} s`);
   if (missing.length) parts.push(`not known: ${missing.join(", ")}`);
-  if (targets.length > 1 && known) parts.push("underlined words are not in the other translation");
-  if (known && target.engine.tokenized_only && !target.isPlain) parts.push("reads and writes words between blanks");
-  if (known?.parts > 1) parts.push(`translated in ${known.parts} parts`);
+  if (targets.length > 1 && entry) parts.push("underlined words are not in the other translation");
+  if (entry && target.engine.tokenized_only && !target.isPlain) parts.push("reads and writes words between blanks");
+  if (entry?.parts > 1) parts.push(`translated in ${entry.parts} parts`);
   target.part(".facts").textContent = parts.join(" · ");
 }
 
@@ -145,13 +145,13 @@ function leave() {
 
 function hoverTarget(target, at, word, spoken = false) {
   leave();
-  const known = target.entryOf(at), hypothesis = target.hypothesisOf(at);
-  if (!known || target.lines[at] !== source.lines[at]) return;
+  const entry = target.entryOf(at), hypothesis = target.hypothesisOf(at);
+  if (!entry || target.lines[at] !== source.lines[at]) return;
   const found = partners(hypothesis, "target", word);
   target.hold(at, word);
   source.mark(at, target.origins(at, word));
   if (at === line) details.get(target).point(word, found);
-  const says = told(found, known.words, hypothesis);
+  const says = told(found, entry.words, hypothesis);
   target.tell(hypothesis.words[word], says);
   if (spoken) say(`${hypothesis.words[word]}: ${says.join(", ") || "not aligned"}`);
 }
@@ -161,13 +161,13 @@ function hoverSource(at, offset) {
   for (const target of targets) {
     const word = target.lines[at] === source.lines[at] ? target.wordAt(at, offset) : undefined;
     if (word === undefined) continue;
-    const known = target.entryOf(at), hypothesis = target.hypothesisOf(at);
+    const entry = target.entryOf(at), hypothesis = target.hypothesisOf(at);
     if (!hypothesis) continue;
     const found = partners(hypothesis, "source", word), says = told(found, hypothesis.words, hypothesis);
     target.mark(at, found);
-    source.mark(at, [[...known.places[word], 0.25]]);
-    if (known.unknown.includes(word)) says.unshift("not known to the engine");
-    target.tell(known.words[word], says);
+    source.mark(at, [[...entry.ranges[word], 0.25]]);
+    if (entry.unknown.includes(word)) says.unshift("not known to the engine");
+    target.tell(entry.words[word], says);
   }
 }
 

@@ -23,17 +23,17 @@ export class Source {
     this.on.change();
   }
 
-  // Draw the lines. `known` says for a line where its words stand, and which of these places are unknown words:
-  // {places: [[begin, end], ...], unknown: [...]}; all that changes is drawn anew.
-  draw(known) {
+  // Draw the lines. `wordsAt` says for a line where its words stand, and which of these words are unknown:
+  // {ranges: [[begin, end], ...], unknown: [...]}; all that changes is drawn anew.
+  draw(wordsAt) {
     const lines = this.lines, rows = this.mirror.children;
     while (rows.length > lines.length) this.mirror.lastChild.remove();
     lines.forEach((text, index) => {
       const row = rows[index] ?? this.mirror.appendChild(element("div", { class: "line" }));
-      const { places, unknown } = known(index), key = JSON.stringify([text, places, unknown]);
+      const { ranges, unknown } = wordsAt(index), key = JSON.stringify([text, ranges, unknown]);
       if (row.key === key) return;
       row.key = key;
-      row.replaceChildren(...pieces(text, places, unknown));
+      row.replaceChildren(...pieces(text, ranges, unknown));
     });
   }
 
@@ -72,12 +72,12 @@ export class Source {
 }
 
 // A line as nodes: words are spans, which know where they begin and end. Engines may cut it differently.
-function pieces(text, places, unknown) {
-  const cuts = [...new Set([0, text.length, ...places.flat()])].sort((a, b) => a - b);
+function pieces(text, ranges, unknown) {
+  const cuts = [...new Set([0, text.length, ...ranges.flat()])].sort((a, b) => a - b);
   const inside = (list, at) => list.some(([begin, end]) => begin <= at && at < end);
   return cuts.slice(0, -1).map((begin, index) => {
     const end = cuts[index + 1], part = text.slice(begin, end);
-    if (!inside(places, begin)) return part;
+    if (!inside(ranges, begin)) return part;
     return Object.assign(element("span", { class: inside(unknown, begin) ? "word unknown" : "word" }, part), { begin, end });
   });
 }

@@ -1,12 +1,12 @@
 // A translation that follows the text: an engine, its answers line by line, and the words one points at.
 import { ApiError, call, pause } from "./api.js";
 import { can, engineOf, engineOptions, languageOptions } from "./engines.js";
-import { partners, placesOf } from "./places.js";
+import { partners, wordRanges } from "./alignment.js";
 import { shade, unshade } from "./source.js";
 
 const CHUNK = 16; // lines of a request
 const KEPT = 3000; // lines whose translations are kept
-const NOTHING = { places: [], unknown: [] };
+const NOTHING = { ranges: [], unknown: [] };
 
 export class Target {
   // `on`: language(code), engine(target), changed(), drawn(target), hover(target, line, word), leave(), line(line);
@@ -138,27 +138,27 @@ export class Target {
   }
 
   trouble(message, again = false) {
-    const place = this.part(".trouble");
-    place.hidden = !message;
-    place.replaceChildren(message);
+    const notice = this.part(".trouble");
+    notice.hidden = !message;
+    notice.replaceChildren(message);
     if (!again) return;
     const button = element("button", { type: "button", class: "quiet" }, "Try again");
     button.addEventListener("click", () => this.on.changed());
-    place.append(" ", button);
+    notice.append(" ", button);
   }
 
   // ---- what is known of a line ----
 
   entryOf(line) { return this.entries.get(this.lines[line]); }
-  hypothesisOf(line) { const known = this.entryOf(line); return known?.hypotheses[known.chosen]; }
+  hypothesisOf(line) { const entry = this.entryOf(line); return entry?.hypotheses[entry.chosen]; }
   textOf(line) { return this.hypothesisOf(line)?.text ?? ""; }
   get text() { return this.lines.map((_, line) => this.textOf(line)).join("\n"); }
 
   // Where the source words of a line stand.
   sourceOf(line) {
-    const known = this.entryOf(line);
-    if (!known) return NOTHING;
-    return { places: known.places.filter(Boolean), unknown: known.unknown.map((word) => known.places[word]).filter(Boolean) };
+    const entry = this.entryOf(line);
+    if (!entry) return NOTHING;
+    return { ranges: entry.ranges.filter(Boolean), unknown: entry.unknown.map((word) => entry.ranges[word]).filter(Boolean) };
   }
 
   // Show another of the hypotheses of a line.
@@ -185,9 +185,9 @@ export class Target {
   }
 
   drawLine(row, text, line) {
-    const known = this.entryOf(line);
+    const entry = this.entryOf(line);
     row.line = line;
-    if (!known && text.trim()) return row.classList.add("old"); // what was there stays until the answer is here
+    if (!entry && text.trim()) return row.classList.add("old"); // what was there stays until the answer is here
     row.classList.remove("old");
     const hypothesis = this.hypothesisOf(line), rival = this.other?.hypothesisOf(line);
     if (row.shown === hypothesis && row.rival === rival && hypothesis) return;
@@ -200,12 +200,12 @@ export class Target {
     const { text, words } = hypothesis, kept = rival ? new Set(common(words, rival.words).map((pair) => pair[0])) : null;
     const nodes = [];
     let at = 0;
-    placesOf(text, words).forEach((place, word) => {
-      if (!place || place[0] < at) return;
-      nodes.push(text.slice(at, place[0]));
+    wordRanges(text, words).forEach((range, word) => {
+      if (!range || range[0] < at) return;
+      nodes.push(text.slice(at, range[0]));
       const kind = kept && !kept.has(word) ? "word differs" : "word";
-      nodes.push(Object.assign(element("span", { class: kind }, text.slice(...place)), { word }));
-      at = place[1];
+      nodes.push(Object.assign(element("span", { class: kind }, text.slice(...range)), { word }));
+      at = range[1];
     });
     return [...nodes, text.slice(at)].filter((node) => node !== "");
   }
@@ -283,15 +283,15 @@ export class Target {
     told.replaceChildren(...(head ? [element("strong", { dir: "auto" }, head), ...says.map((one) => element("span", { dir: "auto" }, one))] : []));
   }
 
-  // The source words of target word `word`: [[begin, end, weight], ...] of those whose place is known
+  // The source words of target word `word`: [[begin, end, weight], ...] of those whose range is known
   origins(line, word) {
-    const { places } = this.entryOf(line);
-    return partners(this.hypothesisOf(line), "target", word).flatMap(([source, weight]) => (places[source] ? [[...places[source], weight]] : []));
+    const { ranges } = this.entryOf(line);
+    return partners(this.hypothesisOf(line), "target", word).flatMap(([source, weight]) => (ranges[source] ? [[...ranges[source], weight]] : []));
   }
 
   // The source word at an offset, undefined where there is none
   wordAt(line, offset) {
-    const word = this.entryOf(line)?.places.findIndex((place) => place && place[0] <= offset && offset < place[1]) ?? -1;
+    const word = this.entryOf(line)?.ranges.findIndex((range) => range && range[0] <= offset && offset < range[1]) ?? -1;
     return word < 0 ? undefined : word;
   }
 
@@ -309,5 +309,5 @@ export class Target {
 }
 
 function entry(line, wanted, found = { words: [], unknown: [], parts: 1, hypotheses: [] }) {
-  return { ...found, wanted, chosen: 0, places: placesOf(line, found.words) };
+  return { ...found, wanted, chosen: 0, ranges: wordRanges(line, found.words) };
 }

@@ -48,7 +48,9 @@ def test_lines_and_their_translations(engine: type[Upper]) -> None:
 def test_a_list_of_lines_and_another_engine() -> None:
     with client(Upper(), Upper(EngineInfo("fake", "", "de", "en"))) as api:
         answer = api.post("/api/translate", json={"lines": ["a", "b"], "engine": "other"}).json()
+        most = api.post("/api/translate", json={"text": "a", "n_best": 100, "beam_size": 50})
     assert answer["engine"] == "other" and len(answer["translations"]) == 2
+    assert len(most.json()["translations"][0]["hypotheses"]) == 100
 
 
 def test_text_for_an_engine_that_reads_words() -> None:

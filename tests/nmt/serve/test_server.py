@@ -3,6 +3,8 @@
 import io
 import json
 import socket
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,7 +14,7 @@ from nmt.errors import ConfigError
 from nmt.serve import server
 from nmt.serve.config import ServeConfig
 from nmt.serve.limits import Token
-from nmt.serve.monitoring import Lifecycle, RequestLog, RequestRecord
+from nmt.serve.monitoring import Lifecycle, Metrics, RequestLog, RequestRecord
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.serve.server import application
 from tests.nmt.serve.engines import BEARER, SECRET, Upper, client
@@ -162,3 +164,11 @@ def test_requests_are_counted_by_what_handled_them() -> None:
     assert found["nmt_waiting_lines", "upper"] == found["nmt_live_lines", "upper"] == 0
     assert found[("nmt_active_requests",)] == 1
     assert found[("process_resident_memory_bytes",)] > 0
+
+
+def test_lines_are_counted_while_they_wait_and_while_they_are_translated() -> None:
+    engines = cast(ServedEngines, {"a": SimpleNamespace(waiting=2, live=3)})
+    registry = Metrics(engines, Lifecycle(active=4)).registry
+    assert registry.get_sample_value("nmt_waiting_lines", {"engine": "a"}) == 2
+    assert registry.get_sample_value("nmt_live_lines", {"engine": "a"}) == 3
+    assert registry.get_sample_value("nmt_active_requests") == 4

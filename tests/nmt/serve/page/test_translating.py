@@ -196,22 +196,22 @@ def test_words_are_reached_with_the_keyboard(page: Page) -> None:
 
 
 def test_the_words_of_a_line_are_found_in_its_text(page: Page) -> None:
-    def places(text: str, words: list[str]) -> list[str | None]:
+    def ranges(text: str, words: list[str]) -> list[str | None]:
         found = page.browser.execute_async_script(
-            "const [text, words, done] = arguments; import('/places.js').then(({ placesOf }) => "
-            "done(placesOf(text, words).map((place) => place && text.slice(...place))))",
+            "const [text, words, done] = arguments; import('/alignment.js').then(({ wordRanges }) => "
+            "done(wordRanges(text, words).map((range) => range && text.slice(...range))))",
             text,
             words,
         )
         return cast(list[str | None], found)
 
-    assert places("Don't stop.", ["do", "n't", "stop", "."]) == ["Do", "n't", "stop", "."]
-    assert places("Il a dit « oui ».", ["il", "a", "dit", '"', "oui", '"', "."]) == [
+    assert ranges("Don't stop.", ["do", "n't", "stop", "."]) == ["Do", "n't", "stop", "."]
+    assert ranges("Il a dit « oui ».", ["il", "a", "dit", '"', "oui", '"', "."]) == [
         "Il", "a", "dit", "«", "oui", "»", ".",
     ]  # fmt: skip
-    assert places("a b c", ["x", "y", "c"]) == [None, None, "c"]
-    assert places("她喜欢茶。", ["她", "喜欢", "茶", "。"]) == ["她", "喜欢", "茶", "。"]
-    assert places("İi iİ", ["İi", "iİ"]) == ["İi", "iİ"] and places("", []) == []
+    assert ranges("a b c", ["x", "y", "c"]) == [None, None, "c"]
+    assert ranges("她喜欢茶。", ["她", "喜欢", "茶", "。"]) == ["她", "喜欢", "茶", "。"]
+    assert ranges("İi iİ", ["İi", "iİ"]) == ["İi", "iİ"] and ranges("", []) == []
 
 
 def test_alignment_phrases_features_and_parse(page: Page) -> None:

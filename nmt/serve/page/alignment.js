@@ -2,18 +2,18 @@
 
 // For each word its [begin, end] in the text, or null where it is not found: tokenizers rewrite quotes, models
 // change case. Words are sought from left to right; a single one that is missing gets what its neighbors leave.
-export function placesOf(text, words) {
-  const lower = sameLength(text), found = [];
+export function wordRanges(text, words) {
+  const lower = sameLength(text), ranges = [];
   let at = 0, missing = false;
   for (const word of words) {
     while (at < text.length && /\s/.test(text[at])) at++;
     const sought = sameLength(word), begin = missing ? lower.indexOf(sought, at) : lower.startsWith(sought, at) ? at : -1;
     missing = begin < 0 || !sought;
-    found.push(missing ? null : [begin, begin + word.length]);
+    ranges.push(missing ? null : [begin, begin + word.length]);
     if (!missing) at = begin + word.length;
   }
-  found.forEach((place, index) => { if (!place) found[index] = gap(text, found, index); });
-  return found;
+  ranges.forEach((range, index) => { if (!range) ranges[index] = gap(text, ranges, index); });
+  return ranges;
 }
 
 const sameLength = (text) => {
@@ -21,12 +21,12 @@ const sameLength = (text) => {
   return lower.length === text.length ? lower : text;
 };
 
-function gap(text, found, index) {
-  const before = index ? found[index - 1] : [0, 0], after = index + 1 < found.length ? found[index + 1] : [text.length, text.length];
-  if (!before || !after) return null;
-  const between = text.slice(before[1], after[0]), inner = between.trim();
+function gap(text, ranges, index) {
+  const previous = index ? ranges[index - 1] : [0, 0], next = index + 1 < ranges.length ? ranges[index + 1] : [text.length, text.length];
+  if (!previous || !next) return null;
+  const between = text.slice(previous[1], next[0]), inner = between.trim();
   if (!inner || /\s/.test(inner)) return null;
-  const begin = before[1] + between.indexOf(inner);
+  const begin = previous[1] + between.indexOf(inner);
   return [begin, begin + inner.length];
 }
 
