@@ -39,34 +39,12 @@ if TYPE_CHECKING:
     from nmt.analysis.systems import SystemOutput, TestSet, read_systems
 
 __all__ = [
-    "AlignmentScores",
-    "BootstrapScores",
-    "Bucket",
-    "Correlation",
-    "NgramDifference",
-    "ResultTable",
-    "SampleSentence",
-    "SentenceDifference",
-    "SubsetScore",
-    "SystemOutput",
-    "TestSet",
-    "WordAccuracy",
-    "by_frequency",
-    "by_length",
-    "by_rare",
-    "by_segmented",
-    "by_unknown",
-    "correlate",
-    "different_ngrams",
-    "largest_differences",
-    "paired_bootstrap",
-    "read_counts",
-    "read_systems",
-    "sample_sentences",
-    "score_alignment",
-    "score_subsets",
-    "subsets",
-]
+    "AlignmentScores", "BootstrapScores", "Bucket", "Correlation", "NgramDifference", "ResultTable",
+    "SampleSentence", "SentenceDifference", "SubsetScore", "SystemOutput", "TestSet", "WordAccuracy",
+    "by_frequency", "by_length", "by_rare", "by_segmented", "by_unknown", "correlate", "different_ngrams",
+    "largest_differences", "paired_bootstrap", "read_counts", "read_systems", "sample_sentences",
+    "score_alignment", "score_subsets", "subsets",
+]  # fmt: skip
 
 # The module of each public name.
 HOMES = {

@@ -184,7 +184,8 @@ SUBSETS = "subsets -q -r r --hypothesis good --vocabulary"
     ("line", "message"),
     [
         ("by-length -q -s s -r r --hypothesis bad.nbest", "sentence 1 is missing"),
-        ("by-length -q -s s -r r --hypothesis short", "short: 1 lines"),
+        ("by-length -q -s s -r r --hypothesis short", "short: 1 lines, but s has 4"),
+        ("by-length -q -s none -r r --hypothesis good --bleu-tokenize nonsense", "nonsense"),
         ("by-length -q -s s -r r --hypothesis good --names a b", "2 names for 1 systems"),
         ("by-unknown -q -s s -r r --hypothesis good --vocabulary s.vocab", "expected a run directory"),
         (f"by-unknown -q -s s -r r --hypothesis good --vocabulary {TRANSLATOR}", "hold subword units"),
