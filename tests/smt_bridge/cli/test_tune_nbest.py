@@ -41,35 +41,19 @@ def dev(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("method", ["mert", "kbmira", "pro", "margin", "logistic"])
 def test_weights_are_found_and_written(method: str, dev: Path, command: Command) -> None:
-    done = command(
-        "smt-tune-nbest",
-        "--n-best",
-        dev / "n",
-        "-r",
-        dev / "r",
-        "--method",
-        method,
-        "-o",
-        dev / "w",
-        "--restarts",
-        2,
-    )
+    line = ["smt-tune-nbest", "--n-best", dev / "n", "-r", dev / "r", "--restarts", 2]
+    done = command(*line, "--method", method, "-o", dev / "w")
     assert done.returncode == 0, done.stderr
     match = re.fullmatch(r"Best point: (\S+) (\S+) (\S+)  => (\S+)\n", done.stdout)
     assert match and float(match[4]) == 1.0 and float(match[2]) == 0 and float(match[3]) > 0
     found = ini.read_weights(dev / "w")
-    assert list(found) == ["A", "B"] and [*found["A"], *found["B"]] == [
-        float(match[number]) for number in (1, 2, 3)
-    ]
+    assert list(found) == ["A", "B"]
+    assert [*found["A"], *found["B"]] == [float(match[number]) for number in (1, 2, 3)]
     assert "30 sentences are few" in done.stderr and "weights stay 0: A_1" in done.stderr
     # the weights are taken by smt-rescore
     (dev / "s").write_text("x\n" * 30)
-    assert (
-        command(
-            "smt-rescore", dev / "n", "-q", "-s", dev / "s", "-w", dev / "w", "--best", dev / "b"
-        ).returncode
-        == 0
-    )
+    rescore_line = ["smt-rescore", dev / "n", "-q", "-s", dev / "s", "-w", dev / "w", "--best", dev / "b"]
+    assert command(*rescore_line).returncode == 0
     assert (dev / "b").read_text() == (dev / "r").read_text()
 
 
@@ -124,35 +108,18 @@ def test_a_dropped_feature_has_weight_0(dev: Path, command: Command) -> None:
 
 
 def test_export_tunes_nothing(dev: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = [
-        "-q",
-        "--n-best",
-        str(dev / "n"),
-        "-r",
-        str(dev / "r"),
-        "--export-features",
-        str(dev / "f"),
-        "--export-scores",
-    ]
+    lists, exported = ["--n-best", f"{dev}/n", "-r", f"{dev}/r"], ["--export-features", f"{dev}/f"]
+    line = ["-q", *lists, *exported, "--export-scores"]
     assert tune_nbest.main([*line, str(dev / "s.gz")]) == 0
     assert capsys.readouterr().out == ""
-    assert (
-        (dev / "f")
-        .read_text()
-        .startswith("FEATURES_TXT_BEGIN_0 0 2 3 A_0 A_1 B_0 \n0 1 2 \n1 1 1 \nFEATURES_TXT_END_0\n")
-    )
-    assert (
-        tune_nbest.main(
-            ["-q", "--features", str(dev / "f"), "--scores", str(dev / "s.gz"), "--method", "pro"]
-        )
-        == 0
-    )
+    block = "FEATURES_TXT_BEGIN_0 0 2 3 A_0 A_1 B_0 \n0 1 2 \n1 1 1 \nFEATURES_TXT_END_0\n"
+    assert (dev / "f").read_text().startswith(block)
+    again = ["-q", "--features", f"{dev}/f", "--scores", f"{dev}/s.gz", "--method", "pro"]
+    assert tune_nbest.main(again) == 0
     assert "Best point: " in capsys.readouterr().out
     assert tune_nbest.main([*line[:-1]]) == 2 and "go together" in capsys.readouterr().err
-    assert (
-        tune_nbest.main([*line, str(dev / "s"), "-o", str(dev / "w")]) == 2
-        and "does not tune" in capsys.readouterr().err
-    )
+    assert tune_nbest.main([*line, f"{dev}/s", "-o", f"{dev}/w"]) == 2
+    assert "does not tune" in capsys.readouterr().err
 
 
 def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> None:
