@@ -2,7 +2,8 @@
 once."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -55,31 +56,23 @@ def batches_by_length(pairs: Sequence[tuple[Ids, Ids]], size: int) -> Iterator[l
         yield order[start : start + size]
 
 
-class Walk(Protocol[State]):
-    """A model that walks through tries of targets: its state has a row for each node of a level, and it
-    steps to the next level."""
+@dataclass
+class Walk(Generic[State]):
+    """A walk of a model through tries of targets: its state has a row for each node of a level, and it steps
+    to the next level. `reorder` and `join` are those of the model."""
 
-    @property
-    def output(self) -> OutputLayer: ...
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def start(self) -> State:
-        """A row for each trie."""
-        ...
+    device: torch.device
+    output: OutputLayer
+    start: Callable[[], State]  # a row for each trie
+    # Each row reads the word of that number, of those that the walk was made for; whether it is the first
+    # word -> features, the new state
+    step: Callable[[State, Tensor, bool], tuple[Tensor, State]]
+    reorder: Callable[[State, Tensor], State]
+    join: Callable[[Sequence[State]], State]  # of states of the same tries
 
     def advance(self, state: State, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, State]:
         """Some rows of the level above, each followed by the word of that number -> features, their state"""
-        ...
-
-    def reorder(self, state: State, rows: Tensor) -> State:
-        """Some rows of a state."""
-        ...
-
-    def join(self, states: list[State]) -> State:
-        """The rows of all states, of the same tries, one below the other."""
-        ...
+        return self.step(self.reorder(state, rows), words, first)
 
 
 def level_words(levels: Sequence[TrieLevel]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

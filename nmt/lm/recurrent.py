@@ -9,6 +9,7 @@ B sentences or tracks, N words, R rows (hypotheses), H hidden units, S size of a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
-from nmt.layers.batch_scores import on_device
+from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.cells import (
     CONFIGURED_CELLS,
     GRU,
@@ -215,7 +216,16 @@ class RecurrentLM(FeatureLM):
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
-        return trie_scores(texts, ends, lambda words: RecurrentWalk(self, words))
+
+        def walk(words: Ints) -> Walk[Tensor]:
+            ids = on_device(np.where(words == BOS, EOS, words), self.device)
+
+            def step(state: Tensor, rows: Tensor, first: bool) -> tuple[Tensor, Tensor]:
+                return self.advance(state, ids[rows])
+
+            return Walk(self.device, self.output, partial(self.start, [()]), step, self.reorder, self.join)
+
+        return trie_scores(texts, ends, walk)
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
         """The state before a sentence, a row for each source: (R, S). Sources are ignored."""
@@ -236,26 +246,6 @@ class RecurrentLM(FeatureLM):
             token_ids = torch.full((len(state),), EOS, device=self.device)
         features, state = self.advance(state, token_ids)
         return self.output.log_probs(features), state
-
-
-class RecurrentWalk:
-    """Walks the model through a trie of texts, whose root is before the first word."""
-
-    def __init__(self, model: RecurrentLM, words: Ints) -> None:
-        self.model, self.output, self.device = model, model.output, model.device
-        self.words = on_device(np.where(words == BOS, EOS, words), model.device)
-
-    def start(self) -> Tensor:
-        return self.model.zeros(1)
-
-    def advance(self, state: Tensor, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, Tensor]:
-        return self.model.advance(state.index_select(0, rows), self.words[words])
-
-    def reorder(self, state: Tensor, rows: Tensor) -> Tensor:
-        return state.index_select(0, rows)
-
-    def join(self, states: list[Tensor]) -> Tensor:
-        return torch.cat(states)
 
 
 # ---- words read by their spelling --------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Each line is a sentence of its own; it begins with <s>. N words, R rows (hypothe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from nmt.config.settings import choice, number, setting
 from nmt.data.batches import Batch, Ids
 from nmt.layers.attention import WordGrid
-from nmt.layers.batch_scores import on_device
+from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output, make_output
 from nmt.layers.transformer import KeyValueCache, Stack, TransformerSizes
@@ -69,7 +70,16 @@ class TransformerLM(SoftmaxLM):
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
-        return trie_scores(texts, ends, lambda words: TransformerLMWalk(self, words))
+
+        def walk(words: Ints) -> Walk[KeyValueCache]:
+            ids = on_device(words, self.device)
+
+            def step(state: KeyValueCache, rows: Tensor, first: bool) -> tuple[Tensor, KeyValueCache]:
+                return self.advance(state, ids[rows])
+
+            return Walk(self.device, self.output, partial(self.start, [()]), step, self.reorder, self.join)
+
+        return trie_scores(texts, ends, walk)
 
     def start(self, sources: Sequence[Ids]) -> KeyValueCache:
         """The state before a sentence, a row for each source. Sources are ignored."""
@@ -93,26 +103,4 @@ class TransformerLM(SoftmaxLM):
         return state.rows(rows)
 
     def join(self, states: Sequence[KeyValueCache]) -> KeyValueCache:
-        return KeyValueCache.join(states)
-
-
-class TransformerLMWalk:
-    """Walks the model through a trie of texts, whose root is before the first word."""
-
-    def __init__(self, model: TransformerLM, words: Ints) -> None:
-        self.model, self.output, self.device = model, model.output, model.device
-        self.words = on_device(words, model.device)
-
-    def start(self) -> KeyValueCache:
-        return KeyValueCache.start(1, self.device)
-
-    def advance(
-        self, state: KeyValueCache, rows: Tensor, words: Tensor, first: bool
-    ) -> tuple[Tensor, KeyValueCache]:
-        return self.model.advance(state.rows(rows), self.words[words])
-
-    def reorder(self, state: KeyValueCache, rows: Tensor) -> KeyValueCache:
-        return state.rows(rows)
-
-    def join(self, states: list[KeyValueCache]) -> KeyValueCache:
         return KeyValueCache.join(states)

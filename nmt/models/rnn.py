@@ -10,6 +10,7 @@ embedding size, H hidden units, C context size, M maxout units, K features: M, o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from nmt.data.batches import Batch, Ids, Packed, pack_source
 from nmt.layers.attention import AdditiveAttention, AttentionMemory, alignment_cost, attend, join_sentences
-from nmt.layers.batch_scores import on_device
+from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.cells import GRU, Cell, penalized_parts, repeat, total_penalty
 from nmt.layers.characters import CharacterWords
 from nmt.layers.initialize import initialize
@@ -471,9 +472,20 @@ class RNNTranslator(TranslationModel[DecoderState]):
         assert state.sources.memory is not None
         return unreverse(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
 
-    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "RNNWalk":
-        """For `PrefixTrees`: the decoder after each of the sources."""
-        return RNNWalk(self, sources, token_ids)
+    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[DecoderState]:
+        """For `PrefixTrees`. What depends on a word alone is computed once for each word."""
+        tables = self.decoder.project(on_device(token_ids, self.device))
+
+        def step(state: DecoderState, words: Tensor, first: bool) -> tuple[Tensor, DecoderState]:
+            return self.decoder.advance(state, tables.rows(words), first)
+
+        def join(states: Sequence[DecoderState]) -> DecoderState:  # of the same sentences
+            hidden = torch.cat([state.hidden for state in states])
+            sentence = torch.cat([state.sentence for state in states])
+            return replace(states[0], hidden=hidden, sentence=sentence, weights=None)
+
+        start = partial(self.start_by_prefix, sources)
+        return Walk(self.device, self.decoder.layer, start, step, self.reorder, join)
 
     def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
         """`start` that reads common prefixes of the sources once, if the encoder allows it."""
@@ -513,33 +525,3 @@ def unreverse(weights: Tensor, lengths: Tensor) -> Tensor:
     positions = torch.arange(weights.shape[1], device=weights.device).expand_as(weights)
     last = lengths[:, None] - 2  # of the words
     return weights.gather(1, torch.where(positions <= last, last - positions, positions))
-
-
-class RNNWalk:
-    """Walks the decoder through tries of targets, one for each source. The part of the computation that
-    depends on a word alone is done once for each word."""
-
-    def __init__(self, model: RNNTranslator, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
-        self.model, self.sources, self.device = model, sources, model.device
-        self.output = model.decoder.layer
-        self.tables = model.decoder.project(on_device(token_ids, model.device))
-
-    def start(self) -> DecoderState:
-        return self.model.start_by_prefix(self.sources)
-
-    def advance(
-        self, state: DecoderState, rows: Tensor, words: Tensor, first: bool
-    ) -> tuple[Tensor, DecoderState]:
-        return self.model.decoder.advance(state.rows(rows), self.tables.rows(words), first)
-
-    def reorder(self, state: DecoderState, rows: Tensor) -> DecoderState:
-        return state.rows(rows)
-
-    def join(self, states: Sequence[DecoderState]) -> DecoderState:
-        """Concatenate the states of the blocks of a level, which are of the same sentences."""
-        return replace(
-            states[0],
-            hidden=torch.cat([state.hidden for state in states]),
-            sentence=torch.cat([state.sentence for state in states]),
-            weights=None,
-        )

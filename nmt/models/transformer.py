@@ -5,6 +5,7 @@ S sentences of L words, N target tokens of a batch, R rows (hypotheses), D width
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from nmt.config.settings import MOST_UNITS, choice, number
 from nmt.data.batches import Batch, Ids, Packed, pack_source
 from nmt.errors import ConfigError
 from nmt.layers.attention import AttentionMemory, WordGrid, alignment_cost, hypothesis_grid, join_sentences
-from nmt.layers.batch_scores import on_device
+from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
 from nmt.layers.transformer import KeyValueCache, Shown, Stack, TransformerSizes
@@ -219,9 +220,14 @@ class Transformer(TranslationModel[TransformerState]):
     def output_layer(self) -> OutputLayer:
         return self.output
 
-    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> "TransformerWalk":
-        """For `PrefixTrees`: the decoder after each of the sources."""
-        return TransformerWalk(self, sources, token_ids)
+    def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[TransformerState]:
+        """For `PrefixTrees`."""
+        ids = on_device(token_ids, self.device)
+
+        def step(state: TransformerState, words: Tensor, first: bool) -> tuple[Tensor, TransformerState]:
+            return self.features(state, ids[words])
+
+        return Walk(self.device, self.output, partial(self.start, sources), step, self.reorder, self.join)
 
     @torch.no_grad()
     def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
@@ -242,25 +248,3 @@ class Transformer(TranslationModel[TransformerState]):
         """Parameter name -> the words of its rows."""
         output = dict.fromkeys((f"output.{name}" for name in self.output.word_parameters()), target_vocab)
         return {"encoder.embedding.weight": source_vocab, "decoder.embedding.weight": target_vocab, **output}
-
-
-class TransformerWalk:
-    """Walks the decoder through tries of targets, one for each source."""
-
-    def __init__(self, model: Transformer, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> None:
-        self.model, self.sources, self.device, self.output = model, sources, model.device, model.output
-        self.token_ids = on_device(token_ids, model.device)
-
-    def start(self) -> TransformerState:
-        return self.model.start(self.sources)
-
-    def advance(
-        self, state: TransformerState, rows: Tensor, words: Tensor, first: bool
-    ) -> tuple[Tensor, TransformerState]:
-        return self.model.features(state.rows(rows), self.token_ids[words])
-
-    def reorder(self, state: TransformerState, rows: Tensor) -> TransformerState:
-        return state.rows(rows)
-
-    def join(self, states: Sequence[TransformerState]) -> TransformerState:
-        return TransformerState.join(states)

@@ -142,12 +142,6 @@ def star_log_z(unary: Tensor, edges: Tensor, delta: Tensor) -> Tensor:
     return star_pass(unary, edges, delta)[0]
 
 
-def star_marginals(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a star: p of its center, (V,), and of center and each leaf, (K, V, V)."""
-    _, center, joint = star_pass(unary, edges, delta)
-    return center, center[:, None] * joint.softmax(2)
-
-
 @dataclass
 class Tightened:
     """The tightest bound found: its δ, (K, V), and log Z after each step, the first that of the start."""
