@@ -96,6 +96,11 @@ def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
                 f"the embedded engine has no feature {line.kind}; it has {', '.join(feature_kinds())}; "
                 f"{advice}"
             )
+        if line.kind in SEARCH_FEATURES and not issubclass(SEARCH_FEATURES[line.kind], SearchFeature):
+            raise line.error(
+                f"the class of {line.kind} derives neither from SearchFeature nor from StatefulFeature; give "
+                "it one of them as its base class"
+            )
         if line.name in names:
             raise line.error(f"a second feature of name {shown(line.name)}; give another name=")
         names.add(line.name)

@@ -140,6 +140,14 @@ def test_a_feature_is_a_part_of_the_total(lines: tuple[str, str], tmp_path: Path
             assert written["Letters0"] == [derivation.text.count("p"), derivation.text.count("q")]
 
 
+def test_a_class_without_the_base_class_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stateful feature would be taken for a stateless one without a word."""
+    own = {name: value for name, value in vars(Aligned).items() if name not in ("__dict__", "__weakref__")}
+    monkeypatch.setitem(SEARCH_FEATURES, "Aligned", type("Own", (), own))
+    with pytest.raises(ConfigError, match=r"moses\.ini:[0-9]+: .*Aligned derives neither"):
+        decoder(model(tmp_path, 2, *ALIGNED))
+
+
 def test_one_batch_a_stack(tmp_path: Path) -> None:
     """A stateful feature is asked once for each stack, and then for the derivations of the list."""
     made = decoder(model(tmp_path, 2, *ALIGNED), stack=50)
