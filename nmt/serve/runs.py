@@ -364,7 +364,7 @@ def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
     """Parse a source line, given as units; None for a model without parses."""
     member = run.members[0]
     if len(units) < 2:
-        return SoftParse(units, [])
+        return SoftParse(units, []) if has_parse(run) else None
     gates = member.model.merge_gates([member.source_words.encode(units)])
     if gates is None:
         return None

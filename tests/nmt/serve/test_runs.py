@@ -364,4 +364,5 @@ def test_weights_of_units_become_weights_of_words() -> None:
 
 
 def test_a_model_without_merges_has_no_parse(run: Run) -> None:
-    assert not run_session.has_parse(run) and run_session.soft_parse(run, ["a", "b"]) is None
+    assert not run_session.has_parse(run)
+    assert run_session.soft_parse(run, ["a", "b"]) is None and run_session.soft_parse(run, ["a"]) is None
