@@ -46,7 +46,7 @@ WEIGHTS = {
 
 @dataclass(frozen=True)
 class SystemTraining:
-    """A training in progress."""
+    """A system being trained: its folder, settings and executor."""
 
     folder: Path
     config: TrainConfig

@@ -30,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-ngram", args)
-    given = args.discount_fallback
-    fallback = estimators.FALLBACK_DISCOUNTS if given == [] else tuple(given)
+    discounts = args.discount_fallback
+    fallback = estimators.FALLBACK_DISCOUNTS if discounts == [] else tuple(discounts)
     config = parse_settings(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
     check_options(args)

@@ -271,7 +271,7 @@ class LineTranslator:
         return lists if self.args.mbr else [candidates[: self.args.n_best or 1] for candidates in lists]
 
     def request(self, block: TranslationBlock) -> "TranslationRequest":
-        """What is asked of the translations of a block whose lines are not cut into parts."""
+        """Build the request to translate a block whose lines are not split into parts."""
         from nmt.runs.run import TranslationRequest
 
         return TranslationRequest(

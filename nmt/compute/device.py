@@ -19,7 +19,7 @@ from nmt.io import files
 
 
 def processor_info(key: str) -> str:
-    """What /proc/cpuinfo says; empty where the system does not tell."""
+    """Value of the first line of /proc/cpuinfo that starts with `key`; empty if there is none."""
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith(key))
     return ""

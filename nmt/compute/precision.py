@@ -1,5 +1,5 @@
-"""Functions that are differentiated by hand, and matrix products in bf16 or int8: for training, with fp32
-weights, and for inference."""
+"""Matrix products in reduced precision: bf16 for training with fp32 weights, bf16 or int8 for inference. Also
+typed helpers for autograd functions with hand-written gradients."""
 
 import functools
 from collections import OrderedDict
@@ -27,7 +27,7 @@ class Context(FunctionCtx):
     saved_tensors: tuple[Tensor, ...]
     needs_input_grad: tuple[bool, ...]
     sizes: list[int]  # rows of each step of a recurrent layer, see nmt/data/batches.py
-    values: Any  # what else a function needs that is no tensor
+    values: Any  # anything else that the backward pass needs and that is not a tensor
 
     def save_for_backward(self, *tensors: Tensor | None) -> None: ...
 
@@ -57,8 +57,8 @@ def apply_triple(function: type[torch.autograd.Function], *args: object) -> tupl
 def deliver_product(
     function: Callable[..., object], args: Sequence[Tensor], kwargs: Mapping[str, Tensor], product: Tensor
 ) -> Tensor:
-    """The result of torch's mm, addmm or addmm_ (`function`) with these arguments, where `product` is that of
-    its two matrices: the sum, the target of `out=`."""
+    """Finish a call of torch's mm, addmm or addmm_ (`function`) with these arguments, given the `product` of
+    its two matrices: add the third operand, and write to `out=` if there is one."""
     if function is Tensor.addmm_:
         return args[0].add_(product)
     if function is torch.addmm:
@@ -190,7 +190,7 @@ def rounded(value: Tensor) -> Tensor:
 
 
 def in_mode(backward: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
-    """For a hand-written backward pass: torch's engine leaves modes, so the current one is entered again."""
+    """Run a hand-written backward pass in the current `Mixed` mode, which torch's autograd engine leaves."""
 
     @functools.wraps(backward)
     def again(*args: Inputs.args, **kwargs: Inputs.kwargs) -> Result:
@@ -266,7 +266,7 @@ class Reduced(TorchFunctionMode):
 
 
 def enter_all(contexts: Sequence[Reduced]) -> ExitStack:
-    """Several models at once: `with enter_all(contexts):`"""
+    """Enter the contexts of several models at once: `with enter_all(contexts):`"""
     stack = ExitStack()
     for context in contexts:
         stack.enter_context(context)

@@ -146,8 +146,8 @@ def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]
         return [(name, value)]
     parts = value if isinstance(value, list) else []
     return [
-        (f"{name}[{place}]", part)
-        for place, part in enumerate(parts)
+        (f"{name}[{index}]", part)
+        for index, part in enumerate(parts)
         if is_dataclass(part) and not isinstance(part, type)
     ]
 

@@ -79,7 +79,8 @@ class Progress:
             self.bar.close()
 
     def reach(self, done: int, total: int) -> None:
-        """So much is done. The first call says what an earlier start has done: no part of the rate."""
+        """Advance to `done` of `total` units. Units of the first call were done earlier and do not count
+        for the rate."""
         if not self.begun:
             self.start_clock(done, total)
         if total != self.total:  # known only now
@@ -89,7 +90,7 @@ class Progress:
         self.add(done - self.done)
 
     def add(self, count: int) -> None:
-        """Advance by `count` units."""
+        """Advance the progress by `count` units."""
         self.done += count
         if self.done >= self.due:
             self.look()

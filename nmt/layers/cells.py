@@ -250,7 +250,7 @@ class GRU(Cell):
         return torch.cat(states)
 
     def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
-        """As of every cell; x may be overwritten where no gradient is needed."""
+        """One step, see the base class; may overwrite `x` if no gradient is needed."""
         H, h = self.hidden, state
         if self.reset == "before" and not torch.is_grad_enabled():
             return self._advance_in_place(x if context is None else x + context, h)

@@ -29,7 +29,7 @@ RECURRENT_SCALE = 0.4  # spectral radius of W_l and W_r (van Merriënboer 2018, 
 
 @dataclass
 class MergeLevel:
-    """Which nodes of the level below the nodes of a level merge."""
+    """For each node of a level, the two nodes of the level below that are merged into it."""
 
     left: Tensor  # (n,) rows of the left children in the level below
     right: slice  # of the right children

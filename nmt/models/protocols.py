@@ -83,7 +83,7 @@ class TranslationModel(nn.Module, Generic[State]):
 
     @property
     def device(self) -> torch.device:
-        """Device of the parameters."""
+        """The device that holds the parameters."""
         return next(self.parameters()).device
 
     # ---- whole sentences -----------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class AlignedModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Device of the parameters."""
+        """The device that holds the parameters."""
         return next(self.parameters()).device
 
     @property
@@ -248,7 +248,8 @@ class AlignedModel(nn.Module):
         raise NotImplementedError
 
     def window_scores(self, normalized: bool = False, keep_tables: bool = False) -> "WindowScores":
-        """`normalized`: log Z is taken as 0. `keep_tables`: prepare for many small calls."""
+        """Create a scorer of single words. `normalized`: take log Z as 0. `keep_tables`: prepare for many
+        small calls."""
         raise NotImplementedError
 
 
@@ -257,7 +258,7 @@ class WindowScores:
 
     @property
     def shape(self) -> Shape:
-        """That of the model."""
+        """Order and source window of the model."""
         raise NotImplementedError
 
     def source_part(self, windows: NDArray[int64]) -> Tensor:

@@ -239,7 +239,7 @@ class Transformer(TranslationModel[TransformerState]):
         return grid.pad(states).sum(1) / lengths[:, None]
 
     def word_embedding(self, side: str) -> nn.Embedding:
-        """For `WordEmbeddings`."""
+        """Embedding of the `source` or `target` words, see `WordEmbeddings`."""
         return (self.encoder if side == "source" else self.decoder).embedding
 
     def rows_of(

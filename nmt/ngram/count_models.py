@@ -295,7 +295,7 @@ class ArpaReader:
         return NgramOrder(keys=np.arange(size), log10=np.array(log10), backoff=np.array(backoff))
 
     def section(self, model: NgramModel, n: int, size: int, highest: bool) -> NgramOrder:
-        """The n-grams of a length above 1."""
+        """Read the section of n-grams of order n > 1."""
         probs, backs, flat = array("d"), array("d"), array("q")
         start, get = self.number, model.ids.get
         for prob, words, back in self.rows(n, size, highest):

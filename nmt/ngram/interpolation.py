@@ -198,9 +198,9 @@ class UnknownShares:
         short-list; the end of the text included."""
         if not texts:
             return []
-        model, known = self.model, self.shortlist
+        model, shortlist = self.model, self.shortlist
         flat, first, starts = model.flatten(texts)
-        flags = (flag for text in texts for flag in (False, *(word not in known for word in text), False))
+        flags = (flag for text in texts for flag in (False, *(word not in shortlist for word in text), False))
         outside = np.fromiter(flags, bool, len(flat))
         nodes = model.nodes(flat, first)
         mass = np.full(len(flat), self.masses[0][0])

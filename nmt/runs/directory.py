@@ -255,7 +255,7 @@ def write_index(new: Path, best: int, last: int) -> None:
 
 
 def copy_texts(directory: Path, new: Path) -> None:
-    """Copy all that a model needs besides its weights, and the format."""
+    """Copy every file that a model needs besides its weights, and write the format version."""
     for name in TEXTS:
         if (directory / name).exists():
             try:

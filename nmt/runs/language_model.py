@@ -224,7 +224,7 @@ def check_unchanged(path: str | Path, part: str, sha256: str, step: int | None) 
 
 
 class MixtureScorer(LineScorer):
-    """The models as one."""
+    """Scores lines with a weighted mixture of language models."""
 
     def __init__(
         self,
@@ -353,7 +353,7 @@ class CountLineScorer(LineScorer):
 
 
 class NeuralLineScorer(LineScorer):
-    """A run directory."""
+    """Scores lines with the neural language model of a run directory."""
 
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
         """`normalized`, `backoff`: as in `load_language_model`."""
@@ -497,8 +497,8 @@ def sample_lines(
 ) -> Iterator[str]:
     """Lines drawn from a run, each cut off after `max_length` units; the same seed gives the same lines.
 
-    `boundaries`: put this between tokens, of a model whose tokens are of several units. ConfigError for it
-    with another model.
+    `boundaries`: a mark to write between tokens, for models whose tokens consist of several units;
+    ConfigError for other models.
     """
     model = run.model
     lines = model.sample(count, max_length, seed, temperature)

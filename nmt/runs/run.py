@@ -354,7 +354,7 @@ class Run:
         return results
 
     def translation(self, line: str, candidate: FinishedHypothesis) -> BeamTranslation:
-        """A candidate as words."""
+        """Convert a candidate from token ids to words, with their alignment to the source."""
         member, unknown = self.members[0], self.unknown
         units = member.target_words.decode(candidate.words)
         words_of = member.target.word_numbers(units)

@@ -11,20 +11,21 @@ from nmt.config.settings import choice, name_in, number, setting
 from nmt.errors import ConfigError
 
 # ---- allocation --------------------------------------------------------------------------------------------
-# How the beam of a sentence is shared among banks: those hypotheses that have met equally many units of what
-# is required. Without this they would lose to hypotheses that have met nothing.
+# How the beam of a sentence is shared among banks. A bank holds the hypotheses that have met equally many
+# units of the constraints; without banks, hypotheses that have met none would crowd out the others.
 
 
 class Allocation(Protocol):
     """A way to share a beam."""
 
     def each(self, width: int) -> int:
-        """How many continuations of each hypothesis are looked at, beside the best ones of the sentence and
-        those that meet one more unit."""
+        """Number of continuations of each hypothesis to examine, besides the sentence's best ones and those
+        that meet one more unit."""
         ...
 
     def sizes(self, width: int, available: Sequence[int]) -> list[int]:
-        """How many hypotheses each bank keeps, given how many it could; the last bank has met everything."""
+        """Number of hypotheses each bank keeps, given how many are available; the last bank has met all
+        constraints."""
         ...
 
 
@@ -32,9 +33,9 @@ class DynamicAllocation:
     """Dynamic beam allocation (Post and Vilar 2018, section 3): the size of the beam does not depend on the
     constraints.
 
-    The banks that have hypotheses share the beam alike. What one of them cannot use goes to others, first to
-    those below. Of more banks than slots the lowest keeps one slot, in which the sentence goes on until a
-    requirement fits in, and the highest ones have the others.
+    Banks that have hypotheses share the beam equally. Slots that a bank cannot use go to other banks, lower
+    ones first. If there are more banks than slots, the lowest bank gets one slot, in which the translation
+    continues until a constraint fits, and the highest banks get the rest.
     """
 
     def each(self, width: int) -> int:

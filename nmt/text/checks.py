@@ -1,4 +1,5 @@
-"""What may be wrong with a line, or needs a setting: one function and one line of CHECKS each."""
+"""Checks of single lines, for problems in the text and for properties that need a setting. Each is an entry
+of CHECKS."""
 
 import logging
 import re
@@ -32,7 +33,7 @@ CUT_CONTRACTION = re.compile(
     re.IGNORECASE,
 )
 TOKENIZED_SHARE = 0.8  # of the lines with a full stop or comma at the end of a word: nearly everywhere
-LEAST_LINES = 10  # with a full stop or comma before they say anything about the whole text
+LEAST_LINES = 10  # with a full stop or comma, needed to judge the whole text
 
 
 @dataclass
@@ -107,7 +108,7 @@ class Check:
 
 
 def place_of(pattern: "re.Pattern[str]") -> Callable[[str], int]:
-    """Where a pattern first matches."""
+    """A function from a line to the position of a pattern's first match, or NOWHERE."""
 
     def first_match(line: str) -> int:
         match = pattern.search(line)
@@ -117,7 +118,7 @@ def place_of(pattern: "re.Pattern[str]") -> Callable[[str], int]:
 
 
 def entity(line: str) -> int:
-    """An entity of HTML that is no escape of Moses'."""
+    """Position of the first HTML entity that is not an escape of Moses."""
     for match in ENTITY.finditer(line) if "&" in line else ():
         if not ESCAPED.fullmatch(match[0]):
             return match.start()
@@ -125,7 +126,7 @@ def entity(line: str) -> int:
 
 
 def not_composed(line: str) -> int:
-    """Characters that Unicode's normal form C writes otherwise, such as e and an accent of its own."""
+    """Position of the first character not in Unicode's normal form C, such as e with a combining accent."""
     if line.isascii() or unicodedata.is_normalized("NFC", line):
         return NOWHERE
     composed = unicodedata.normalize("NFC", line)
@@ -141,7 +142,7 @@ def not_composed(line: str) -> int:
 
 
 def second_sentence(line: str) -> int:
-    """Where the second sentence of a line starts."""
+    """Position at which the second sentence of a line starts."""
     parts = sentences.split_line(line)
     return len(parts.sentences[0] + parts.gaps[0]) if parts.gaps else NOWHERE
 

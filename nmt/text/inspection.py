@@ -258,8 +258,8 @@ class PairReport:
 
 
 def inspect_pairs(source: str, target: str, passed: Callable[[int], None] = lambda count: None) -> PairReport:
-    """Read both files once. `passed` is told of the pairs that were read. DataError for a file that cannot be
-    read; bad bytes and unequal lengths are in the report."""
+    """Read both files once. `passed` is called with the number of pairs read since its last call. DataError
+    for a file that cannot be read; bad bytes and unequal lengths are in the report."""
     report = PairReport(SideReport(files.name_of(source)), SideReport(files.name_of(target)))
     config = CleanConfig()
     rows = zip_longest(inspected_lines(source, report.source), inspected_lines(target, report.target))

@@ -125,7 +125,7 @@ def language_model(job: TrainingJob) -> None:
 
 
 def sides(source: Part, target: Part) -> dict[str, Part]:
-    """What each side has, by its name."""
+    """Put the parts of both sides into a dict with keys `source` and `target`."""
     return {"source": source, "target": target}
 
 

@@ -222,8 +222,8 @@ def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfi
 
 
 def suits_merges(data: DataConfig, monolingual: bool) -> bool:
-    """Do the merges of a preset suit a text? Not that of a language model, nor where a configuration has
-    units, a vocabulary or word vectors of its own, nor where SentencePiece cuts both sides."""
+    """Whether a preset's number of BPE merges applies. It does not for a language model, for a configuration
+    with its own subword units, vocabulary or word vectors, or if SentencePiece splits both sides."""
     sides = (data.source, data.target)
     own = any(side.codes or side.vocab_file or side.characters for side in sides)
     if monolingual or own or data.source_vectors or data.target_vectors:

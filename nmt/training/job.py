@@ -108,7 +108,7 @@ class TrainingJob:
 
     @property
     def directory(self) -> Path:
-        """The run directory."""
+        """Path of the run directory."""
         return Path(self.config.run)
 
     @property

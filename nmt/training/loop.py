@@ -305,9 +305,9 @@ def show_progress(
 
 
 def record_shares(job: TrainingJob) -> None:
-    """Note how many processes share how many batches of an update, and log where that is not as it was."""
+    """Record the processes and batches of an update, and log if either differs from the previous start."""
     progress, size, batches = job.progress, job.team.size, job.update_batches
-    before, progress.update_batches = progress.update_batches, batches
+    previous, progress.update_batches = progress.update_batches, batches
     processes, progress.processes = progress.processes, size
     if not job.team.first:
         return
@@ -315,8 +315,8 @@ def record_shares(job: TrainingJob) -> None:
         log.info("processes: %d; an update is of %d batches", size, batches)
     if processes and processes != size:
         log.info("processes: %d, of an earlier start %d", size, processes)
-    if before and before != batches:
-        log.info("an update is of %d batches, before of %d", batches, before)
+    if previous and previous != batches:
+        log.info("an update is of %d batches, before of %d", batches, previous)
     if batches < size:
         log.warning(
             "training.update_batches: an update is of %d, so %d of the %d processes have nothing to do; "
@@ -356,10 +356,10 @@ def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Itera
     except (RuntimeError, MemoryError) as error:
         if not ran_out_of_memory(error):
             raise
-        before = f"the largest that fit had {job.largest}" if job.largest.tokens else "none has fit before"
+        largest = f"the largest that fit had {job.largest}" if job.largest.tokens else "none has fit before"
         raise UserError(
             f"{job.directory}: out of memory at update {job.progress.step + 1}, in a batch of {size}; "
-            f"{before}. {last_save(job)}. {remedy(job, size)}"
+            f"{largest}. {last_save(job)}. {remedy(job, size)}"
         ) from error
     job.largest = max(job.largest, size, key=lambda batch: batch.tokens)
 

@@ -37,7 +37,7 @@ Configuration = RunConfig | str | Path | Mapping[str, object]  # or the path of 
 
 
 def never() -> bool:
-    """The default `stop`."""
+    """The default `stop` callback: never ends the training."""
     return False
 
 

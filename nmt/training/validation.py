@@ -55,28 +55,27 @@ class DevScore:
         return math.exp(min(self.cost, 700.0))
 
     def value(self, metric: str) -> float:
-        """The score by which the best weights are chosen, the larger the better: BLEU or chrF, or the
-        negative cost. While BLEU or chrF is 0.00 it tells nothing, and the cost decides: it is below any
-        score above 0."""
+        """Score by which the best weights are chosen, higher is better: BLEU, chrF, or the negative cost.
+        While BLEU or chrF rounds to 0.00, the negative cost stands in; it is below any positive score."""
         return -self.cost if metric == "cost" or self.is_zero(metric) else self.of(metric)
 
     def is_zero(self, metric: str) -> bool:
-        """Is BLEU or chrF, whichever is asked for, 0.00 as it is printed?"""
+        """Whether the metric is BLEU or chrF and would be printed as 0.00."""
         return metric != "cost" and self.of(metric) < 0.005
 
     def of(self, metric: str) -> float:
-        """BLEU or chrF, 0 to 100."""
+        """BLEU if `metric` is `bleu`, otherwise chrF; 0 to 100."""
         return self.bleu if metric == "bleu" else self.chrf
 
     def scores(self) -> str:
-        """BLEU and chrF, as far as they were computed: a part of a line of the log."""
+        """Format BLEU and chrF for a line of the log; a score that was not computed is left out."""
         values = {"BLEU": self.bleu, "chrF2": self.chrf}
         return "".join(f", {name} {value:.2f}" for name, value in values.items() if not math.isnan(value))
 
 
 def bleu_tokenizer(wish: str, data: DataConfig) -> str:
-    """The name of sacreBLEU's tokenizer for a development set, where `wish` may be auto: that of the target
-    language, or none for text that is tokenized already. SentencePiece reads raw text, whatever
+    """The name of sacreBLEU's tokenizer for a development set. `wish`: a name, or auto, which chooses the
+    tokenizer of the target language, or `none` for tokenized text. Text for SentencePiece is raw, whatever
     `target.tokenize` says."""
     if wish != AUTO:
         return wish
@@ -122,7 +121,7 @@ def validate_aligned(model: AlignedModel, pairs: Sequence[AlignedPair]) -> DevSc
 
 @contextmanager
 def evaluating(model: Trainable) -> Iterator[None]:
-    """A model without dropout; afterwards it is in the mode it was in."""
+    """Put a model in evaluation mode, without dropout, and restore its previous mode afterwards."""
     training = model.training
     model.train(False)
     yield

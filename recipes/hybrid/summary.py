@@ -39,7 +39,7 @@ def best(rows: Path, dev: str, names: Sequence[str]) -> str:
 
 
 def show(rows: Path, dev: str, test: str, names: Sequence[str]) -> None:
-    """The table to stdout."""
+    """Print BLEU of each system on dev and test, and p of the differences between paired systems."""
     dev_lines, test_lines = [list(files.read_lines(dev))], [list(files.read_lines(test))]
     chosen = best(rows, dev, names)
     print("row\tdev\ttest\tchosen")
@@ -54,13 +54,15 @@ def show(rows: Path, dev: str, test: str, names: Sequence[str]) -> None:
 
 def chances_of(rows: Path, first: str, second: str, references: list[list[str]]) -> list[str]:
     """p of the paired bootstrap, seed by seed; - where both translate alike."""
-    found = []
+    p_values = []
     for base, ours in zip(outputs(rows, first, "test"), outputs(rows, second, "test"), strict=True):
         if base == ours:
-            found.append("-")
+            p_values.append("-")
         else:
-            found.append(f"{paired_bootstrap([first, second], [base, ours], references, 'none')[0][1].p:.3f}")
-    return found
+            p_values.append(
+                f"{paired_bootstrap([first, second], [base, ours], references, 'none')[0][1].p:.3f}"
+            )
+    return p_values
 
 
 if __name__ == "__main__":

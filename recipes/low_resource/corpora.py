@@ -39,13 +39,13 @@ def main(data: str, out: Path, sizes: Sequence[int]) -> None:
 
 def paths_of(data: str, out: Path) -> dict[str, list[str]]:
     """The files of each part, raw text, in the order of the languages."""
-    found = Path(os.environ.get("NMT_DATA", ""))
+    data_root = Path(os.environ.get("NMT_DATA", ""))
     names = {"train": "train", "dev": "dev", "test": "test"}
     folder, ending = Path(data), ""
     if data == "multi30k":
-        folder, names = found / "multi30k", {"train": "train", "dev": "val", "test": "test_2016_flickr"}
+        folder, names = data_root / "multi30k", {"train": "train", "dev": "val", "test": "test_2016_flickr"}
     elif data == "tatoeba":
-        folder, ending = found / "tatoeba-enfr", ".gz"  # of the training text
+        folder, ending = data_root / "tatoeba-enfr", ".gz"  # of the training text
     elif data == "generated":
         folder = out / "grammar"
         if not (folder / "test.fr").exists():

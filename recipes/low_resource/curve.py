@@ -28,9 +28,9 @@ Scores = dict[int, dict[str, dict[int, float]]]  # size -> system -> seed -> BLE
 def main(out: Path, reference: str, name: str) -> None:
     references = [list(files.read_lines(reference))]
     lines = {
-        (int(found[1]), found[3], int(found[2])): list(files.read_lines(path))
+        (int(match[1]), match[3], int(match[2])): list(files.read_lines(path))
         for path in sorted(out.iterdir())
-        if (found := OUTPUT.fullmatch(path.name))
+        if (match := OUTPUT.fullmatch(path.name))
     }
     scores: Scores = defaultdict(lambda: defaultdict(dict))
     for (size, system, seed), texts in lines.items():
@@ -67,8 +67,8 @@ def mean(by_seed: Mapping[int, float]) -> float:
 
 
 def compared(scores: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
-    """The better part by its mean, and what the hybrid gains over it."""
-    part = max((one for one in PARTS if scores.get(one)), key=lambda one: mean(scores[one]))
+    """The part with the higher mean BLEU, and the hybrid's gain over it."""
+    part = max((name for name in PARTS if scores.get(name)), key=lambda name: mean(scores[name]))
     return part, mean(scores["hybrid"]) - mean(scores[part])
 
 
@@ -76,22 +76,29 @@ def chance(part: list[str], hybrid: list[str], references: list[list[str]]) -> t
     """p of the difference, - where there is none; and the signature."""
     if part == hybrid:
         return "-", corpus_bleu(hybrid, references).signature
-    found, signatures = paired_bootstrap(["part", "hybrid"], [part, hybrid], references)
-    return f"{found[1].p:.3f}", signatures[0]
+    results, signatures = paired_bootstrap(["part", "hybrid"], [part, hybrid], references)
+    return f"{results[1].p:.3f}", signatures[0]
 
 
 def draw(scores: Scores, name: str, out: Path) -> None:
     """A curve for each system; bars span its seeds."""
     figure, axes = plots.pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
     for color, system in zip(plots.CYCLE, SYSTEMS, strict=False):
-        found = {size: list(by[system].values()) for size, by in sorted(scores.items()) if by[system]}
-        means = [sum(values) / len(values) for values in found.values()]
+        by_size = {size: list(by[system].values()) for size, by in sorted(scores.items()) if by[system]}
+        means = [sum(values) / len(values) for values in by_size.values()]
         spans = [
-            [middle - min(values) for middle, values in zip(means, found.values(), strict=True)],
-            [max(values) - middle for middle, values in zip(means, found.values(), strict=True)],
+            [middle - min(values) for middle, values in zip(means, by_size.values(), strict=True)],
+            [max(values) - middle for middle, values in zip(means, by_size.values(), strict=True)],
         ]
         axes.errorbar(
-            list(found), means, yerr=spans, color=color, marker="o", markersize=4, capsize=3, label=system
+            list(by_size),
+            means,
+            yerr=spans,
+            color=color,
+            marker="o",
+            markersize=4,
+            capsize=3,
+            label=system,
         )
     axes.set_xscale("log")
     axes.set_xticks(sorted(scores), [f"{size:,}" for size in sorted(scores)])

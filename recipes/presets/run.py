@@ -56,7 +56,7 @@ class Training:
         }
 
     def commands(self, args: argparse.Namespace) -> list[list[str]]:
-        """What trains it, averages its last checkpoints, and translates the development set by them."""
+        """The commands that train, average the last checkpoints, and translate the development set."""
         texts, mean = self.texts(args.size), f"{self.run}-mean"
         train = [
             "nmt-train", "-q", str(self.out / "empty.yaml"), "--preset", args.preset, f"run={self.run}",
@@ -75,16 +75,17 @@ def main() -> int:
     args = parser().parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "empty.yaml").write_text("# all settings are the preset's and the command line's\n")
-    known = read_variants(args.variant_file)
-    unknown = [name for name in args.variants or () if name not in known]
+    variants = read_variants(args.variant_file)
+    unknown = [name for name in args.variants or () if name not in variants]
     if unknown:
         print(
-            f"run.py: {unknown[0]}: not in {args.variant_file}, which has {', '.join(known)}", file=sys.stderr
+            f"run.py: {unknown[0]}: not in {args.variant_file}, which has {', '.join(variants)}",
+            file=sys.stderr,
         )
         return 2
     trainings = [
-        Training(direction, name, known[name], args.out)
-        for name in args.variants or known
+        Training(direction, name, variants[name], args.out)
+        for name in args.variants or variants
         for direction in args.directions
     ]
     if args.dry_run:
@@ -131,7 +132,7 @@ def size_of(corpus: str, size: int) -> int:
 
 
 def write_texts(corpus: str, folder: Path, size: int) -> None:
-    """train-SIZE, dev and test of a corpus."""
+    """Write train-SIZE, dev and test of a corpus, unless they exist."""
     if not (folder / f"train-{size}.en").exists():
         folder.mkdir(parents=True, exist_ok=True)
         script = ROOT / "recipes" / "low_resource" / "corpora.py"
@@ -139,18 +140,18 @@ def write_texts(corpus: str, folder: Path, size: int) -> None:
 
 
 def measured(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
-    """A row of the table; it is kept, so that a finished training costs nothing more."""
-    kept = Path(f"{training.run}.row")
-    if not kept.exists():
+    """Train, score, and return a row of the table; the row of a finished training is read from its file."""
+    row_path = Path(f"{training.run}.row")
+    if not row_path.exists():
         train, average, translate = training.commands(args)
         call(train)
         if not Path(f"{training.run}-mean/version").exists():
             call(average)
         call(translate)
         row = (training.direction, training.variant, *scores(training, args))
-        kept.write_text("\t".join(row))
+        row_path.write_text("\t".join(row))
         print(*row, sep="\t", file=sys.stderr)
-    return tuple(kept.read_text().split("\t"))
+    return tuple(row_path.read_text().split("\t"))
 
 
 def call(command: Sequence[str]) -> None:
@@ -162,12 +163,12 @@ def scores(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
     """Development BLEU of the last, the best and the mean checkpoint, and the update of the best."""
     header, *rows = read_lines(training.run / "dev.tsv")
     columns = header.split("\t")
-    found = [dict(zip(columns, row.split("\t"), strict=True)) for row in rows]
-    best = max(found, key=lambda row: float(row["bleu"]))
+    validations = [dict(zip(columns, row.split("\t"), strict=True)) for row in rows]
+    best = max(validations, key=lambda row: float(row["bleu"]))
     tokenizer = config_file.read_run_config(training.run).training.bleu_tokenizer
     references = References(read_lines(training.texts(args.size)["data.dev_target"]), tokenizer)
     mean = references.bleu(read_lines(Path(f"{training.run}-mean.dev"))).score
-    return f"{float(found[-1]['bleu']):.2f}", f"{float(best['bleu']):.2f}", f"{mean:.2f}", best["step"]
+    return f"{float(validations[-1]['bleu']):.2f}", f"{float(best['bleu']):.2f}", f"{mean:.2f}", best["step"]
 
 
 def read_lines(path: Path) -> list[str]:

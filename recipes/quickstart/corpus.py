@@ -26,12 +26,12 @@ SEED = 7
 
 def sentences(writer: Writer, count: int) -> list[Pair]:
     """`count` pairs with distinct sources. Short sentences are more likely, as in real text."""
-    found: dict[str, Pair] = {}
-    while len(found) < count:
+    pairs: dict[str, Pair] = {}
+    while len(pairs) < count:
         words = min(38, 3 + int(writer.random.expovariate(1 / 8)))
         pair = writer.sentence(words)
-        found.setdefault(text(pair.source), pair)
-    return list(found.values())
+        pairs.setdefault(text(pair.source), pair)
+    return list(pairs.values())
 
 
 def lexicon(pairs: list[Pair]) -> dict[str, str]:
@@ -55,20 +55,20 @@ def lexicon(pairs: list[Pair]) -> dict[str, str]:
 
 
 def tokenized(tokens: Tokens) -> Tokens:
-    """The words as a tokenizer makes them: it cuts `aujourd'hui` behind the apostrophe."""
+    """Split words as a tokenizer does, which cuts `aujourd'hui` after the apostrophe."""
     return [(part, mark) for word, mark in tokens for part in re.findall("[^']+'?", word)]
 
 
 def points(pair: Pair, possible: str) -> str:
-    """The links between words of equal marks. `possible`: what stands between the numbers where an expression
-    has several words on both sides, since nobody knows which of them translate each other."""
+    """The links between words of equal marks. `possible`: the separator of the two numbers where an
+    expression has several words on both sides, since it is unclear which of them translate each other."""
     source, target = tokenized(pair.source), tokenized(pair.target)
     sizes = [Counter(mark for _, mark in side) for side in (source, target)]
     return " ".join(
         f"{i}{possible if min(size[mark] for size in sizes) > 1 else '-'}{j}"
         for i, (_, mark) in enumerate(source)
-        for j, (_, other) in enumerate(target)
-        if mark == other
+        for j, (_, target_mark) in enumerate(target)
+        if mark == target_mark
     )
 
 
@@ -85,23 +85,23 @@ def phrase_pairs(pairs: list[Pair]) -> list[str]:
         for start in range(len(pair.source)):
             for end in range(start + 1, min(start + 3, len(pair.source)) + 1):
                 marks = {mark for _, mark in pair.source[start:end]}
-                places = [i for i, (_, mark) in enumerate(pair.target) if mark in marks]
+                positions = [i for i, (_, mark) in enumerate(pair.target) if mark in marks]
                 inside = {mark for _, mark in pair.source[:start] + pair.source[end:]}
-                if not places or marks & inside or places[-1] - places[0] + 1 != len(places):
+                if not positions or marks & inside or positions[-1] - positions[0] + 1 != len(positions):
                     continue
                 source = " ".join(word for word, _ in pair.source[start:end])
-                counts[source, " ".join(pair.target[i][0] for i in places)] += 1
-    kept = {key: count for key, count in counts.items() if count >= 5}
+                counts[source, " ".join(pair.target[i][0] for i in positions)] += 1
+    frequent = {key: count for key, count in counts.items() if count >= 5}
     sources, targets = Counter[str](), Counter[str]()
-    for (source, target), count in kept.items():
+    for (source, target), count in frequent.items():
         sources[source] += count
         targets[target] += count
-    escaped = {key: [side.replace("&", "&amp;").replace("'", "&apos;") for side in key] for key in kept}
+    escaped = {key: [side.replace("&", "&amp;").replace("'", "&apos;") for side in key] for key in frequent}
     lines = [
         f"{escaped[key][0]} ||| {escaped[key][1]} ||| {count / targets[key[1]]:.6g} "
         f"{count / sources[key[0]]:.6g} "
         f"||| ||| {targets[key[1]]} {sources[key[0]]} {count} ||| |||"
-        for key, count in kept.items()
+        for key, count in frequent.items()
     ]
     return sorted(lines, key=lambda line: line.encode())
 

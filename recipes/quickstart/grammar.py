@@ -111,10 +111,10 @@ class Writer:
                 source = [("light", mark), *source]
                 target = [*target, (LIGHT["surface" if kind == "surface" else "other"][form], mark)]
             else:
-                word, *forms, place, liaison = self.random.choice(ADJECTIVES)
+                word, *forms, position, liaison = self.random.choice(ADJECTIVES)
                 french_form = forms[form]
                 source = [(word, mark), *source]
-                if place == "before":
+                if position == "before":
                     if not many and gender == "m" and vowel(target[0][0]):
                         french_form = liaison
                     target = [(french_form, mark), *target]
@@ -122,10 +122,10 @@ class Writer:
                     target = [*target, (french_form, mark)]
         source, target = self.determine(source, target, many, gender)
         if depth == 0 and self.chance(0.12):
-            other = self.noun("person,place", 1)
+            owner = self.noun("person,place", 1)
             mark = self.number()
-            source = [*source, ("of", mark), *other.source]
-            target = [*target, *contract("de", other.target, mark)]
+            source = [*source, ("of", mark), *owner.source]
+            target = [*target, *contract("de", owner.target, mark)]
         return Noun(source, target, 3 if many else 1, definite=True)
 
     def determine(self, source: Tokens, target: Tokens, many: bool, gender: str) -> tuple[Tokens, Tokens]:
@@ -220,8 +220,8 @@ class Writer:
         if self.chance(0.15) and "person" in kinds:
             return self.predicate(subject, verb[:-1], self.random.choice(OBJECTS))
         pair = self.predicate(subject, verb[:-1])
-        other = self.noun(kinds)
-        return Pair(pair.source + other.source, pair.target + other.target)
+        direct_object = self.noun(kinds)
+        return Pair(pair.source + direct_object.source, pair.target + direct_object.target)
 
     def intransitive(self, subject: Noun) -> Pair:
         return self.predicate(subject, self.random.choice(INTRANSITIVE))
@@ -264,16 +264,16 @@ class Writer:
             return Pair(
                 [*front.source, ("that", that), *pair.source], front.target + elide("que", pair.target, that)
             )
-        other = self.clause()
+        clause = self.clause()
         english, french = self.random.choice(LINKS)
         source, target = self.both(english, french)
         mark = target[0][1]
         words = french.split()
         if words[-1] in ("que", "si"):
-            link = [(word, mark) for word in words[:-1]] + elide(words[-1], other.target, mark)
+            link = [(word, mark) for word in words[:-1]] + elide(words[-1], clause.target, mark)
         else:
-            link = target + other.target
-        return Pair(pair.source + source + other.source, pair.target + link)
+            link = target + clause.target
+        return Pair(pair.source + source + clause.source, pair.target + link)
 
     def sentence(self, words: int) -> Pair:
         """A sentence of about `words` words or more, at most 40."""
@@ -310,6 +310,6 @@ def elide(word: str, target: Tokens, mark: int) -> Tokens:
 
 
 def text(tokens: Tokens) -> str:
-    """As people write: no blank before the full stop or after an apostrophe, a capital first."""
+    """Join tokens into a sentence: no space before the full stop or after an apostrophe, a capital first."""
     line = " ".join(word for word, _ in tokens).replace("' ", "'").replace(" .", ".")
     return line[0].upper() + line[1:]

@@ -41,14 +41,14 @@ class Source:
 
     def lines(self, count: int, seed: int) -> list[str]:
         """Sentences of words such as w17."""
-        rng, found, end = np.random.default_rng(seed), list[str](), len(self.words)
+        rng, sentences, end = np.random.default_rng(seed), list[str](), len(self.words)
         follow, inside = self.follow.cumsum(1), [share.cumsum() for share in self.shares]
         for _ in range(count):
             line, now = list[str](), end
             while (now := draw(follow[now], rng)) != end:
                 line.append(f"w{self.words[now][draw(inside[now], rng)]}")
-            found.append(" ".join(line))
-        return found
+            sentences.append(" ".join(line))
+        return sentences
 
 
 def draw(sums: Floats, rng: np.random.Generator) -> int:
@@ -62,8 +62,8 @@ def zipf(size: int) -> Floats:
 
 
 def entropy(shares: Floats) -> float:
-    there = shares[shares > 0]
-    return float(-(there * np.log(there)).sum())
+    positive = shares[shares > 0]
+    return float(-(positive * np.log(positive)).sum())
 
 
 def main() -> None:

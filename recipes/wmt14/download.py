@@ -24,8 +24,8 @@ def main(listing: str, folder: Path, names: list[str]) -> None:
     rows = read_list(listing)
     unknown = set(names) - {name for name, _ in rows}
     if unknown:
-        known = ", ".join(name for name, _ in rows)
-        raise DataError(f"{listing}: no corpus {sorted(unknown)[0]}, expected one of {known}")
+        available = ", ".join(name for name, _ in rows)
+        raise DataError(f"{listing}: no corpus {sorted(unknown)[0]}, expected one of {available}")
     for name, address in rows:
         if not names or name in names:
             fetch(name, address, folder)
@@ -47,7 +47,7 @@ def fetch(name: str, address: str, folder: Path) -> None:
     """Download a file unless it exists, and check or record its checksum. UserError when it cannot be
     downloaded, DataError for another checksum."""
     target = folder / address.rpartition("/")[2]
-    known = checksums(folder)
+    recorded = checksums(folder)
     if not target.exists():
         part = target.with_name(target.name + ".part")
         pause = PAUSE
@@ -66,20 +66,20 @@ def fetch(name: str, address: str, folder: Path) -> None:
                 time.sleep(pause)
                 pause *= 2
         part.rename(target)
-    found = digest(target)
-    if target.name not in known:
-        known[target.name] = found
+    checksum = digest(target)
+    if target.name not in recorded:
+        recorded[target.name] = checksum
         files.write_text(
-            folder / "checksums.tsv", (f"{file}\t{value}" for file, value in sorted(known.items()))
+            folder / "checksums.tsv", (f"{file}\t{value}" for file, value in sorted(recorded.items()))
         )
-        print(f"{name}\t{target}\t{found}\trecorded")
-    elif known[target.name] != found:
+        print(f"{name}\t{target}\t{checksum}\trecorded")
+    elif recorded[target.name] != checksum:
         raise DataError(
-            f"{target}: its SHA-256 is {found[:16]}..., but {known[target.name][:16]}... was recorded at its "
-            "first download; remove it to download it again"
+            f"{target}: its SHA-256 is {checksum[:16]}..., but {recorded[target.name][:16]}... was recorded "
+            "at its first download; remove it to download it again"
         )
     else:
-        print(f"{name}\t{target}\t{found}\tchecked")
+        print(f"{name}\t{target}\t{checksum}\tchecked")
 
 
 def resume(address: str, part: Path) -> None:
@@ -113,7 +113,7 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 in hexadecimal."""
+    """SHA-256 of a file, in hexadecimal."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -48,12 +48,12 @@ def copy(archive: Path, member: str, sink: files.Output) -> None:
         return
     with tarfile.open(archive) as box:
         try:
-            found = box.extractfile(member)
+            member_file = box.extractfile(member)
         except KeyError:
-            found = None
-        if found is None:
+            member_file = None
+        if member_file is None:
             raise DataError(f"{archive}: has no file {member}; it has {', '.join(box.getnames()[:6])} ...")
-        lines(found, member, sink)
+        lines(member_file, member, sink)
 
 
 def lines(stream: IO[bytes], member: str, sink: files.Output) -> None:

@@ -194,7 +194,7 @@ PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reorderin
 
 @dataclass
 class Evaluation:
-    """BLEU of the development set, 0 to 1: cased, of the words of the tables."""
+    """Cased BLEU of the development set, 0 to 1, computed on the tokens that the phrase table uses."""
 
     chosen: str
     whole: dict[str, float]  # each system on `comparison_lines`

@@ -86,7 +86,7 @@ class SystemFacts:
 
 @dataclass
 class Facts:
-    """Content of the report."""
+    """Everything that the report of a build shows."""
 
     title: str
     dev: Sequence[SystemOutput]  # raw text: phrase-based, neural alone, hybrid; the first is the baseline

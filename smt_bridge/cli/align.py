@@ -105,9 +105,9 @@ def parser() -> options.Parser:
     add_setting(parser, TrainConfig, "method")
     add_setting(parser, TrainConfig, "symmetrization")
 
-    given = "points of one direction from any tool, source word first"
+    points_help = "points of one direction from any tool, source word first"
     for name, kind, what in (
-        ("--forward", InputPath, f"instead of training: {given}"),
+        ("--forward", InputPath, f"instead of training: {points_help}"),
         ("--reverse", InputPath, "points of the other direction, also source word first"),
         ("--forward-output", OutputPath, "also write the points of the direction source to target"),
         ("--reverse-output", OutputPath, "also write the points of the direction target to source"),

@@ -97,7 +97,7 @@ class PhraseBasedSystem:
 
 
 def ini_of(model: str) -> str:
-    """MODEL_DIR or moses.ini -> moses.ini"""
+    """Path of a model directory's moses.ini; the path of an ini is returned as it is."""
     path = Path(model)
     if path.is_dir():
         path = path / "moses.ini"
@@ -112,8 +112,8 @@ def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
     """The system of a folder or a moses.ini. ConfigError or DataError, in one line, for what we cannot decode
     with: unknown features, tables that do not fit the ini.
 
-    `use_cache`: tables and language models are kept in the user's cache, or in the given one, and load much
-    faster from there.
+    `use_cache`: keep tables and language models in the user's cache, or in the given one, from which they
+    load much faster.
     """
     return load_ini(moses_ini.read(ini_of(model)), use_cache)
 
@@ -159,7 +159,7 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
 
 
 def with_path(line: FeatureLine, paths: dict[str, str]) -> FeatureLine:
-    """A line of a registered feature with the file that was found for its path=."""
+    """The line of a registered feature, with its path= replaced by the resolved path."""
     return replace(line, options=line.options | {"path": paths[line.name]}) if line.name in paths else line
 
 
@@ -263,8 +263,8 @@ class FeatureName:
     """A feature whose values n-best lists print."""
 
     name: str  # LM0
-    what: str  # count language model; empty where nobody says it
-    scores: list[str]  # of each of them; empty where there is one, or where nobody says it
+    what: str  # count language model; empty if there is no description
+    scores: list[str]  # a description of each; empty for a single score, or if there are none
     weights: list[float]
 
 

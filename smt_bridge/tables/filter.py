@@ -129,9 +129,9 @@ def write_rows(
     count = 0
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(output))
-        other = stack.enter_context(files.Writing(reordering_output)) if reordering_output else None
+        reordering_out = stack.enter_context(files.Writing(reordering_output)) if reordering_output else None
         for count, (line, reordering) in enumerate(rows, 1):  # noqa: B007
             out.write(line + b"\n")
-            if other:
-                other.write(reordering + b"\n")
+            if reordering_out:
+                reordering_out.write(reordering + b"\n")
     return count

@@ -1,7 +1,7 @@
 """What models ask of an output layer, and the settings of all of them. A new layer usually changes the scores
 of `Softmax`; see CONTRIBUTING.md.
 
-N tokens, R rows, K features, V words, T of the words. All logarithms are natural.
+N tokens, R rows, K features, V words, T selected words. All logarithms are natural.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,25 +48,25 @@ class OutputSettings:
 
 
 class OutputLayer(nn.Module):
-    """A distribution over V words from K features. The class attributes say what a layer is good for; callers
-    ask them before they use `learn`, `log_probs_of_words` or `best_words`."""
+    """A distribution over V words from K features. The class attributes say what a layer supports; callers
+    check them before they use `learn`, `log_probs_of_words` or `best_words`."""
 
-    reads: ClassVar[frozenset[str]] = frozenset()  # the fields of OutputSettings that mean something to it
+    reads: ClassVar[frozenset[str]] = frozenset()  # fields of OutputSettings that the layer uses
     refuses: ClassVar[Mapping[str, str]] = {}  # `tied`, `label_smoothing` or `ema` -> why not
-    learns_text: ClassVar[bool] = False  # made for the words of a text: `learn` is called before training
+    learns_text: ClassVar[bool] = False  # adapts to the training text: `learn` is called first
     word_by_word: ClassVar[bool] = False  # log p of one word costs much less than those of all
     self_normalized: ClassVar[bool] = False  # log Z is 0, or trained to be about 0
 
     def __init__(
         self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
     ) -> None:
-        """`inputs`: K. `bias`: whether each word has a bias. `settings`: of the section, for a layer that
-        reads any; None: defaults."""
+        """`inputs`: K. `bias`: whether each word has a bias. `settings`: for a layer that reads any;
+        None: defaults."""
         super().__init__()
 
     @property
     def vocab_size(self) -> int:
-        """V"""
+        """Number of words, V, that the layer scores."""
         raise NotImplementedError
 
     def learn(self, text: NDArray[np.integer]) -> None:
@@ -106,7 +106,7 @@ class OutputLayer(nn.Module):
 
     @property
     def finds_best_sooner(self) -> bool:
-        """Whether `best_words` of a beam search's few words is faster than log p of all."""
+        """Whether `best_words` finds a beam's few best words faster than `log_probs` scores all words."""
         return False
 
     def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
@@ -115,7 +115,7 @@ class OutputLayer(nn.Module):
         raise NotImplementedError
 
     def scores(self, features: Tensor) -> Tensor:
-        """log p short of the normalizer, log Z: (R, K) -> (R, V)"""
+        """Unnormalized log p, before log Z is subtracted: (R, K) -> (R, V)"""
         raise NotImplementedError
 
     def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ class OutputLayer(nn.Module):
         raise NotImplementedError
 
     def restrict(self, token_ids: Tensor) -> "OutputLayer":
-        """An output layer over these words alone, (T,), that follows later changes of the weights or not."""
+        """Output layer restricted to these words, (T,). It need not follow later changes of the weights."""
         raise NotImplementedError
 
     def tie(self, embedding: nn.Embedding) -> None:

@@ -182,7 +182,7 @@ class Learner:
         return (best[1], best[2]) if best and best[0] > 1 else None
 
     def places(self, left: int, right: int) -> Keys:
-        """The places of a pair; they do not overlap: in `a a a` only the first."""
+        """Positions at which a pair occurs, without overlaps: in `a a a` only the first."""
         matches = np.flatnonzero((self.text[:-1] == left) & (self.text[1:] == right))
         if left != right or not len(matches):
             return matches

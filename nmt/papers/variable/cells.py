@@ -45,7 +45,8 @@ def mask_of(m: Tensor, size: int, sharpness: Tensor) -> Tensor:
 
 
 class Scheduler(Penalized, Callback):
-    """Decides on m. λ is saved with the weights; training makes the mask sharper from epoch to epoch."""
+    """Computes m, the share of the state that a step updates. The sharpness λ of the mask is saved with the
+    weights and grows with each epoch."""
 
     one_process: ClassVar[str] = "the masks of cells vcrnn and vcgru follow the updates of one process"
 
@@ -62,7 +63,7 @@ class Scheduler(Penalized, Callback):
         self.noted: list[Tensor] = []
 
     def after_initialize(self) -> None:
-        """At first m is what training wants it to be."""
+        """Set the bias so that m starts at the share of computation that the settings ask for."""
         self.bias.fill_(math.log(self.settings.computation / (1 - self.settings.computation)))
 
     def project(self, inputs: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from smt_bridge.moses.words import units
 # Shared by n-gram networks: N candidates, G n-grams; n order.
 
 
-SENTENCE_END = -1  # in NGrams.place: the end symbol, which is no word of an option
+SENTENCE_END = -1  # in NGrams.position: the end symbol, which belongs to no option
 
 
 class WordNumbers:
@@ -45,12 +45,12 @@ class WordNumbers:
         with self.lock:
             word_id = self.ids.get(word)
             if word_id is None:
-                of_word = units([word], self.text)
-                if len(of_word) != 1:
+                word_units = units([word], self.text)
+                if len(word_units) != 1:
                     raise ConfigError(
                         f"{self.path}: splits words into subwords; searching needs a model of whole words"
                     )
-                word_id = self.ids[word] = int(self.vocab.encode(of_word)[0])
+                word_id = self.ids[word] = int(self.vocab.encode(word_units)[0])
         return word_id
 
 
@@ -113,9 +113,8 @@ class WordHistories:
 def gather(histories: Int64s, states: Int64s, after: Int64s, option: Int64s, start: Int32s, length: Int32s,
 ids: Int32s, last: int, contexts: Int64s, words: Int64s, owner: Int64s, position: Int64s,
 keys: Int64s) -> None:  # fmt: skip
-    """The n-grams of candidates: contexts (G, n - 1), words, candidates and places (G,). The words remembered
-    after candidate i go to histories[after[i]], their hash to keys[i]. `last`: the end symbol, -1 for
-    none."""
+    """The n-grams of candidates: contexts (G, n - 1), words, candidates and positions (G,). The last words of
+    candidate i go to histories[after[i]], their hash to keys[i]. `last`: the end symbol, -1 for none."""
     size = histories.shape[1]
     line = np.empty(size + 64, np.int64)
     count = 0
