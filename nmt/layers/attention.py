@@ -21,8 +21,8 @@ from nmt.data.batches import Guidance, Packed
 from nmt.layers.cells import GRU
 
 # ---- grids -------------------------------------------------------------------------------------------------
-# Attention needs words and hypotheses padded, with a row for each sentence: `pad` lays them out, `unpad`
-# takes them back.
+# Attention needs words and hypotheses padded, with a row for each sentence: `pad` builds such a grid,
+# `unpad` reverses it.
 #
 # N packed words of B sentences of at most T words, R hypotheses of S sentences, at most W of each, K columns.
 
@@ -103,8 +103,8 @@ Grid = WordGrid | HypothesisGrid
 
 
 def hypothesis_grid(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> HypothesisGrid:
-    """Lay out hypotheses by their sentences (R,) of `count`. Each has a row of its own if the grid would have
-    more than `dense` positions for each of them."""
+    """Lay out hypotheses by their sentences (R,), indices below `count`. Each hypothesis gets a row of its
+    own if the grid would have more than `dense` positions for each of them."""
     used, row, counts = sentence.unique(return_inverse=True, return_counts=True)
     W = int(counts.max()) if len(counts) else 1
     if len(used) * W > dense * len(sentence):
@@ -139,8 +139,8 @@ def join_sentences(parts: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
 
 
 class Buffer:
-    """Memory that the steps of one search reuse: new pages would cost a third of the time. Each search has
-    its own."""
+    """Scratch memory that all steps of a search reuse: allocating new pages would take a third of the time.
+    Each search has a buffer of its own."""
 
     def __init__(self) -> None:
         self.floats = torch.empty(0)
@@ -306,7 +306,7 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             gates, previous, reset, candidate, contexts, weights,
         )  # fmt: skip
         ctx.sizes = sizes
-        ctx.set_materialize_grads(False)  # most trainings ask for no gradient of the weights
+        ctx.set_materialize_grads(False)  # most trainings need no gradient of the weights
         return states, contexts, weights
 
     @staticmethod
@@ -390,7 +390,7 @@ def attend(
     )  # fmt: skip
 
 
-LEAST_WEIGHT = 1e-30  # lower bound of attention weights in `alignment_cost`: log 0 would end a training
+LEAST_WEIGHT = 1e-30  # lower bound of attention weights in `alignment_cost`, which takes their logarithm
 
 
 def alignment_cost(weights: Tensor, guidance: Guidance) -> Tensor:

@@ -64,20 +64,21 @@ class Walk(Generic[State]):
     device: torch.device
     output: OutputLayer
     start: Callable[[], State]  # a row for each trie
-    # Each row reads the word of that number, of those that the walk was made for; whether it is the first
-    # word -> features, the new state
+    # State, index of each row's next word among those of the walk, whether it is the first word
+    # -> features, new state
     step: Callable[[State, Tensor, bool], tuple[Tensor, State]]
     reorder: Callable[[State, Tensor], State]
     join: Callable[[Sequence[State]], State]  # of states of the same tries
 
     def advance(self, state: State, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, State]:
-        """Some rows of the level above, each followed by the word of that number -> features, their state"""
+        """Extend some rows of the level above by one word each, given by its index. Returns their features
+        and state."""
         return self.step(self.reorder(state, rows), words, first)
 
 
 def level_words(levels: Sequence[TrieLevel]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct words that are read, BOS first among them, and which of them each node ends in, level by
-    level."""
+    """The distinct words of all levels, BOS first, and for each node the index of its word among them, level
+    by level."""
     words, index = np.unique(
         np.concatenate([[BOS], *(level.token_ids for level in levels[1:])]), return_inverse=True
     )
@@ -91,7 +92,7 @@ def walk_tries(
     state = walk.start()
     total = np.zeros(count)
     above = np.zeros(len(levels[0].token_ids))  # log p of the prefixes that end in the nodes of a level
-    rows = np.zeros(len(above), np.int64)  # which of the words each node ends in; BOS is the smallest id
+    rows = np.zeros(len(above), np.int64)  # index of the word of each node; BOS has the smallest id
     end = 1
     for depth, level in enumerate(levels):
         below = levels[depth + 1] if depth + 1 < len(levels) else TrieLevel.empty()
@@ -131,14 +132,14 @@ def edge_scores(
 
 
 def on_device(values: NDArray[np.int64], device: torch.device) -> Tensor:
-    """A copy on a device."""
+    """Copy an array to a device."""
     return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
 
 # ---- distinct ----------------------------------------------------------------------------------------------
-# Networks that read a window of words: each distinct window is computed once, whatever is asked of it.
+# Networks that read a window of words: each distinct window is computed once, however many words it scores.
 #
-# G questions, U distinct windows, K features.
+# G queries, U distinct windows, K features.
 
 
 WINDOW_ROWS = 512  # windows at a time: a softmax of 128 rows is 0.85 times as fast

@@ -42,7 +42,7 @@ class Cell(nn.Module):
         return F.linear(context, self.context)
 
     def start(self, hidden: Tensor) -> Tensor:
-        """The state that a first hidden vector (B, H) stands for."""
+        """Build the initial state from a hidden vector (B, H)."""
         return hidden
 
     def output(self, state: Tensor) -> Tensor:
@@ -50,7 +50,8 @@ class Cell(nn.Module):
         return state
 
     def project(self, inputs: Tensor) -> Tensor:
-        """The inputs' part of all sums, W x + b: (N, E) -> (N, GH), or as wide as the cell likes it"""
+        """The part of all sums that depends on the inputs, W x + b: (N, E) -> (N, GH). Cells may choose
+        another width."""
         return F.linear(inputs, self.inputs, self.bias)
 
     def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
@@ -74,7 +75,7 @@ class Cell(nn.Module):
 
 
 class ConfiguredCell(Cell):
-    """A cell that a single paper or a plugin adds to those below, made of the settings of its section."""
+    """A cell added by a paper or a plugin, created from the settings of its section."""
 
     no_recompute: ClassVar[str] = ""  # why its steps cannot be computed a second time, for lm.recompute
     bias: nn.Parameter
@@ -239,8 +240,8 @@ class GRU(Cell):
         return apply(_GRUFunction, x, start, gates, self.recurrent, sizes)
 
     def unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
-        """The other placements of the reset gate, by plain autograd: slower, for comparison with the
-        supplement."""
+        """Unroll with the other placements of the reset gate by plain autograd: slower, for comparison with
+        the supplement."""
         states, h, end = [], start, 0
         for rows in sizes:
             part = None if context is None else context[end : end + rows]
@@ -350,7 +351,7 @@ class LSTM(Cell):
         self.bias = nn.Parameter(torch.zeros(4 * hidden))  # always: the forget gate needs its 1
 
     def after_initialize(self) -> None:
-        """Set what `initialize` made 0."""
+        """Restore the forget bias, which `initialize` set to 0."""
         self.bias[self.hidden : 2 * self.hidden] = 1
 
     @property
@@ -459,7 +460,7 @@ class NormalizedLSTM(Cell):
         self.cell_bias = nn.Parameter(torch.zeros(hidden))
 
     def after_initialize(self) -> None:
-        """Set what `initialize` drew or made 0."""
+        """Restore the gains and the forget bias, which `initialize` has overwritten."""
         for gain in (self.gain_inputs, self.gain_recurrent, self.gain_cell):
             gain.fill_(1)
         self.bias[self.hidden : 2 * self.hidden] = 1  # the forget gate

@@ -43,7 +43,7 @@ class Highway(nn.Module):
         self.transform_bias = nn.Parameter(torch.full((size,), TRANSFORM_BIAS))
 
     def after_initialize(self) -> None:
-        """Set what `initialize` made 0."""
+        """Restore the bias of the transform gate, which `initialize` set to 0."""
         self.transform_bias.fill_(TRANSFORM_BIAS)
 
     def forward(self, y: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class Highway(nn.Module):
 
 LONGEST = 24  # longer words are cut in their middle
 BLOCK = 2048  # words computed at a time
-OTHERS = 50_000  # words outside the vocabulary whose vectors are kept: 200 MB at 1,000 units
+OTHERS = 50_000  # words outside the vocabulary whose vectors are cached: 200 MB at 1,000 units
 PAD, BEGIN, END, OTHER = 0, 1, 2, 3
 
 
@@ -104,8 +104,8 @@ def spell(vocab: Sequence[str], symbols: dict[str, int]) -> Tensor:
 
 class SpelledWords(nn.Module):
     """Used in place of a table of word vectors: ids (N,) -> (N, E). In training only the distinct words of a
-    batch are computed; otherwise all of them once, into a table, until the weights change. A subclass says
-    what is above the convolutions."""
+    batch are computed; otherwise all of them once, into a table, until the weights change. Subclasses define
+    the layers above the convolutions."""
 
     spelling: Tensor
 
@@ -148,7 +148,7 @@ class SpelledWords(nn.Module):
         return table
 
     def vectors(self, spelling: Tensor) -> Tensor:
-        """Characters of W words, (W, L) -> (W, E)"""
+        """Compute the vectors of W words from their characters: (W, L) -> (W, E)"""
         return self.above(self.maxima(spelling))
 
     def above(self, maxima: Tensor) -> Tensor:
@@ -184,7 +184,7 @@ class CharacterWords(SpelledWords):
         self.projection = nn.Parameter(torch.empty(size, total))  # P
 
     def after_initialize(self) -> None:
-        """Set what `initialize` made 0."""
+        """Restore the bias of the transform gate, which `initialize` set to 0."""
         self.transform_bias.fill_(TRANSFORM_BIAS)
 
     def above(self, maxima: Tensor) -> Tensor:
@@ -211,8 +211,8 @@ class OpenWords(SpelledWords):
         return maxima if self.projection is None else F.linear(maxima, self.projection)
 
     def numbers(self, words: Sequence[str]) -> list[int]:
-        """Ids of words outside the vocabulary. They hold until more than OTHERS of such words were seen: then
-        they are forgotten at the next call."""
+        """Ids of words outside the vocabulary. They stay valid until more than OTHERS such words have been
+        seen; the next call then assigns new ones."""
         if len(self.others) > OTHERS:
             self.others = {}
             self.spelling = self.spelling[: self.vocab_size]

@@ -38,7 +38,7 @@ class MergeLevel:
 
 def levels(sizes: list[int], device: torch.device) -> Iterator[MergeLevel]:
     """The levels above the leaves, where sizes[j] sentences have a word at step j. The last one has no nodes
-    and only tells which roots are left."""
+    and only identifies the remaining roots."""
     while sizes:
         above = sizes[1:]
         starts = [0]
@@ -110,7 +110,7 @@ class _GatedConvolutionFunction(torch.autograd.Function):
                 below = torch.zeros_like(h)
                 d_left = torch.addmm(d_sums @ G_l, d_new, W_l).addcmul_(d, gates[:, 1:2])
                 below[level.right] = torch.addmm(d_sums @ G_r, d_new, W_r).addcmul_(d, gates[:, 2:])
-                below.index_add_(0, level.left, d_left)  # no row twice
+                below.index_add_(0, level.left, d_left)  # each row occurs at most once
             else:
                 # One root for each sentence so far.
                 below = d_roots.new_zeros(level.done.stop, d_roots.shape[1])
@@ -125,12 +125,12 @@ def merge(left: Tensor, right: Tensor, W_l: Tensor, W_r: Tensor, bias: Tensor) -
 
 
 def mix(gates: Tensor, candidate: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """The nodes of a level: (n, 3), (n, D) three times -> (n, D)"""
+    """Combine gates (n, 3), candidates, left and right children (n, D) into the nodes of a level: (n, D)"""
     return torch.mul(candidate, gates[:, :1]).addcmul_(left, gates[:, 1:2]).addcmul_(right, gates[:, 2:])
 
 
 class GatedConvolution(nn.Module):
-    """From the word vectors of sentences to their roots."""
+    """Computes the root vector of each sentence from its word vectors."""
 
     def __init__(self, inputs: int, hidden: int, bias: bool = False) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class GatedConvolution(nn.Module):
         self.gates_bias = nn.Parameter(torch.zeros(3)) if bias else None
 
     def after_initialize(self) -> None:
-        """The recurrent matrices come orthogonal; the paper scales them."""
+        """Scale the recurrent matrices, which `initialize` made orthogonal, as the paper does."""
         self.recurrent_left.mul_(RECURRENT_SCALE)
         self.recurrent_right.mul_(RECURRENT_SCALE)
 
@@ -153,7 +153,7 @@ class GatedConvolution(nn.Module):
         return apply(_GatedConvolutionFunction, F.linear(inputs, self.leaf), *self.matrices(), sizes)
 
     def matrices(self) -> tuple[Tensor, ...]:
-        """W_l, W_r, G_l, G_r and the biases, 0 without."""
+        """W_l, W_r, G_l, G_r and the biases, which are 0 if the layer has none."""
         bias = self.leaf.new_zeros(len(self.leaf)) if self.bias is None else self.bias
         gates_bias = self.leaf.new_zeros(3) if self.gates_bias is None else self.gates_bias
         return self.recurrent_left, self.recurrent_right, self.gates_left, self.gates_right, bias, gates_bias

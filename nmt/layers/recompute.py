@@ -42,12 +42,12 @@ def unroll_in_segments(
 
 
 def recomputed(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """layer(x), of which only x is kept. Its dropout is drawn again as it was."""
+    """Compute layer(x), storing only x: the backward pass computes the rest again, with the same dropout."""
     output: Tensor = checkpoint(layer, x, use_reentrant=False, context_fn=contexts)
     return output
 
 
 def contexts() -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
-    """Contexts of the first and the second computation: torch's engine leaves modes, so bf16 is entered
-    again."""
+    """Contexts of the computation and of its repetition in the backward pass. The repetition enters bf16
+    again, because torch's autograd engine leaves such modes."""
     return nullcontext(), Mixed.entered[-1] if Mixed.entered else nullcontext()

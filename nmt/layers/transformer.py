@@ -53,7 +53,8 @@ class KeyValueCache:
         return (self.row_index >= 0).sum(0)
 
     def rows(self, rows: Tensor) -> "KeyValueCache":
-        """Hypothesis i of the result is hypothesis rows[i]. Columns that nobody needs are dropped."""
+        """Select hypotheses: hypothesis i of the result is hypothesis rows[i]. Columns that none of them uses
+        are dropped."""
         row_index = self.row_index.index_select(1, rows)
         if not len(row_index) or bool((row_index[0] >= 0).any()):
             return KeyValueCache(columns=self.columns, row_index=row_index)
@@ -62,7 +63,7 @@ class KeyValueCache:
 
     @staticmethod
     def join(parts: "Sequence[KeyValueCache]") -> "KeyValueCache":
-        """The hypotheses of all parts, one below the other."""
+        """Concatenate the hypotheses of all parts."""
         T, columns, row_indices = max(len(part.columns) for part in parts), [], []
         for back in range(T, 0, -1):
             column, row_index = join_column(
@@ -80,7 +81,7 @@ class KeyValueCache:
         return KeyValueCache(columns=columns, row_index=torch.stack(row_indices))
 
     def step(self, layers: int, heads: int, width: int, like: Tensor) -> "CacheStep":
-        """Room for one more word of each hypothesis, with all words before it."""
+        """Begin a step: copy the words read so far, with room for one more word of each hypothesis."""
         T, R = self.row_index.shape
         values = like.new_empty(T + 1, R, width)
         row_index = self.row_index.clamp(min=0)
@@ -119,7 +120,7 @@ def join_column(parts: Sequence[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, 
 
 @dataclass
 class CacheStep:
-    """A step of the decoder: the words before, and one more that its layers read one after the other."""
+    """A step of the decoder: the words read so far, and the next one, which the layers add in turn."""
 
     cache: KeyValueCache
     values: Tensor  # (T + 1, R, layers, 2, heads, D / heads); the last word is filled in layer by layer
@@ -217,8 +218,8 @@ DROPOUT_STEPS = 1 << 16  # of the share that is dropped
 
 
 def dropout(x: Tensor, share: float, training: bool) -> Tensor:
-    """Some of the numbers set to 0, each independently with probability `share`, rounded to 1 / 65536; the
-    others are divided by the probability of staying. Outside of training the same numbers."""
+    """Set each number to 0 with probability `share`, rounded to 1 / 65536, and divide the others by the
+    probability of being kept. Outside of training x is returned unchanged."""
     if not training or not share:
         return x
     if x.device.type != "cpu":
@@ -246,7 +247,7 @@ class Affine(nn.Module):
 # ---- multihead ---------------------------------------------------------------------------------------------
 # Multi-head attention (Vaswani et al. 2017): softmax(Q Kᵀ / √d) V in h heads of d = D / h columns each.
 #
-# N words of a batch, R rows, S sentences with L words to look at, D width, h heads.
+# N words of a batch, R rows, S sentences of L words to attend to, D width, h heads.
 
 
 def split_heads(values: Tensor, heads: int) -> Tensor:
@@ -280,7 +281,7 @@ def attend(
 
 
 class SelfAttention(nn.Module):
-    """Words look at the words of their own sentence."""
+    """Attention of words to the words of their own sentence."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -289,9 +290,9 @@ class SelfAttention(nn.Module):
         self.outputs = Affine(size, size)
 
     def forward(self, x: Tensor, grid: WordGrid, causal: bool) -> Tensor:
-        """(N, D) -> (N, D). `causal`: no word looks at a later one."""
+        """(N, D) -> (N, D). `causal`: no word attends to a later one."""
         query, keys, values = (split_heads(part, self.heads) for part in grid.pad(self.inputs(x)).chunk(3, 2))
-        # Behind the end of a sentence there are only words that a causal mask hides anyway.
+        # Past the end of a sentence there are only words that a causal mask hides anyway.
         mask = None if causal or grid.mask is None else grid.mask[:, None, None]
         share = self.dropout if self.training else 0.0
         seen = attend(query, keys, values, mask, share, causal)
@@ -310,7 +311,7 @@ class SelfAttention(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    """Words look at the words of another sentence."""
+    """Attention of words to the words of another sentence."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -326,7 +327,7 @@ class SourceAttention(nn.Module):
         return AttentionMemory(keys=keys, values=values, mask=mask)
 
     def forward(self, x: Tensor, grid: Grid, memory: AttentionMemory) -> Tensor:
-        """(rows, D) -> (rows, D): sentence i of the grid looks at sentence i of the memory."""
+        """(rows, D) -> (rows, D): sentence i of the grid attends to sentence i of the memory."""
         query, keys, values = self.parts(x, grid, memory)
         share = self.dropout if self.training else 0.0
         seen = attend(query, keys, values, memory.mask[:, None, None], share)
@@ -478,7 +479,7 @@ class Layer(nn.Module):
 
 
 class Shown(NamedTuple):
-    """Which attention to the source stands for all: that of a layer, the mean of its first heads."""
+    """Selects the attention that is shown: that of one layer, averaged over its first heads."""
 
     layer: int = -1  # none
     heads: int = 0  # 0: all
@@ -489,7 +490,7 @@ NOTHING = Shown()
 
 @dataclass
 class Look:
-    """How the layers of a decoder look at the source, and the weights of the one that is shown."""
+    """Attention to the source in each layer of a decoder. Keeps the weights of the layer that is shown."""
 
     grid: Grid | None
     memory: Sequence[AttentionMemory]
@@ -506,8 +507,8 @@ class Look:
 
 
 class Stack(nn.Module):
-    """Word vectors, their places, and layers: an encoder; with `causal` a language model, whose words do not
-    see later ones; with `sees_source` too, a decoder."""
+    """Word vectors, position vectors and layers: an encoder; with `causal` a language model, whose words do
+    not attend to later ones; with `sees_source` too, a decoder."""
 
     def __init__(
         self, sizes: TransformerSizes, layers: int, vocab_size: int, causal: bool, sees_source: bool = False
@@ -531,11 +532,11 @@ class Stack(nn.Module):
         return dropout(x, self.dropout, self.training)
 
     def memory(self, states: Tensor, grid: WordGrid) -> list[AttentionMemory]:
-        """The encoded source as each layer looks at it."""
+        """Keys and values of the encoded source, for each layer."""
         return [layer.source.memory(states, grid) for layer in self.blocks if layer.source is not None]
 
     def forward(self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory] = ()) -> Tensor:
-        """Packed words as the topmost layer represents them: (N,) -> (N, D)"""
+        """States of packed words in the topmost layer: (N,) -> (N, D)"""
         return self.attended(token_ids, grid, memory, NOTHING)[0]
 
     def attended(
@@ -566,8 +567,8 @@ class Stack(nn.Module):
         memory: Sequence[AttentionMemory] = (),
         shown: Shown = NOTHING,
     ) -> tuple[Tensor, KeyValueCache, Tensor | None]:
-        """One word for each hypothesis, without gradient: (R,) -> (R, D), what has been read then, and the
-        attention to the source that is shown, (R, L)."""
+        """Read one word for each hypothesis, without gradient: (R,) -> features (R, D), the cache that
+        includes it, and the attention weights to the source that `shown` selects, (R, L)."""
         x = self.embed(token_ids, cache.lengths)
         step = cache.step(len(self.blocks), self.heads, 2 * len(self.blocks) * x.shape[1], x)
         look = Look(rows, memory, shown)

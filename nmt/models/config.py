@@ -17,7 +17,7 @@ PAIRS, ALIGNED_PAIRS, TEXT = "pairs", "aligned pairs", "text"
 class ModelConfig:
     """Settings common to all translation models. Each type of model adds its own keys in a subclass."""
 
-    noun: ClassVar[str] = "a translator"  # for messages
+    noun: ClassVar[str] = "a translator"  # how messages name the model
     remedy: ClassVar[str] = ""  # where a translator is expected: what to do with this model instead
     reads: ClassVar[str] = PAIRS  # PAIRS, ALIGNED_PAIRS or TEXT: what it is trained on
     translates: ClassVar[bool] = True
@@ -36,8 +36,8 @@ class ModelConfig:
 
     @property
     def vector_sides(self) -> tuple[str, ...]:
-        """The sides, `source` and `target`, whose words have a table of vectors of size `embedding`: the
-        `word_embedding` of the model."""
+        """The sides (`source`, `target`) that have a table of word vectors of size `embedding`, which
+        `word_embedding` of the model returns."""
         return ()
 
 
@@ -165,17 +165,17 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
 
     @property
     def context(self) -> int:
-        """Width of what the decoder sees of the source at each step: c, or the weighted mean of the
+        """Width of the source context that the decoder reads at each step: c, or the weighted mean of the
         annotations."""
         return self.encoder_units * (2 if self.encoder == "birnn" else 1)
 
     @property
     def summary_size(self) -> int:
-        """Width of the vector that the decoder starts from."""
+        """Width of the vector that initializes the decoder."""
         return self.encoder_units if self.attention else self.context
 
     def cell_of(self, inputs: int, hidden: int, context: int = 0) -> Cell:
-        """A recurrent layer over inputs, and contexts if any, of these widths."""
+        """Create a recurrent layer that reads inputs and, unless `context` is 0, contexts of these widths."""
         if self.cell == "lstm":
             return LSTM(inputs, hidden, context)
         if self.cell in CONFIGURED_CELLS:

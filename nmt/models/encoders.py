@@ -22,13 +22,13 @@ from nmt.text.vocab import EOS
 class Encoded:
     """B sentences after the encoder."""
 
-    summary: Tensor  # (B, C) in the order of the batch: c, or with attention what the decoder starts from
-    states: Tensor | None = None  # (N, D) annotations in packed order; None: this encoder has none
+    summary: Tensor  # (B, C) in batch order: c, or with attention the vector that initializes the decoder
+    states: Tensor | None = None  # (N, D) annotations in packed order; None for an encoder without them
     source: Packed | None = None  # the layout of the annotations
 
 
 def word_vectors(config: RNNConfig, vocab_size: int, spelling: Sequence[str] | None) -> nn.Module:
-    """A table of word vectors, or vectors computed from the spelling of the words."""
+    """Create a table of word vectors, or a network that computes them from the spelling of the words."""
     if config.source_words == "table":
         return nn.Embedding(vocab_size, config.embedding)
     assert spelling is not None and len(spelling) == vocab_size, "a character encoder needs the source words"
@@ -59,12 +59,13 @@ class RNNEncoder(nn.Module):
             else None
         )
         size = config.context
-        self.summary = nn.Parameter(torch.empty(size, size)) if config.summary == "tanh" else None  # V
+        # V of c = tanh(V h)
+        self.summary = nn.Parameter(torch.empty(size, size)) if config.summary == "tanh" else None
         self.dropout, self.reverse = config.dropout, config.reverse
         self.from_backward = both and bool(config.attention)
 
     def forward(self, source: Packed) -> Encoded:
-        """B sentences; end symbols are part of them."""
+        """Encode B sentences, end symbols included."""
         ids = source.ids[source.reversed_order(fixed=1)] if self.reverse else source.ids
         states = F.dropout(self.embedding(ids), self.dropout, self.training)
         for layer, cell in enumerate([self.cell, *self.upper]):
@@ -104,7 +105,7 @@ class RNNEncoder(nn.Module):
         return not (self.backward_cells or self.upper or self.reverse)
 
     def summarize_by_prefix(self, sources: Sequence[Ids]) -> Tensor:
-        """c of B sequences of ids, reading common prefixes once: (B, H)"""
+        """Compute c of B sequences of ids, reading common prefixes only once: (B, H)"""
         assert self.shares_prefixes
         device = self.cell.inputs.device
         levels = prefix_tree.levels([[*source, EOS] for source in sources])
@@ -152,15 +153,15 @@ class GrConvEncoder(nn.Module):
         self.dropout, self.reverse = config.dropout, config.reverse
 
     def forward(self, source: Packed) -> Encoded:
-        """B sentences; end symbols are part of them."""
+        """Encode B sentences, end symbols included."""
         leaves, sizes = self.leaves(source)
         c = self.layer(F.dropout(self.embedding(leaves), self.dropout, self.training), sizes)
         c = torch.empty_like(c).index_copy(0, source.order, c)
         return Encoded(summary=c if self.summary is None else torch.tanh(F.linear(c, self.summary)))
 
     def leaves(self, source: Packed) -> tuple[Tensor, list[int]]:
-        """Ids without end symbols, longest sentence first, and the number of sentences that have a word at
-        each step."""
+        """Token ids without end symbols, longest sentence first, and the number of sentences that have a word
+        at each step."""
         ids = source.ids[source.reversed_order(fixed=1)] if self.reverse else source.ids
         is_leaf = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
         is_leaf[source.last] = source.lengths == 1
@@ -168,8 +169,8 @@ class GrConvEncoder(nn.Module):
         return ids[is_leaf], sizes
 
     def gates(self, sources: Sequence[Ids]) -> list[Tensor]:
-        """For each sentence of T words the weights (new, left, right) of its T (T - 1) / 2 merges, level by
-        level: (nodes, 3)"""
+        """Weights (new, left, right) of the T (T - 1) / 2 merges of each sentence of T words, level by level:
+        (nodes, 3)"""
         source = pack_source(sources).to(self.layer.leaf.device)
         leaves, sizes = self.leaves(source)
         with torch.no_grad():

@@ -1,9 +1,9 @@
 """The neural network joint model: p(target | source, alignment), word by word, by a feed-forward network that
-sees the n - 1 target words before and the source words around the one that the word belongs to (Devlin et
-al. 2014). From right to left, it sees the n - 1 target words that follow.
+reads the n - 1 previous target words and a window of source words around the one that the target word is
+affiliated with (Devlin et al. 2014). From right to left, it reads the n - 1 target words that follow.
 
-n order, w source words of a window, E size of a word vector, H units of the first layer, K features, V
-target words; N words, P source places, G questions, U distinct ones.
+n order, w source words of a window, E size of a word vector, H units of the first layer, K features, V target
+words; N words, P source positions, G queries, U distinct queries.
 """
 
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ class JointConfig(OutputSettings, ModelConfig):
 
 
 class JointModel(AlignedModel):
-    """The network. Scoring many words is the work of JointScores."""
+    """The feed-forward network; `JointScores` scores many words with it."""
 
     Config: ClassVar[type[ModelConfig]] = JointConfig
 
@@ -98,7 +98,7 @@ class JointModel(AlignedModel):
         self.source_embedding = nn.Embedding(source_vocab_size, config.embedding)
         self.target_embedding = nn.Embedding(target_vocab_size, config.embedding)
         sizes = config.layers
-        # one layer in two parts, so that each is computed where its words change
+        # one layer split in two, so that each part is computed again only where its words change
         self.from_source = nn.Linear(config.window * config.embedding, sizes[0])
         self.from_target = nn.Linear((config.order - 1) * config.embedding, sizes[0], bias=False)
         self.layers = nn.ModuleList(nn.Linear(below, above) for below, above in pairwise(sizes))
@@ -120,13 +120,13 @@ class JointModel(AlignedModel):
         return bool(self.normalizer) or self.output.self_normalized
 
     def features(self, contexts: Tensor, windows: Tensor) -> Tensor:
-        """Target words before (N, n - 1), source words around (N, w) -> what the output layer reads (N, K)"""
+        """Output features of target contexts (N, n - 1) and source windows (N, w): (N, K)"""
         source = F.dropout(self.source_embedding(windows).flatten(1), self.dropout, self.training)
         target = F.dropout(self.target_embedding(contexts).flatten(1), self.dropout, self.training)
         return self.above(self.from_source(source) + self.from_target(target))
 
     def above(self, first: Tensor) -> Tensor:
-        """The first layer's sums (N, H) -> (N, K)"""
+        """Apply all layers above the sums of the first one: (N, H) -> (N, K)"""
         hidden = F.dropout(self.activate(first), self.dropout, self.training)
         for layer in self.layers:
             hidden = F.dropout(self.activate(layer(hidden)), self.dropout, self.training)
@@ -148,7 +148,7 @@ class JointModel(AlignedModel):
     @torch.no_grad()
     def table(self, words: Ints | None) -> Tensor:
         """Contribution of each word to the first layer at each position of the history: ((n - 1) * words, H).
-        None: all words of the vocabulary."""
+        `words` None: the whole vocabulary."""
         vectors = self.target_embedding.weight
         if words is not None:
             vectors = vectors[torch.from_numpy(words).to(self.device)]
@@ -157,17 +157,19 @@ class JointModel(AlignedModel):
 
     @torch.no_grad()
     def log_normalizers(self, batch: AlignedBatch) -> Floats:
-        """log Z at each word of some pairs, (N,): near 0 where scores may be taken for log p."""
+        """log Z at each word of a batch, (N,); scores can be used as log p where it is near 0."""
         log_z = self.output.log_z(self.features(batch.contexts, batch.windows))
         return np.asarray(log_z.double().cpu().numpy())
 
 
 class JointScores(WindowScores):
-    """log p of words by a joint model. The source's part of the first layer is computed once a place, the
-    target words' part is a sum of rows of a table, and each distinct question is computed once."""
+    """log p of words by a joint model. The contribution of the source to the first layer is computed once for
+    each position, that of the target words is a sum of rows of a table, and each distinct query is computed
+    once."""
 
     def __init__(self, model: JointModel, normalized: bool, table: Tensor | None = None) -> None:
-        """`normalized` takes log Z as 0. `table`: of all words; without it one is made at each call."""
+        """`normalized`: take log Z as 0. `table`: contributions of all words; without it, each call computes
+        those that it needs."""
         self.model, self.normalized, self.table = model, normalized, table
 
     @property
@@ -193,7 +195,7 @@ class JointScores(WindowScores):
         return window_scores(model.output, features, index, words, self.normalized)
 
     def rows_of(self, contexts: Ints) -> tuple[Tensor, Tensor]:
-        """The rows (U, n - 1) of a table, and the table."""
+        """Row indices (U, n - 1) into a table of word contributions, and the table."""
         table, ids, count = self.table, contexts, len(self.model.target_embedding.weight)
         if table is None:
             words, inverse = np.unique(contexts, return_inverse=True)

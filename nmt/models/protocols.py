@@ -1,12 +1,12 @@
-"""What the toolkit asks of a translation model, and what a model may offer beyond that.
+"""The interface of translation models, and capabilities that only some of them have.
 
 A model is a subclass of `TranslationModel`; `nmt/models/registry.py` maps the name in `model.type` to it. The
-other protocols here are optional capabilities: whoever needs one asks `isinstance(model, PrefixTrees)`, and
-falls back or says in one line what the model cannot do.
+other protocols here are optional capabilities: callers check `isinstance(model, PrefixTrees)`, and
+fall back or report in one line what the model cannot do.
 
 Shapes: B sentences, N target tokens of a batch, R rows (hypotheses), S sentences in search, L source words, V
 target words, T token ids, K output features; of aligned models n order, w source words of a window, P source
-windows, G questions. Probabilities are natural logarithms.
+windows, G queries. Probabilities are natural logarithms.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -24,15 +24,16 @@ from nmt.layers.output import OutputLayer
 from nmt.models.config import ModelConfig
 
 State = TypeVar("State")
-Begun = TypeVar("Begun", covariant=True)  # a state that is only made
+Begun = TypeVar("Begun", covariant=True)  # a state that a protocol only returns
 Source = Any  # a sentence as the model reads it: Ids for most models, a Reading for an ensemble
 
 
 @runtime_checkable
 class StepModel(Protocol[State]):
-    """Anything that can be asked for the next word: translators, ensembles, language models.
+    """Anything that predicts the next word: translators, ensembles, language models.
 
     Good: lp, state = model.step(state, token_ids); state = model.reorder(state, rows)
+
     Bad:  model.step(old_state, ...) after reorder: rows of a state and of `token_ids` belong together.
     """
 
@@ -40,7 +41,8 @@ class StepModel(Protocol[State]):
     def device(self) -> torch.device: ...
 
     def start(self, sources: Sequence[Source]) -> State:
-        """One row for each source sentence (ids without end symbol), before the first word."""
+        """Create a state with one row for each source sentence (ids without end symbol), before the first
+        word."""
         ...
 
     def step(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
@@ -49,11 +51,11 @@ class StepModel(Protocol[State]):
         ...
 
     def reorder(self, state: State, rows: Tensor) -> State:
-        """The state whose row i is row rows[i] of the given one; rows may repeat or be missing."""
+        """Select rows of a state: row i of the result is row rows[i]; rows may repeat or be left out."""
         ...
 
     def join(self, states: Sequence[State]) -> State:
-        """The rows of all states, one below the other."""
+        """Concatenate the rows of all states."""
         ...
 
     def attention(self, state: State) -> Tensor | None:
@@ -142,23 +144,22 @@ class TranslationModel(nn.Module, Generic[State]):
         return None
 
 
-AnyStepModel = StepModel[Any]  # a model whose state only itself understands
+AnyStepModel = StepModel[Any]  # a model whose type of state does not matter to the caller
 
 
 @runtime_checkable
 class PrefixTrees(Protocol[State]):
-    """Can score many targets through tries of their prefixes, as phrase tables need it."""
+    """A model that can score many targets through tries of their prefixes, as phrase tables need it."""
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[int64]) -> Walk[State]:
-        """The decoder after each of the sources, about to read tries in which only these token ids (T,)
-        occur."""
+        """Start a walk through one trie for each source, in which only these token ids (T,) occur."""
         ...
 
 
 @runtime_checkable
 class Layered(Protocol[State]):
-    """Has an output layer that others may ask themselves: short-lists compute some of the words alone,
-    searches let the layer find the best words without the others."""
+    """A model whose output layer callers may use directly: short-lists compute only some of the words, and
+    searches let the layer find the best words without scoring the others."""
 
     @property
     def output_layer(self) -> OutputLayer: ...
@@ -170,7 +171,7 @@ class Layered(Protocol[State]):
 
 @runtime_checkable
 class Widening(Protocol[Begun]):
-    """Has short-lists, to which each sentence may add words."""
+    """A model with short-lists, to which each sentence may add words."""
 
     def start_with(self, sources: Sequence[Source], words: Sequence[Set[int]]) -> Begun:
         """Start search for sentences whose translations must be able to use the given target `words`."""
@@ -179,8 +180,8 @@ class Widening(Protocol[Begun]):
 
 @runtime_checkable
 class WordEmbeddings(Protocol):
-    """Reads words as vectors: translators, joint models, and language models, which have one side,
-    `target`."""
+    """A model that reads words as vectors: translators, joint models, and language models, which have one
+    side, `target`."""
 
     def word_embedding(self, side: str) -> nn.Module:
         """The vectors of the `source` or `target` words, ids (T,) -> (T, width): an `nn.Embedding` for the
@@ -190,13 +191,14 @@ class WordEmbeddings(Protocol):
 
 @runtime_checkable
 class WordParameters(Protocol):
-    """Knows which parameters have a row for each word or character, so that they can be transferred between
-    vocabularies."""
+    """A model that knows which of its parameters have a row for each word or character, so that these can be
+    transferred between vocabularies."""
 
     def rows_of(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """Parameter name -> what each of its rows belongs to, given the words of both vocabularies by id."""
+        """Parameter name -> the word or character of each of its rows, given the words of both vocabularies
+        by id."""
         ...
 
 
@@ -204,11 +206,11 @@ class WordParameters(Protocol):
 
 
 class AlignedModel(nn.Module):
-    """A model of p(target | source, alignment): it is told which source word each target word belongs to. It
+    """A model of p(target | source, alignment): the source word of each target word is part of its input. It
     scores pairs, in n-best lists and in the phrase-based search, but does not translate on its own."""
 
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
-    within: str  # where affiliations are looked for: SENTENCE or PHRASE of nmt.data.aligned
+    within: str  # the scope in which affiliations are searched: SENTENCE or PHRASE of nmt.data.aligned
 
     def __init__(
         self,

@@ -11,14 +11,14 @@ from nmt.models.protocols import AlignedModel, TranslationModel
 from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import Transformer
 
-AnyModel = TranslationModel[Any]  # a model whose search state only itself understands
+AnyModel = TranslationModel[Any]  # a model whose type of state does not matter to the caller
 
 MODELS: dict[str, type[AnyModel]] = {"rnn": RNNTranslator, "transformer": Transformer}
-ALIGNED_MODELS: dict[str, type[AlignedModel]] = {"joint": JointModel}  # they are given the alignment
+ALIGNED_MODELS: dict[str, type[AlignedModel]] = {"joint": JointModel}  # models that read a word alignment
 
 
 def find(name: str) -> type[AnyModel]:
-    """The class that `model.type: name` means. ConfigError for an unknown name."""
+    """Look up the class that `model.type` names. ConfigError for an unknown name."""
     if name not in MODELS:
         raise ConfigError(
             f"model.type: {shown(name)} is unknown, expected one of {', '.join(map(repr, MODELS))}"
@@ -33,5 +33,5 @@ def make(
     fill: bool = True,
     spelling: Sequence[str] | None = None,
 ) -> AnyModel:
-    """The model that `config.type` names; see `TranslationModel.__init__` for the arguments."""
+    """Create the model that `config.type` names; see `TranslationModel.__init__` for the arguments."""
     return find(config.type)(config, source_vocab_size, target_vocab_size, fill, spelling)

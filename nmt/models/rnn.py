@@ -124,7 +124,7 @@ class Sources:
     memory: AttentionMemory | None = None
 
     def rows(self, rows: Tensor) -> "Sources":
-        """Sentence i of the result is sentence rows[i]."""
+        """Select sentences: sentence i of the result is sentence rows[i]."""
         cell, output = (
             None if part is None else part.index_select(0, rows) for part in (self.cell, self.output)
         )
@@ -192,7 +192,7 @@ class RNNDecoder(nn.Module):
         H, C, start = config.hidden, config.context, config.summary_size
         # The row of <s>, 'no previous word', is a zero vector.
         self.embedding = nn.Embedding(vocab_size, config.embedding, padding_idx=BOS)
-        self.initial = nn.Parameter(torch.empty(H, start))  # V'
+        self.initial = nn.Parameter(torch.empty(H, start))  # V' of h'_0 = tanh(V' c)
         self.initial_bias = nn.Parameter(torch.zeros(H)) if config.bias else None
         self.cell = config.cell_of(config.embedding, H, C)
         self.attention = AdditiveAttention(C, H, config.attention) if config.attention else None
@@ -214,7 +214,7 @@ class RNNDecoder(nn.Module):
             self.output.tie(self.embedding)
         self.dropout = config.dropout
         self.first_word = config.first_word
-        self._cache: tuple[object, ProjectedWords] | None = None  # state of the weights, and all words
+        self._cache: tuple[object, ProjectedWords] | None = None  # version of the weights, all words
 
     @property
     def layer(self) -> OutputLayer:
@@ -249,7 +249,8 @@ class RNNDecoder(nn.Module):
         return self.attended(encoded, target, previous)[0]
 
     def attended(self, encoded: Encoded, target: Packed, previous: Tensor) -> tuple[Tensor, Tensor | None]:
-        """`unroll`, and with attention its weights: (N, L)"""
+        """Output features of all target tokens, (N, K), and attention weights, (N, L); None without
+        attention."""
         embedded = F.dropout(self.embed(previous), self.dropout, self.training)  # (N, E)
         starts = self.first_states(encoded.summary[target.order])  # longest target first
         if self.attention is None:
@@ -268,8 +269,8 @@ class RNNDecoder(nn.Module):
     def _unroll(self, embedded: Tensor, target: Packed, start: Tensor, context: Tensor) -> Tensor:
         if self.first_word == "step":
             return self.cell.unroll(embedded, target.sizes, start, context)
-        # The first word is predicted from h'_0 itself: the cell reads the words before the second to the
-        # last.
+        # The first word is predicted from h'_0 itself, so the cell runs from the second word on and
+        # never reads the last one.
         rows = target.sizes[0]
         first = self.cell.output(start)
         later = target.sizes[1:]
@@ -287,7 +288,7 @@ class RNNDecoder(nn.Module):
         x = self.cell.project(embedded)
         if isinstance(self.cell, GRU) and self.cell.reset == "before" and self.cell.gate == "keep_old":
             return attend(attention, self.cell, x, start, memory, target.sizes)
-        # Other cells by plain autograd, which is slower.
+        # Other cells use plain autograd, which is slower.
         state, end, states, contexts, weights = start, 0, [], [], []
         for size in target.sizes:
             context, step_weights = attention(
@@ -305,8 +306,8 @@ class RNNDecoder(nn.Module):
 
     @staticmethod
     def memory(attention: AdditiveAttention, encoded: Encoded, rows: Tensor | None = None) -> AttentionMemory:
-        """Annotations as a grid with a row for each sentence, keys projected once. `rows`: the row of each
-        sentence, by default its index."""
+        """Lay out annotations as a grid with a row for each sentence, and project the keys once. `rows`: the
+        row of each sentence, by default its index."""
         assert encoded.states is not None and encoded.source is not None, "this encoder has no annotations"
         source = encoded.source
         lengths = torch.empty_like(source.order)
@@ -314,7 +315,7 @@ class RNNDecoder(nn.Module):
         return attention.memory(source.grid(encoded.states, rows), lengths)
 
     def start(self, encoded: Encoded) -> DecoderState:
-        """One row for each sentence, before its first word."""
+        """Create a state with one row for each sentence, before its first word."""
         c = encoded.summary
         rows = torch.arange(len(c), device=c.device)
         if self.attention is None:
@@ -424,7 +425,8 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """That of every model and, in training, what parts of the model add to it: ()"""
+        """The loss that `TranslationModel` defines and, in training, the penalties that parts of the model
+        add: ()"""
         if batch.guidance is None:
             cost = self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
         else:
@@ -473,13 +475,13 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return unreverse(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[DecoderState]:
-        """For `PrefixTrees`. What depends on a word alone is computed once for each word."""
+        """See `PrefixTrees`. Whatever depends on a word alone is computed once for each word."""
         tables = self.decoder.project(on_device(token_ids, self.device))
 
         def step(state: DecoderState, words: Tensor, first: bool) -> tuple[Tensor, DecoderState]:
             return self.decoder.advance(state, tables.rows(words), first)
 
-        def join(states: Sequence[DecoderState]) -> DecoderState:  # of the same sentences
+        def join(states: Sequence[DecoderState]) -> DecoderState:  # states of the same sentences
             hidden = torch.cat([state.hidden for state in states])
             sentence = torch.cat([state.sentence for state in states])
             return replace(states[0], hidden=hidden, sentence=sentence, weights=None)
@@ -488,14 +490,15 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return Walk(self.device, self.decoder.layer, start, step, self.reorder, join)
 
     def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
-        """`start` that reads common prefixes of the sources once, if the encoder allows it."""
+        """The state of `start`, computed by reading common prefixes of the sources only once, if the encoder
+        allows it."""
         if isinstance(self.encoder, RNNEncoder) and self.encoder.shares_prefixes and not self.attends:
             return self.decoder.start(Encoded(summary=self.encoder.summarize_by_prefix(sources)))
         return self.start(sources)
 
     @torch.no_grad()
     def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
-        """c of each sentence, or with attention what the decoder starts from: (B, C)"""
+        """c of each sentence, or with attention the vector that initializes the decoder: (B, C)"""
         encoded: Encoded = self.encoder(pack_source(sources).to(self.device))
         return encoded.summary
 
@@ -509,7 +512,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
     def rows_of(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """Parameter name -> what each of its rows belongs to: words, or characters of a character encoder."""
+        """Parameter name -> the word of each of its rows, or the character for a character encoder."""
         output = dict.fromkeys(
             (f"decoder.output.{name}" for name in self.decoder.layer.word_parameters()), target_vocab
         )

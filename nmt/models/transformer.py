@@ -79,7 +79,7 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
 
     @property
     def shown_layer(self) -> int:
-        """The layer of `attention_layer`, from 0."""
+        """Index, from 0, of the decoder layer that `attention_layer` selects."""
         return (self.attention_layer or max(1, self.decoder_layers - 1)) - 1
 
 
@@ -118,8 +118,8 @@ class TransformerState:
 
 
 class Transformer(TranslationModel[TransformerState]):
-    """Encoder and decoder made of attention; `model.type: transformer`. The end symbol is part of a source,
-    too."""
+    """An encoder-decoder built from attention layers; `model.type: transformer`. Sources include the end
+    symbol, as targets do."""
 
     Config = TransformerConfig
 
@@ -164,7 +164,7 @@ class Transformer(TranslationModel[TransformerState]):
         return features
 
     def seen(self, batch: Batch) -> tuple[WordGrid, list[AttentionMemory]]:
-        """The layout of the target tokens, and the encoded source."""
+        """The layout of the target tokens, and the encoded source for each decoder layer."""
         memory = self.decoder.memory(*self.encode(batch.source))
         return WordGrid.of(batch.target, self.decoder.embedding.weight), memory
 
@@ -211,7 +211,7 @@ class Transformer(TranslationModel[TransformerState]):
         return TransformerState.join(states)
 
     def attention(self, state: TransformerState) -> Tensor | None:
-        """The mean over the `attention_heads` of one layer, `attention_layer`."""
+        """Mean attention weights over the `attention_heads` of one layer, `attention_layer`."""
         return state.weights
 
     # ---- capabilities --------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class Transformer(TranslationModel[TransformerState]):
         return self.output
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[TransformerState]:
-        """For `PrefixTrees`."""
+        """See `PrefixTrees`. Each step embeds its words: nothing is computed in advance for a word alone."""
         ids = on_device(token_ids, self.device)
 
         def step(state: TransformerState, words: Tensor, first: bool) -> tuple[Tensor, TransformerState]:

@@ -82,7 +82,7 @@ class Objective(nn.Module):
     """A classifier over the vectors of sentences; to add one, add its class to `OBJECTIVES`."""
 
     answers: ClassVar[int]  # C
-    share: ClassVar[float] = 1.0  # of its examples, in each epoch that it shares with other objectives
+    share: ClassVar[float] = 1.0  # of its examples in an epoch with other objectives
 
     def __init__(self, width: int) -> None:
         """Create a classifier of sentence vectors of `width` dimensions (D)."""
@@ -90,7 +90,7 @@ class Objective(nn.Module):
 
     @staticmethod
     def find(text: Paragraphs) -> Ints:
-        """Where a text has examples, in terms that `example` understands: (n, anything)"""
+        """Find the examples of a text, as rows that `example` reads: (n, ...)"""
         raise NotImplementedError
 
     @staticmethod
@@ -295,7 +295,7 @@ class DiscourseStream:
         return sum(-(-self.examples(name) // self.batch_size) for name in self.positions)
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[DiscourseBatch]:
-        """The batches of an epoch, from number `start` on, of a share."""
+        """The batches of an epoch, from number `start` on, that belong to a share."""
         rng = np.random.default_rng([self.seed, epoch])
         cuts: list[tuple[str, Ints]] = []
         for name, positions in self.positions.items():
@@ -307,7 +307,7 @@ class DiscourseStream:
             yield self.batch(name, rows, np.random.default_rng([self.seed, epoch, number]))
 
     def batch(self, name: str, rows: Ints, rng: np.random.Generator) -> DiscourseBatch:
-        """Some examples of an objective."""
+        """Make a batch of some examples of an objective."""
         examples = [
             OBJECTIVES[name].example(self.text, position, rng) for position in self.positions[name][rows]
         ]
@@ -323,7 +323,7 @@ ALL = "order next conj"
 
 @dataclass
 class DiscourseConfig(RNNConfig):
-    """The keys of `model` for type discourse: those of `rnn`, of which it reads what is about the encoder."""
+    """Keys of section `model` for `type: discourse`: those of `rnn`, of which only the encoder's are used."""
 
     noun: ClassVar[str] = "an encoder alone"
     remedy: ClassVar[str] = "; start a translator from it by init_from"
@@ -414,7 +414,8 @@ class Discourse(nn.Module):
 
     @torch.no_grad()
     def accuracies(self, batches: Iterable[DiscourseBatch]) -> dict[str, tuple[float, float]]:
-        """Of each objective the mean -log p of an answer, natural, and the share of right ones."""
+        """For each objective, the mean -log p of an answer, natural logarithm, and the share of correct
+        answers."""
         sums = {name: [0.0, 0, 0] for name in self.objectives}
         for batch in batches:
             here = batch.to(self.device)
@@ -470,7 +471,7 @@ def stream_of(
 
 
 def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
-    """The mean over objectives of the cost of an answer. Accuracies stand where translators have the
+    """The mean over objectives of the cost of an answer. Accuracies are reported where translators report the
     signatures of their scores: in the log and in dev.tsv."""
     with evaluating(model):
         costs = model.accuracies(dev.batches(0))

@@ -61,7 +61,7 @@ def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
     one of them made up.
 
     The sign is 0 where the two probabilities are alike, and for words that the node has not seen: at a node
-    whose words nothing tells apart it would be noise, and words would move at random for ever."""
+    that cannot distinguish its words it would be noise, and words would move at random for ever."""
     nodes = int(node.max()) + 1
     total = np.bincount(node, counts, minlength=nodes)
     order = np.argsort(node, kind="stable")
@@ -141,7 +141,7 @@ def rebuild_codes(codes: Ints, sums: Floats, counts: Floats) -> Ints:
     """New leaves for the words of a tree of equal depth D: leaves codes (V,), counted from the left,
     statistics of the nodes on each path from the root down, sums (V, D, M) and counts (V, D), -> (V,)
 
-    A word stays where it is as long as J gains by it, and where nothing tells children apart; only others
+    A word stays where it is as long as J gains by it, and where the children are alike; only others
     look for the best child. Statistics are of the nodes on the old paths. Where a word comes to another node
     they are set back to those of one visit with equal probabilities, in place; of the others a share is
     forgotten, so that they follow the model."""
@@ -200,7 +200,7 @@ class LearnedTree(Hierarchical, Callback):
         self.register_buffer("counts", torch.ones(vocab_size, D))
 
     def learn(self, text: NDArray[np.integer]) -> None:
-        """Begin with words at random places."""
+        """Start from a tree with words at random leaves."""
         order = torch.randperm(self.vocab_size).numpy()
         self.set_hierarchy(complete(spread(order, self.arity), self.arity))
 
@@ -224,7 +224,7 @@ class LearnedTree(Hierarchical, Callback):
 
     @torch.no_grad()
     def count(self, targets: Tensor, seen: list[SeenNodes]) -> None:
-        """Add what was computed on the way to some words (N,) to the statistics."""
+        """Add the probabilities on the paths of some words (N,) to the statistics."""
         words, heights, _ = self.steps(targets)
         positions = targets[words] * self.depth + (self.depth - 1 - heights)
         self.counts.view(-1).index_add_(0, positions, self.counts.new_ones(len(positions)))
@@ -233,7 +233,7 @@ class LearnedTree(Hierarchical, Callback):
             self.sums.view(-1, self.arity).index_add_(0, positions[part.pairs], probabilities)
 
     def on_update(self, step: int) -> None:
-        """Build the tree anew when it is time."""
+        """Rebuild the tree every `output_rebuild` updates."""
         if self.every and step % self.every == 0 and (not self.until or step <= self.until):
             moved = self.rebuild()
             root, mean = self.objectives()

@@ -62,8 +62,8 @@ def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = 
 
 @torch.no_grad()
 def attended_units(run: Run, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
-    """For each unit of each target, its end symbol left out, the source unit with the most attention; never
-    the source's end symbol."""
+    """The source unit with the most attention for each unit of each target. End symbols of both sides are
+    left out."""
     model = run.members[0].model
     batch = make_batch([source for source, _ in pairs], [target for _, target in pairs]).to(model.device)
     weights = model.attended(batch)[1]
@@ -80,7 +80,7 @@ def attended_units(run: Run, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
 PAIRS_PER_BATCH = 128  # pairs in a batch
 
 
-# A trained model that is given the alignment.
+# A trained joint model.
 SavedAligned = SavedPair[AlignedModel]
 
 

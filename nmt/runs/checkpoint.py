@@ -66,8 +66,8 @@ def save_tensors(value: object, path: Path) -> None:
 
 
 def load_tensors(path: Path) -> Any:
-    """CheckpointError for a file that is missing, damaged or not made by save_tensors. Never runs code from
-    the file."""
+    """Read a file written by `save_tensors`. CheckpointError for a file that is missing, damaged or of
+    another kind. Never runs code from the file."""
     try:
         entries = manifest.read(path.parent)
         stream = manifest.opened(path.parent, path.name, entries)
@@ -86,7 +86,8 @@ def load_tensors(path: Path) -> Any:
 
 
 def check_sums(stream: BinaryIO) -> None:
-    """torch writes a zip file but ignores its checksums; for a run without a manifest there are no others."""
+    """Verify the checksums of the zip file that torch wrote: torch itself ignores them, and a run without a
+    manifest has no others."""
     with zipfile.ZipFile(stream) as parts:
         if parts.testzip():
             raise zipfile.BadZipFile
@@ -94,7 +95,7 @@ def check_sums(stream: BinaryIO) -> None:
 
 
 def load_weights(model: HasWeights, path: Path) -> None:
-    """Weights from a file into a model. CheckpointError where they do not fit."""
+    """Load weights from a file into a model. CheckpointError where they do not fit."""
     weights = load_tensors(path)
     try:
         model.load_state_dict(weights)
@@ -154,7 +155,7 @@ def average_checkpoints(
 
 
 def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) -> None:
-    """A run with these weights alone."""
+    """Write a run that has these weights alone."""
     with run_directory.writing(output) as new:
         run_directory.copy_texts(run, new)
         save_tensors(mean, run_directory.weights_path(new, step))
@@ -197,7 +198,7 @@ class Saved:
 
     @property
     def name(self) -> str:
-        """How results name the model that made them."""
+        """The name of the model in results."""
         return f"{self.directory.name}@{self.step}"
 
     def files(self) -> list[Path]:
@@ -211,7 +212,7 @@ class Saved:
 
 
 class Configured(Protocol):
-    """A class of models that has the class of its settings."""
+    """A class of models that names the class of its settings."""
 
     @property
     def Config(self) -> type[ModelConfig] | type[LMConfig]: ...
@@ -440,7 +441,7 @@ def read_consistent(
 
 
 def load_once(directory: Path, which: str, device: str) -> SavedRun:
-    """Load a translator, whose run nothing may change meanwhile."""
+    """Load a translator in one attempt; the run must not change meanwhile, see `read_consistent`."""
     config = checked_config(directory)
     kind = config.model
     if isinstance(kind, LMConfig) or not kind.translates:
@@ -478,7 +479,7 @@ def load_pair(
 
 
 def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
-    """Load a language model, whose run nothing may change meanwhile."""
+    """Load a language model in one attempt; the run must not change meanwhile, see `read_consistent`."""
     config = checked_config(directory)
     lm = config.model
     if not isinstance(lm, LMConfig):
@@ -508,7 +509,7 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
 
 
 def checked_config(directory: Path) -> SavedConfig:
-    """The configuration of a run whose files are as they were written."""
+    """Verify the files of a run, and read its configuration."""
     run_directory.check_version(directory)
     run_directory.verify(directory)
     return read_config(directory)
@@ -519,8 +520,8 @@ def checked_config(directory: Path) -> SavedConfig:
 
 
 def set_up_torch(directory: str | Path, device: str) -> None:
-    """The matrix back end that a run remembers for this processor. ConfigError for a device that is unknown
-    or missing."""
+    """Set the matrix back end that a run has recorded for this processor. ConfigError for a device that is
+    unknown or missing."""
     run = resolve(directory)
     if exists(run):
         devices.set_up_device(device, None, "auto", back_ends_file(run))

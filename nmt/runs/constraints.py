@@ -25,7 +25,7 @@ UNMET = "no translation has all that is required and nothing that is forbidden"
 
 
 class Unmet(DataError):
-    """A constraint that cannot be met, and has to be."""
+    """A constraint that cannot be met, although `unmet` is `error`."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}; {remedy}, or set unmet to warn (--unmet warn)")
@@ -56,7 +56,7 @@ class LineConstraints:
     """Constraints of the search for one line."""
 
     constraints: tuple[AnyConstraint, ...]
-    where: str  # the name of the line in messages
+    location: str  # the name of the line in messages
     strict: bool  # an error if they cannot be met
 
 
@@ -67,7 +67,7 @@ class ConstraintMaker:
     def __init__(
         self, member: SavedRun, constraints: Constraints, rows: Iterable[tuple[str, str, str]] | None = None
     ) -> None:
-        """`rows`: the name of a term in messages, the term, its translation; instead of `given.terms`."""
+        """`rows`: names of terms in messages, terms, translations; instead of `constraints.terms`."""
         settings.check(constraints)
         check_lines(constraints.avoid, "phrases")
         self.member, self.constraints = member, constraints
@@ -211,7 +211,7 @@ def search_lines(
         row for row, line in enumerate(constraints) if line.constraints and has_failed(translations[row])
     ]
     for row in unmet:
-        complain(f"{constraints[row].where}: {UNMET}", "ask for less", constraints[row].strict)
+        complain(f"{constraints[row].location}: {UNMET}", "ask for less", constraints[row].strict)
     again = search(
         model,
         [readings[row] for row in unmet],

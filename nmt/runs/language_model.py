@@ -38,7 +38,7 @@ from nmt.search.steps import StepModel
 from nmt.text.vocab import UNK
 
 # ---- line scores -------------------------------------------------------------------------------------------
-# What a language model of any kind says of lines of text.
+# What a language model of any kind computes for lines of text.
 
 
 @dataclass
@@ -47,23 +47,23 @@ class LineScores:
 
     units: list[str]
     log_probs: list[float]  # (units + 1,)
-    known: list[bool]  # (units,) is the unit in the vocabulary?
+    known: list[bool]  # (units,) whether the unit is in the vocabulary
 
 
 class LineScorer:
-    """A language model of any kind, by what it says of lines of text."""
+    """Interface of language models of any kind: their scores of lines of text."""
 
     name: str  # of the model, for results
     vocab_size: int  # units that the model knows, the end symbol included; 0 where the file does not say
 
     @property
     def carries(self) -> bool:
-        """Does a line continue from the state after the line before, also from call to call?"""
+        """Whether a line continues from the state after the line before, also from call to call."""
         return False
 
     @property
     def raw(self) -> bool:
-        """Does it read raw text, so that tokenized lines are another text to it?"""
+        """Whether it reads raw text, so that tokenized lines would be another text to it."""
         return False
 
     def files(self) -> list[Path]:
@@ -139,7 +139,7 @@ def is_mixture(path: str | Path) -> bool:
 
 
 def fingerprint(path: str | Path, step: int | None) -> str:
-    """Changes when a model gives other numbers: SHA-256 of its file, or of the files of a run."""
+    """SHA-256 of a model's file, or of the files of a run: it changes whenever the scores may."""
     if step is None:
         return manifest.digest(path)
     digest = hashlib.sha256()
@@ -278,7 +278,7 @@ class MixtureScorer(LineScorer):
             )
 
     def score_by_model(self, lines: Sequence[str]) -> Iterator[tuple[list[str], tuple[LineScores, ...]]]:
-        """The units of each line and what each model says of it. DataError where these differ."""
+        """Yield the units of each line and its scores by every model. DataError where the units differ."""
         by_model = [member.score(lines) for member in self.members]
         for line, scored in zip(lines, zip(*by_model, strict=True), strict=True):
             yield self.common_units(line, scored), scored
@@ -305,9 +305,9 @@ class LineParts:
     """A line as each of M models reads it: log p of each unit and of the end."""
 
     units: list[str]
-    log_probs: Floats  # (units + 1, M) as a part of the mixture, see `joined`
+    log_probs: Floats  # (units + 1, M) as a part of the mixture, see `join_scores`
     alone: Floats  # (units + 1, M) on its own
-    known: NDArray[np.bool_]  # (units + 1,) does some model know the unit?
+    known: NDArray[np.bool_]  # (units + 1,) whether some model knows the unit
 
 
 def join_scores(scored: Sequence[LineScores]) -> tuple[Floats, list[bool]]:

@@ -156,7 +156,7 @@ class LineLengths:
         return files.split_words(line) if self.tokenized else sentences.raw_pieces(line)
 
     def sizes(self, limit: LineLimit) -> Callable[[str], int]:
-        """Units of a word; of one with thousands of characters their number will do."""
+        """A function that counts the units of a word, or the characters of one too long to segment."""
         cutting = any(pipeline.subwords or pipeline.characters for pipeline in self.pipelines)
 
         @cache
@@ -185,7 +185,7 @@ def as_one(models: Sequence[Steps]) -> Steps:
 
 @dataclass(frozen=True)
 class TranslationRequest:
-    """Lines for one call of a search, and what is asked of the translation of each. TypeError for a str
+    """Lines for one call of a search, with the requirements on the translation of each. TypeError for a str
     instead of lines."""
 
     lines: Sequence[str]
@@ -207,7 +207,7 @@ class Run:
     def __init__(
         self, members: Sequence[SavedRun], model: Steps | None = None, unknown: Lexicon | None = None
     ) -> None:
-        """`model`: what search asks for the next word; by default the model of the runs, or all of them.
+        """`model`: the step model that search uses; by default the model of the run, or an ensemble of all.
         `unknown`: as for `replacing_unknown`."""
         self.members, self.unknown = list(members), unknown
         first = self.members[0]
@@ -243,7 +243,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """How results name the models that made them."""
+        """The names of the models in results."""
         return " + ".join(member.name for member in self.members)
 
     def files(self) -> list[Path]:
@@ -297,8 +297,8 @@ class Run:
         return Run(self.members, as_one(restrict_models(self.members, lexicon, frequent)), self.unknown)
 
     def replacing_unknown(self, lexicon: Lexicon) -> "Run":
-        """The run with each UNK of a translation replaced by this table's translation of the source word
-        that the attention looked at most; the word itself where the table has none."""
+        """The run with each UNK of a translation replaced by this table's translation of the source word with
+        the most attention; the word itself where the table has none."""
         return Run(self.members, self.model, lexicon)
 
     def read(self, line: str) -> "Ids | Reading":
@@ -476,7 +476,7 @@ class Run:
         )
 
     def maker(self, constraints: Constraints) -> ConstraintMaker:
-        """Makes constraints for the search of this run."""
+        """Create the maker of constraints for the search of this run."""
         return ConstraintMaker(self.members[0], constraints)
 
     def text(self, translation: BeamTranslation) -> str:

@@ -351,7 +351,8 @@ def rank_candidates(candidates: Sequence[FinishedHypothesis]) -> list[FinishedHy
 
 
 def mask_forbidden(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) -> Tensor:
-    """<s> and UNK never follow; the end symbol does not in rows that are too short: (R, V), (R,) -> (R, V)"""
+    """Set log p to -inf for <s>, for UNK unless it is allowed, and for the end symbol in rows that are too
+    short: (R, V), (R,) -> (R, V)"""
     log_probs[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     log_probs[too_short, EOS] = -math.inf
     return log_probs
@@ -388,8 +389,8 @@ class ContinuousSearch(Generic[State]):
         return bool(self.added) or self.live > 0
 
     def has_room(self, width: int = 1) -> bool:
-        """Whether one more sentence with a beam of `width` is welcome: not as long as most rows are in use,
-        so that several are started together."""
+        """Whether to accept one more sentence with a beam of `width`: false while most rows are in use, so
+        that several sentences start together."""
         if self.live and self.live > REFILL * self.capacity - self.beam.config.beam_size:
             return False
         return width <= self.free_rows

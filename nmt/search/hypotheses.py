@@ -79,7 +79,7 @@ class History:
         self.attended: list[int] = []
 
     def append(self, words: Tensor, parents: Tensor, attended: Tensor | None) -> Tensor:
-        """Add nodes for new words (K,) below their parents (K,), -1 for none, and return them (K,)."""
+        """Add nodes for new words (K,) below their parents (K,), -1 for none; returns the new nodes (K,)."""
         first = len(self.words)
         self.words += words.tolist()
         self.parents += parents.tolist()

@@ -140,7 +140,7 @@ class PrefixStates(Generic[State]):
         self.rows = [0]  # of each node: its row in states and `log_probs`; -1: not read yet
         self.states: list[State] = []  # of the nodes that were read together
         self.first = [0]  # the first row of each of them, and the number of all rows
-        self.waiting: list[Tensor] = []  # what probabilities have yet to be computed from
+        self.waiting: list[Tensor] = []  # features whose probabilities have not been computed yet
         self.log_probs = np.empty((0, self.size), np.float32)
         with torch.no_grad():
             self.reader: PrefixReader[State] = fastest_reader(

@@ -95,7 +95,7 @@ class Shortlisted(Generic[State]):
     other words have probability 0. Faster, but results change; off by default."""
 
     def __init__(self, model: LayeredModel[State], shortlist: Callable[[Ids], set[int]]) -> None:
-        """`words_of`: the target ids that may translate a sentence of source ids."""
+        """`shortlist`: the target ids that may translate a sentence of source ids."""
         self.model, self.shortlist = model, shortlist
 
     @property

@@ -135,8 +135,8 @@ def cache_of(config: RunConfig) -> Path:
 
 
 def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
-    """The texts of a run with its text pipelines and vocabularies; a new one gets these from the training
-    text. `aligned`: the word alignment of that text is read, too, and checked before a run is made."""
+    """The texts of a run with its text pipelines and vocabularies; a new run learns these from the
+    training text. `aligned`: also read the word alignment of that text, and check it before a run is made."""
     config, data, directory = job.config, job.config.data, job.directory
     words = prepare.training_text(data, directory, job.show_bar)
     if job.fresh and aligned:
@@ -189,14 +189,14 @@ def create(
 
 
 def remember_back_end(directory: Path) -> None:
-    """Note the matrix back end of this processor, unless the run knows one."""
+    """Record the matrix back end of this processor, unless the run has one for it."""
     memory = directory / run_directory.BACK_ENDS
     if not device.recall_choice(memory):
         device.remember_choice(memory, device.BackEndChoice(device.back_end_in_use()))
 
 
 def show_text(model: nn.Module, corpus: Corpus) -> None:
-    """Show the targets of a training to the output layers that are made for a text."""
+    """Let output layers that adapt to the training text learn from its targets."""
     layers = [part for part in model.modules() if isinstance(part, OutputLayer) and part.learns_text]
     if layers:
         text = running.join_sentences(corpus)
@@ -240,7 +240,7 @@ PATH_KEYS = (
 
 
 def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Key and path of the regular files that a configuration names; nothing can be said of pipes."""
+    """Key and path of the regular files that a configuration names; pipes are left out."""
     values = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
     for key, path in (*values, *listed_files(config)):
         if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
@@ -306,7 +306,7 @@ def check_new_run(config: RunConfig, config_path: str) -> None:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Is a path a folder, or below it, links followed?"""
+    """Whether a path is a folder or lies below it, with links resolved."""
     return Path(folder).resolve() in (Path(path).resolve(), *Path(path).resolve().parents)
 
 
@@ -320,10 +320,10 @@ class TrainableKind:
 
     section: str  # of the configuration, model | lm
     types: Mapping[str, Configured]  # by the names that its `type` takes
-    check_data: Callable[[RunConfig, bool], None]  # the flag: texts are read, too
+    check_data: Callable[[RunConfig, bool], None]  # the flag: whether to read the texts, too
     build: Callable[[TrainingJob], None]  # gives a job its model, batches and development set
     load: Callable[[Path], Saved]  # the best weights of a run
-    starts_translators: bool = False  # may `init_from` name such a run?
+    starts_translators: bool = False  # whether `init_from` may name such a run
 
 
 def check_pairs(config: RunConfig, fresh: bool) -> None:

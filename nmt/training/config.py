@@ -204,7 +204,7 @@ class RunConfig:
 
     @property
     def monolingual(self) -> bool:
-        """Does it read `data.train_text`, by the rules of `data.target`?"""
+        """Whether it reads `data.train_text`, by the rules of `data.target`."""
         return self.settings.reads == TEXT
 
 
@@ -238,8 +238,8 @@ def check_combinations(config: RunConfig) -> None:
 
 
 def check_output(config: RunConfig) -> None:
-    """Label smoothing needs an output layer that computes all words; an average of weights one whose weights
-    mean the same from update to update."""
+    """ConfigError for label smoothing with an output layer that does not compute all words, and for an
+    average of weights with one whose weights change their meaning between updates."""
     section, settings = "lm" if config.lm else "model", config.lm or config.model
     if isinstance(settings, OutputSettings):
         for what in ("label_smoothing", "ema"):
@@ -248,7 +248,7 @@ def check_output(config: RunConfig) -> None:
 
 
 def check_guided(config: RunConfig) -> None:
-    """Guided alignment needs an attention over the source."""
+    """ConfigError for guided alignment of a model without attention over the source."""
     if config.training.guided_alignment and not (config.model and config.model.attends):
         kind = config.model.type if config.model else "a language model"
         remedy = "; set model.attention" if kind == "rnn" else ""
@@ -256,7 +256,7 @@ def check_guided(config: RunConfig) -> None:
 
 
 def check_vectors(config: RunConfig) -> None:
-    """Word vectors need a table to go to, and frozen ones a file."""
+    """ConfigError for word vectors without a table to put them into, and for frozen ones without a file."""
     settings, has_vectors = config.lm or config.model, dict[str, bool]()
     for key in VECTORS:
         side = key.removesuffix("_vectors")
@@ -304,7 +304,8 @@ def set_languages(config: RunConfig) -> None:
 
 
 def has_several_languages(data: DataConfig, name: str) -> bool:
-    """Are the corpora of a side of several languages? ConfigError where the rules of one are needed."""
+    """Whether the corpora of a side have several languages. ConfigError where the rules of a single one are
+    needed."""
     languages = sorted({scripts.language_of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
     if len(languages) > 1 and needs_language(getattr(data, name)):
         raise ConfigError(
@@ -336,7 +337,7 @@ def check_languages(config: RunConfig) -> None:
 
 
 def side_paths(data: DataConfig, side: str) -> list[str]:
-    """The files of a side whose names may say its language; a table of both says none."""
+    """The files of a side whose names may end in its language; the name of a table of both sides does not."""
     listed = [getattr(corpus, side) for corpus in data.corpora]
     return listed + [path for key in LANGUAGE_FILES[side] if (path := str(getattr(data, key)))]
 

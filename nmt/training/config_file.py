@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 COMMENT_WIDTH = 110  # of comments
 
-Where = Callable[[str], str]  # where a key got its value: file:line, or the override
+KeyLocator = Callable[[str], str]  # key -> where it got its value: file:line, or the override
 
 
 @dataclass
@@ -64,7 +64,7 @@ class ConfigPart:
     """Keys and values from a preset, a file or an override, and where they come from."""
 
     content: Section
-    where: Where
+    locate: KeyLocator
 
 
 @dataclass
@@ -82,11 +82,11 @@ class Schema:
         return any(name.startswith(f"{key}.") for name in self.keys())
 
     def is_list(self, key: str) -> bool:
-        """Is it a list of sections?"""
+        """Whether a key is a list of sections."""
         return any(name.startswith(f"{key}[].") for name in self.keys())
 
     def defaults(self, kind: str) -> DictConfig:
-        """The configuration before anything is given."""
+        """The configuration with the default value of every key."""
         config = OmegaConf.structured(RunConfig)
         config[self.section] = OmegaConf.structured(self.config)
         config[self.section].type = kind
@@ -153,20 +153,20 @@ def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
     }
     if sections["lm"] and sections["model"]:
         raise ConfigError(
-            f"{sections['model'][0].where('model')}: model: a run has either section model or section lm "
-            f"({sections['lm'][0].where('lm')}); leave one of them out"
+            f"{sections['model'][0].locate('model')}: model: a run has either section model or section lm "
+            f"({sections['lm'][0].locate('lm')}); leave one of them out"
         )
     section = "lm" if sections["lm"] else "model"
     kinds = [
-        (str(content["type"] or ""), part.where)
+        (str(content["type"] or ""), part.locate)
         for part in sections[section]
         if isinstance(content := part.content[section], dict) and "type" in content
     ]
-    kind, where = kinds[-1] if kinds else (ModelConfig().type if section == "model" else "", None)
+    kind, locate = kinds[-1] if kinds else (ModelConfig().type if section == "model" else "", None)
     try:
         return Schema(section, config_class(section, kind)), kind
     except ConfigError as error:
-        location = where(f"{section}.type") if where else sections[section][-1].where(section)
+        location = locate(f"{section}.type") if locate else sections[section][-1].locate(section)
         raise ConfigError(f"{location}: {error}") from error
 
 
@@ -204,19 +204,19 @@ def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfi
     defaults = preset_parts(preset, parts)
     schema, kind = choose_schema([*defaults, *parts])
 
-    def where(key: str) -> str:
-        """The last part that gives a key, or its section, or the whole."""
+    def locate(key: str) -> str:
+        """Where a key got its value: in the last part that has it or its section, else in the first."""
         givers = [part for part in parts if gives(part.content, key)]
-        return (givers or parts)[-1 if givers else 0].where(key)
+        return (givers or parts)[-1 if givers else 0].locate(key)
 
-    result = resolve(merge(schema.defaults(kind), [*defaults, *parts], schema), where)
+    result = resolve(merge(schema.defaults(kind), [*defaults, *parts], schema), locate)
     if preset and not any(gives(part.content, "data.bpe_merges") for part in parts):
-        with located(where):
+        with located(locate):
             set_languages(result)
             result.data.bpe_merges *= suits_merges(result.data, result.monolingual)
     if not result.run:
         raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
-    with located(where):
+    with located(locate):
         check_config(result)
     return result
 
@@ -258,7 +258,7 @@ def check_config(config: RunConfig) -> None:
 
 
 def preset_parts(preset: str | None, parts: Sequence[ConfigPart]) -> list[ConfigPart]:
-    """A preset, without the section of what is not trained by what is given."""
+    """The parts of a preset, without its section `model` or `lm` where the configuration trains the other."""
     if not preset:
         return []
     path = preset_file(preset)
@@ -310,7 +310,7 @@ def read(path: str) -> tuple[Section, str]:
 
 
 def merge(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> DictConfig:
-    """A configuration with what several parts give, one after the other. ConfigError for an unknown key, or a
+    """Merge several parts into a configuration, one after the other. ConfigError for an unknown key, or a
     value of the wrong type."""
     known_keys = set(schema.keys())
     for part in parts:
@@ -319,7 +319,7 @@ def merge(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> Di
 
 
 def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys: Set[str]) -> DictConfig:
-    """A configuration with what one part gives."""
+    """Merge one part into a configuration."""
     values = {
         key: value
         for key, value in part.content.items()
@@ -329,19 +329,21 @@ def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys:
         for key, value in given_keys(values):
             name = re.sub(r"\[\d+\]", "[]", key)
             if name not in known_keys:
-                raise ConfigError(f"{part.where(key)}: unknown key {shown(key)}{schema.did_you_mean(name)}")
+                raise ConfigError(f"{part.locate(key)}: unknown key {shown(key)}{schema.did_you_mean(name)}")
             if schema.is_section(name) and value is not None and not isinstance(value, dict):
-                raise ConfigError(f"{part.where(key)}: {key} is a section, expected keys and values below it")
+                raise ConfigError(
+                    f"{part.locate(key)}: {key} is a section, expected keys and values below it"
+                )
             if schema.is_list(name) and not is_list(value):
                 raise ConfigError(
-                    f"{part.where(key)}: {key} is a list of sections, each with keys and values"
+                    f"{part.locate(key)}: {key} is a list of sections, each with keys and values"
                 )
         return cast(DictConfig, OmegaConf.merge(config, values))
     except OmegaConfBaseException as error:
         key = str(error.full_key)
-        raise ConfigError(f"{part.where(key)}: {key}: {reason(error)}") from error
+        raise ConfigError(f"{part.locate(key)}: {key}: {reason(error)}") from error
     except RecursionError as error:
-        raise ConfigError(f"{part.where('run')}: {reason(error)}") from error
+        raise ConfigError(f"{part.locate('run')}: {reason(error)}") from error
 
 
 def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -357,32 +359,32 @@ def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tupl
 
 
 def is_list(value: object) -> bool:
-    """Is a value a list of sections?"""
+    """Whether a value is a list of sections."""
     return isinstance(value, list) and all(isinstance(part, dict) for part in value)
 
 
 def gives(content: Mapping[str, object], key: str) -> bool:
-    """Does a part of a configuration have a value for a key, or for one of its sections as a whole?"""
+    """Whether a part of a configuration has a value for a key, or for one of its sections as a whole."""
     return any(name == key for name, _ in given_keys(content))
 
 
-def resolve(config: DictConfig, where: Where) -> RunConfig:
+def resolve(config: DictConfig, locate: KeyLocator) -> RunConfig:
     """Convert a configuration to dataclasses, with every ${...} filled in."""
     try:
         return cast(RunConfig, OmegaConf.to_object(config))
     except (OmegaConfBaseException, RecursionError) as error:
         # a ${...} that leads nowhere, or in a circle
         key = str(getattr(error, "full_key", None) or "run")
-        raise ConfigError(f"{where(key)}: {key}: {reason(error)}") from error
+        raise ConfigError(f"{locate(key)}: {key}: {reason(error)}") from error
 
 
 @contextmanager
-def located(where: Where) -> Iterator[None]:
-    """Messages of the dataclasses begin with a key: put the place of that key before them."""
+def located(locate: KeyLocator) -> Iterator[None]:
+    """Prefix the messages of the dataclasses, which begin with a key, with the location of that key."""
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(f"{where(str(error).partition(':')[0])}: {error}") from error
+        raise ConfigError(f"{locate(str(error).partition(':')[0])}: {error}") from error
 
 
 def locate_key(path: str, text: str, key: str) -> str:
@@ -408,7 +410,7 @@ def locate_key(path: str, text: str, key: str) -> str:
 
 
 def to_yaml(config: RunConfig) -> str:
-    """A configuration as the text of a file, without the section of what is not trained."""
+    """A configuration as the text of a file, without the section, `model` or `lm`, that is not used."""
     structured = OmegaConf.structured(config)
     values = {key: structured[key] for key in structured if structured[key] is not None}
     return str(OmegaConf.to_yaml(OmegaConf.create(values)))
@@ -420,7 +422,7 @@ def read_run_config(directory: Path) -> RunConfig:
     part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:
         schema, kind = choose_schema([part])
-        return resolve(merge(schema.defaults(kind), [part], schema), part.where)
+        return resolve(merge(schema.defaults(kind), [part], schema), part.locate)
     except ConfigError as error:
         path = directory / CONFIG
         message = str(error).removeprefix(f"{path}: ")

@@ -40,7 +40,7 @@ class TrainingProgress:
     validation_seconds: float = 0.0  # that the last validation took
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
     processes: int = 0  # that trained last; 0 before the first update
-    update_batches: int = 0  # batches of an update, by all processes together; 0: the same
+    update_batches: int = 0  # batches per update, summed over processes; 0 = not recorded, assume unchanged
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ class BatchSize:
 
 @dataclass(eq=False, repr=False)
 class TrainingJob:
-    """A training of a run, in one of the processes that share it. The steps of `run_training` fill it: what
-    is asked for; model and batches, which nmt/training/build.py makes; the state that is saved.
+    """A training of a run, in one of the processes that share it. `run_training` fills it step by
+    step: first the request; then model and batches, which nmt/training/build.py makes; then the saved state.
 
-    `stop` is asked after each update; true ends the training with a save.
+    `stop` is called after each update; if it returns true, training ends with a save.
     """
 
     config: RunConfig
     device: str = "cpu"  # of this process
     team: Team = field(default_factory=Team)  # the processes that train together
-    stop: Callable[[], bool] = bool  # never
+    stop: Callable[[], bool] = bool  # the default never stops
     show_bar: bool = False
     fresh: bool = True  # there are no weights yet
 
@@ -85,7 +85,7 @@ class TrainingJob:
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     carried: Carried = None  # after the last batch
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: new run
-    spare: AnyBatch | None = None  # that a process computes with, and drops, when it has none
+    spare: AnyBatch | None = None  # computed and discarded by a process that has no batch of its own
     largest: BatchSize = BatchSize()  # of the batches that fit into memory since this start
 
     def set_up(
@@ -134,11 +134,11 @@ class TrainingJob:
         return -(-self.stream.count(0) // self.update_batches)
 
     def mixed(self) -> AbstractContextManager[object]:
-        """Inside, matrix products have the precision of the configuration."""
+        """Context in which matrix products have the configured precision."""
         return Mixed() if self.config.precision == "bf16" else nullcontext()
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Inside, the model has the weights that are validated and saved: their average, where one is
+        """Context in which the model has the weights that are validated and saved: their average, if one is
         kept."""
         return self.average.in_place() if self.average else nullcontext()
 

@@ -88,7 +88,8 @@ def updates(job: TrainingJob, logs: TrainingLogs) -> str:
 
 
 def agree(job: TrainingJob, reason: str) -> str:
-    """The first process' reason to stop, for all; and what the next rate depends on besides the update."""
+    """The first process's reason to stop, sent to all processes with the other values that the next learning
+    rate depends on."""
     progress = job.progress
     values = progress.decayed, progress.seconds, progress.validation_seconds
     reason, [progress.decayed, progress.seconds, progress.validation_seconds] = job.team.agree(
@@ -98,8 +99,8 @@ def agree(job: TrainingJob, reason: str) -> str:
 
 
 def groups(job: TrainingJob, batch_count: int) -> Iterator[tuple[int, list[AnyBatch]]]:
-    """How many batches each update has until the end of the epoch, and those of this process; the last may
-    have fewer. `batch_count`: batches of the epoch."""
+    """Yield the number of batches of each update until the end of the epoch, and those of this process; the
+    last update may have fewer. `batch_count`: batches of the epoch."""
     progress, size = job.progress, job.update_batches
     share = job.team.share(progress.batch, size)
     batches = iter(job.stream.batches(progress.epoch, progress.batch, share))
@@ -162,7 +163,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
 
 
 def count(progress: TrainingProgress, batches: int, done: Updated) -> None:
-    """Note an update of so many batches."""
+    """Add an update of this many batches to the progress."""
     progress.step += 1
     progress.batch += batches
     progress.sentences += done.sentences
@@ -257,7 +258,7 @@ def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better
 
 
 def judge(config: TrainingConfig, progress: TrainingProgress, value: float) -> bool:
-    """Is a validation better than all before?"""
+    """Record whether a validation is better than all before, and return it."""
     better = progress.best is None or value > progress.best
     if better:
         progress.best, progress.best_step, progress.bad = value, progress.step, 0
@@ -348,7 +349,7 @@ def compute_first_batch(job: TrainingJob) -> None:
 
 @contextmanager
 def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Iterator[None]:
-    """Notes in `job.largest` the largest of the batches that the body computes with. UserError where they do
+    """Record in `job.largest` the largest of the batches that the body computes with. UserError where they do
     not fit into memory."""
     size = max(map(BatchSize.of, batches), key=lambda batch: batch.tokens, default=BatchSize())
     try:
@@ -382,13 +383,13 @@ def validating(job: TrainingJob) -> Iterator[None]:
 
 
 def last_save(job: TrainingJob) -> str:
-    """From which update the training can be resumed."""
+    """Describe the update from which the training can be resumed."""
     steps = job.progress.saved
     return f"The save of update {max(steps)} is whole" if steps else "Nothing was saved before"
 
 
 def remedy(job: TrainingJob, batch: BatchSize) -> str:
-    """Settings of a new run that have the updates of this one, in batches that fit."""
+    """Suggest settings for a new run with the same updates, in batches that fit."""
     if batch.sentences == 1:
         return f"Set data.max_length below {batch.longest - 1}, or make the model smaller"
     if getattr(job.model, "carries", False):

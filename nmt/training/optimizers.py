@@ -152,22 +152,23 @@ class WeightAverage:
 
     def __init__(self, parameters: Iterable[Parameter], decay: float) -> None:
         self.decay = decay
-        self.weights: list[Tensor] = [parameter.detach() for parameter in parameters]  # follow the model
+        # Detached tensors share the memory of the parameters: they follow the model.
+        self.weights: list[Tensor] = [parameter.detach() for parameter in parameters]
         self.mean = [weight.clone() for weight in self.weights]
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take in the weights after an update, numbered from 1."""
+        """Add the weights after an update, numbered from 1, to the mean."""
         torch._foreach_lerp_(self.mean, self.weights, 1 - ema_decay_at(step, self.decay))
 
     @torch.no_grad()
     def set(self) -> None:
-        """The mean is what the model has now."""
+        """Set the mean to the current weights of the model."""
         torch._foreach_copy_(self.mean, self.weights)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Inside, the model has the mean; afterwards its own weights again, bit for bit."""
+        """Context in which the model has the mean; afterwards it has its own weights again, bit for bit."""
         raw = [weight.clone() for weight in self.weights]
         with torch.no_grad():
             torch._foreach_copy_(self.weights, self.mean)

@@ -34,12 +34,12 @@ from nmt.training.protocols import AnyBatch, Trainable
 log = logging.getLogger(__name__)
 
 
-LOST_AFTER = timedelta(minutes=10)  # a process that is not heard from so long is lost
-SAID = 4  # most numbers that the first process says at a time
+LOST_AFTER = timedelta(minutes=10)  # a process that has sent nothing for this long is lost
+SAID = 4  # most numbers that the first process sends at a time
 BEAT = 30.0  # seconds between two signs of life of the first process, while the others wait for it
 DYING = 60.0  # seconds that a process of an earlier start may take to end, and folders to be seen everywhere
 NEW_STORES = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # for torchrun: each start gets a store of its own
-LOOK = 0.2  # seconds between two looks
+LOOK = 0.2  # seconds between two checks
 
 # What gloo says when a connection breaks; NCCL's errors have a class of their own.
 LOST = re.compile(r"(?i)gloo|connection (closed|reset|refused)|broken pipe")
@@ -50,7 +50,7 @@ class LostProcess(UserError):
 
 
 class Costs(nn.Module):
-    """A model whose call is its cost, as DistributedDataParallel wants it."""
+    """Wraps a model so that calling it computes its cost, as DistributedDataParallel expects."""
 
     def __init__(self, model: Trainable) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Team:
 
     @property
     def first(self) -> bool:
-        """Is this the process that logs, validates and saves?"""
+        """Whether this is the process that logs, validates and saves."""
         return self.rank == 0
 
     def wrap(self, model: Trainable) -> None:
@@ -107,7 +107,7 @@ class Team:
         return Share(start, update, self.rank, self.size)
 
     def idle(self, batches: int) -> bool:
-        """Have other processes one more batch than this one, in an update of so many?"""
+        """Whether other processes have one more batch than this one, in an update of this many batches."""
         return 0 < batches % self.size <= self.rank
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
@@ -141,7 +141,7 @@ class Team:
         return (reason if self.first else "the first process stops") if stops else "", heard
 
     def hear(self, *values: float) -> list[float]:
-        """The values of the first process; the others wait until it has them."""
+        """The values of the first process, sent to all; the others wait for them."""
         said = torch.tensor([1.0, *values] if self.first else [0.0] * (1 + SAID), dtype=torch.float64)
         said = torch.nn.functional.pad(said, (0, 1 + SAID - len(said)))
         dist.broadcast(said, 0, group=self.waiting)
@@ -208,7 +208,7 @@ class Team:
 
 
 def fingerprint(directory: Path) -> int:
-    """A number of 48 bits that changes with each save of a run; 0 where there is no run."""
+    """A 48-bit number that changes with each save of a run; 0 if there is no run."""
     if not run_directory.exists(directory):
         return 0
     return int.from_bytes(digest64(run_directory.save_state(directory))[:6], "little") or 1
@@ -237,7 +237,7 @@ def patience() -> float:
 
 
 def may_restart() -> bool:
-    """Does torchrun start the processes again after a fault?"""
+    """Whether torchrun restarts the processes after a failure."""
     return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) > 0
 
 

@@ -63,8 +63,8 @@ def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool
 
 
 def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[Pipelines, Vocabs]:
-    """Text pipelines and vocabularies, of which is learned from the training text (truecase, subwords, words)
-    what is not given. `text`: where its words are kept for `make_corpus`."""
+    """Create text pipelines and vocabularies; whatever is not given (truecase, subwords, words) is learned
+    from the training text. `text`: the training text, which keeps its words for `make_corpus`."""
     text = text or training_text(config)
     source, target = sides = [LearningSide.of(name, config) for name in ("source", "target")]
     pipelines = source.pipeline, target.pipeline
@@ -93,7 +93,7 @@ def learn_case(pipelines: Sequence[TextPipeline], text: TokenizedText) -> None:
     """Learn truecase models from the tokenized training text, for the sides that ask for one."""
     for number, pipeline in enumerate(pipelines):
         if pipeline.tokenizer.case == "truecase":
-            pipeline.tokenizer.truecaser = truecase.Truecaser()  # changes nothing
+            pipeline.tokenizer.truecaser = truecase.Truecaser()  # an empty one changes nothing
             lines = (pipeline.settle(row[number]) for row in text.split(*pipelines))
             pipeline.tokenizer.truecaser = truecase.learn(lines)
 
@@ -115,7 +115,7 @@ def make_vocabs(
 
 
 def make_cut(data: ParallelData) -> Cut | None:
-    """How training segments words anew each time they are seen; None: it does not."""
+    """The function that segments words anew each time they are read in training; None without sampling."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     check_sampling(config, [pipeline.subwords for pipeline in pipelines])
     samplers = [make_sampler(config, *side) for side in zip(pipelines, vocabs, strict=True)]
@@ -138,7 +138,8 @@ def make_cut(data: ParallelData) -> Cut | None:
 
 
 def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], name: str) -> Vocab:
-    """The vocabulary of a side: that of its file, or the most frequent units; of SentencePiece all."""
+    """The vocabulary of a side: that of its file, or the most frequent units; with SentencePiece, all
+    units."""
     if side.vocab_file:
         return Vocab.load(side.vocab_file)
     if pipeline.raw:
@@ -178,7 +179,7 @@ def make_corpus(data: ParallelData) -> Corpus:
 
 
 def tagged(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> Iterator[Pair]:
-    """The pairs, each source with the tag of its corpus; not that of a sentence without words."""
+    """Prefix each source with the tag of its corpus, unless the sentence has no words."""
     if not text.listed:
         yield from pairs
         return
@@ -189,7 +190,8 @@ def tagged(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> It
 
 
 def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
-    """How many pairs of each of several corpora an epoch has, which is logged; nothing for one corpus."""
+    """Number of pairs that each of several corpora has in an epoch, which is logged; empty for a single
+    corpus."""
     if not config.corpora:
         return []
     counts = corpora.epoch_counts(corpus.parts, config.corpora, config.temperature)
@@ -275,7 +277,7 @@ def remedy(pipeline: TextPipeline) -> str:
 
 def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[TextPipeline, Vocab]:
     """Pipeline and vocabulary of a language model, learned from its training text unless they are given.
-    `text`: where its words are kept for `known_units` and `make_running`."""
+    `text`: the training text, which keeps its words for `known_units` and `make_running`."""
     text = text or training_text(config)
     side = LearningSide.of("target", config)
     learn_case([side.pipeline], text)
@@ -406,7 +408,7 @@ def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> No
 
 
 def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bool:
-    """Do both sides share their subwords?"""
+    """Whether both sides share their subwords."""
     if not data.bpe_joint or source.kind != target.kind or source.config.unicode != target.config.unicode:
         return False
     if data.shared_vocabulary or not source.text.sentences:
@@ -430,7 +432,7 @@ def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:
 
 
 def sampling_rate(data: DataConfig, pipeline: TextPipeline) -> float:
-    """How much the cuts of a pipeline vary in training; 0: they do not."""
+    """Sampling rate of the segmentation in training; 0 if it does not vary."""
     return float(getattr(data, pipeline.subwords.rate_key)) if pipeline.subwords else 0.0
 
 

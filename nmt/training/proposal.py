@@ -1,5 +1,6 @@
-"""A configuration for texts that have been inspected: a preset for their number, and settings for what was
-seen in them. It is text with comments, for people to change. And what its training will cost here."""
+"""Proposes a configuration for texts that have been inspected: a preset for their number, and settings that
+suit their content, as text with comments for people to edit. Also estimates the cost of training on this
+machine."""
 
 import logging
 import math
@@ -131,7 +132,8 @@ def propose(
 
 
 def is_cut_here(side: SideReport, language: str) -> bool:
-    """Would BPE cut this side? Not where it is cut already, nor where SentencePiece reads raw text."""
+    """Whether BPE would segment this side: not if it is segmented already, nor if SentencePiece reads raw
+    text."""
     return not side.counts["subwords"] and bool(language) and not is_spaceless(language)
 
 
@@ -218,14 +220,14 @@ class Cost:
     device: str
     parameters: int
     updates: int  # that were measured
-    units: int  # that they had
+    units: int  # target units in these updates
     seconds: float
     validation_seconds: float  # of one validation
     epoch_updates: float
     epoch_units: float
     validate_every: int  # updates; 0: each epoch
     epochs: float  # after which the training ends; 0: the configuration does not say
-    minutes: float = 0.0  # the same
+    minutes: float = 0.0  # minutes after which the training ends; 0: the configuration does not say
 
     @property
     def per_thousand(self) -> float:
@@ -234,7 +236,7 @@ class Cost:
 
     @property
     def epoch_seconds(self) -> float:
-        """Of an epoch with its validations."""
+        """Seconds of an epoch, its validations included."""
         validations = self.epoch_updates / self.validate_every if self.validate_every else 1
         return self.epoch_units * self.seconds / self.units + validations * self.validation_seconds
 
@@ -252,7 +254,7 @@ class Cost:
 
     @property
     def planned_validations(self) -> int:
-        """The last one, of a part of an epoch or of `validate_every`, included."""
+        """Number of validations, including the last one, after part of an epoch or of `validate_every`."""
         return math.ceil(round(self.planned_updates / (self.validate_every or self.epoch_updates), 3))
 
     @property
@@ -370,7 +372,7 @@ def validation_seconds(config: RunConfig, sample: TrainingSample, job: TrainingJ
 
 
 def job_of(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJob:
-    """A training of the sample by a new model."""
+    """Create a training job that trains a new model on the sample."""
     training = config.training
     torch.manual_seed(config.seed)
     model = make(
@@ -428,7 +430,7 @@ def planned_epochs(config: RunConfig, updates: float) -> float:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Messages about a sample would be taken for those on the text."""
+    """Suppress log messages, which would describe the sample instead of the text."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -37,7 +37,7 @@ class Stream(Protocol):
         ...
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[AnyBatch]:
-        """The batches of an epoch, from number `start` on, of a share: no process reads the others'."""
+        """The batches of an epoch from number `start` on that belong to a share, the part of one process."""
         ...
 
 
@@ -65,8 +65,8 @@ class Trainable(Protocol):
 
 
 class Callback:
-    """A part of a model, a `torch.nn.Module`, that the training loop tells of its progress. The methods here
-    do nothing."""
+    """A part of a model, a `torch.nn.Module`, that the training loop notifies of its progress. The methods
+    here do nothing."""
 
     def on_start(self, epoch_updates: int) -> None:
         """Called before the first update of each start of a training; `epoch_updates`: updates of an

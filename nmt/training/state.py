@@ -70,7 +70,7 @@ class LogTable:
             raise files.cannot_write(self.path, error) from error
 
     def size(self) -> int:
-        """Bytes so far, all of them on the disk."""
+        """Size of the log in bytes, after all of it has been written to the disk."""
         os.fsync(self.file.fileno())
         return os.fstat(self.file.fileno()).st_size
 
@@ -79,12 +79,12 @@ class LogTable:
 
 
 def without_links(path: str, flags: int) -> int:
-    """How `open` opens a file that is not to be a link."""
+    """Opener for `open` that refuses symbolic links."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 class NullLogTable(LogTable):
-    """A log that is not written: that of all processes but the first."""
+    """A log that discards its lines: that of all processes but the first."""
 
     def __init__(self) -> None:
         pass
@@ -109,15 +109,15 @@ def open_tables(directory: Path, sizes: tuple[int, int] | None) -> tuple[LogTabl
 
 
 class Clock:
-    """Seconds of work over all starts of a run, and words per second since it was last asked, or since this
-    start."""
+    """Seconds of work over all starts of a run, and words per second since the last call of `rate`, or since
+    this start."""
 
-    def __init__(self, before: float, words: int = 0) -> None:
-        """`before`: seconds of earlier starts; `words`: words that they read since the rate was last
-        asked."""
-        self.before = words
+    def __init__(self, earlier_seconds: float, words: int = 0) -> None:
+        """`earlier_seconds`: those of earlier starts; `words`: words that they read since their last call of
+        `rate`."""
+        self.words_before = words
         self.mark = self.last = time.monotonic()
-        self.start = self.mark - before
+        self.start = self.mark - earlier_seconds
         self.pace = 0.0  # seconds of an update: the mean of this start's, weighted towards the last RECENT
         self.updates = 0
 
@@ -133,16 +133,16 @@ class Clock:
         self.last = now
 
     def leave_out(self, seconds: float) -> None:
-        """Take seconds that have just passed for no time of training: words a second and the pace of updates
-        are of training alone."""
+        """Exclude seconds that have just passed from the time of training, so that words per second and the
+        pace of updates describe training alone."""
         self.mark += seconds
         self.last += seconds
 
     def rate(self, words: int) -> float:
         """Words per second; `words`: read since the last call, those of an earlier start included."""
         now = time.monotonic()
-        rate = (words - self.before) / max(1e-9, now - self.mark)
-        self.mark, self.before = now, 0
+        rate = (words - self.words_before) / max(1e-9, now - self.mark)
+        self.mark, self.words_before = now, 0
         return rate
 
 
@@ -185,7 +185,7 @@ class TrainingLogs:
     tables: tuple[LogTable, LogTable]  # train.tsv, dev.tsv
     board: Board
     clock: Clock
-    signature: str = ""  # of the development scores that the log has last shown
+    signature: str = ""  # of the development scores that the log showed last
 
     def close(self) -> None:
         self.board.close()
@@ -298,7 +298,7 @@ def restore(job: TrainingJob, state: TrainingState) -> None:
 
 
 def load_weights(job: TrainingJob, state: TrainingState) -> None:
-    """The weights of the last save, and their average where the training keeps one."""
+    """Load the weights of the last save, and their average where the training keeps one."""
     checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
     if "raw" in state:
         if job.average:
@@ -321,7 +321,7 @@ def tidy(directory: Path, progress: TrainingProgress) -> None:
 
 
 def move(carried: Carried, device: torch.device) -> Carried:
-    """A tensor, or a tuple of tensors, or nothing."""
+    """Move what a batch carries to the next, a tensor, a tuple of tensors or None, to a device."""
     if isinstance(carried, tuple):
         return tuple(part.to(device) for part in carried)
     return None if carried is None else carried.to(device)

@@ -44,9 +44,9 @@ def never() -> bool:
 def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never) -> Run:
     """Train a translator and load its best weights. A run that exists is resumed exactly where it was saved.
 
-    `overwrite`: remove an existing run and start afresh. `stop` is asked after each update; true ends the
-    training with a save. Progress is logged by the loggers of package `nmt`. ConfigError, DataError or
-    CheckpointError says in one line what is wrong with the configuration, a text or the run.
+    `overwrite`: remove an existing run and start afresh. `stop` is called after each update; if it returns
+    true, training ends with a save. Progress is logged by the loggers of package `nmt`. ConfigError,
+    DataError or CheckpointError says in one line what is wrong with the configuration, a text or the run.
 
     >>> run = train({
     ...     "run": "runs/small",
@@ -191,8 +191,8 @@ def reopen(job: TrainingJob) -> state.TrainingState | None:
 
 
 def limit_of_saved(job: TrainingJob, saved: state.TrainingState) -> str:
-    """The limit that a saved training has reached, where nothing of it is left to do; else empty. Then
-    neither texts nor model are loaded."""
+    """The limit that a saved training has reached already, or an empty string. If there is one, neither texts
+    nor model are loaded."""
     progress, sizes = state.saved_position(job.directory, saved)
     reason = limit_reached(job.training, progress)
     if not reason or progress.validated != progress.step:

@@ -87,7 +87,8 @@ def made_for_text(model: AnyModel) -> set[str]:
 
 
 def rows_of(model: object, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:
-    """Parameter name -> the words or characters of its rows; nothing for a model that cannot tell."""
+    """Parameter name -> the words or characters of its rows; empty for a model that is not
+    `WordParameters`."""
     return model.rows_of(vocabs[0].words, vocabs[1].words) if isinstance(model, WordParameters) else {}
 
 
@@ -155,7 +156,8 @@ def apply_vectors(config: RunConfig, model: object, vocabs: Mapping[str, Vocab],
 
 @torch.no_grad()
 def put_vectors(table: nn.Embedding, vectors: PretrainedVectors) -> None:
-    """Let the model read these words as these vectors. A table that multiplies its rows gets them divided."""
+    """Set the vectors of these words in a table. A table that scales its rows gets vectors divided by the
+    scale."""
     scale = float(getattr(table, "scale", 1.0))
     table.weight[vectors.ids.to(table.weight.device)] = (vectors.values / scale).to(table.weight)
 

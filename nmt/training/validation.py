@@ -25,7 +25,7 @@ from nmt.training.config import AUTO
 from nmt.training.protocols import Trainable
 
 BATCH = 64
-TRACKS, STEPS = 16, 100  # of a development text that is read with the state carried
+TRACKS, STEPS = 16, 100  # for development text that is read with the state carried
 
 
 @dataclass
@@ -84,7 +84,7 @@ def bleu_tokenizer(wish: str, data: DataConfig) -> str:
 
 
 def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool = False) -> DevScore:
-    """Cost and, unless `beam_size` is 0, BLEU; chrF if it is asked for."""
+    """Cost and, unless `beam_size` is 0, BLEU; chrF if requested."""
     with evaluating(model):
         score = DevScore(cost=dev_cost(model, dev.pairs))
         if beam_size:

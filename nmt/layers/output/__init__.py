@@ -27,7 +27,7 @@ OUTPUTS: Registry[type[OutputLayer]] = Registry(
 
 
 def make_output(settings: OutputSettings, inputs: int, vocab_size: int, bias: bool = True) -> OutputLayer:
-    """The layer that a section's settings describe, over V words from K features."""
+    """Create the layer that a section's settings describe, over V words from K features."""
     layer = OUTPUTS[settings.output]
     return layer(inputs, vocab_size, bias, *[settings] * bool(layer.reads))
 

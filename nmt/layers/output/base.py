@@ -127,7 +127,7 @@ class OutputLayer(nn.Module):
         raise NotImplementedError
 
     def restrict(self, token_ids: Tensor) -> "OutputLayer":
-        """Output layer restricted to these words, (T,). It need not follow later changes of the weights."""
+        """Output layer restricted to these words, (T,). Later changes of the weights may not affect it."""
         raise NotImplementedError
 
     def tie(self, embedding: nn.Embedding) -> None:

@@ -1,5 +1,5 @@
-"""The class-based softmax: p(w) = p(class of w) p(w | class of w) (Goodman 2001; eq. 2.6 of 000). About √V
-classes make a word cost 2 √V rows instead of V.
+"""The class-based softmax: p(w) = p(class of w) p(w | class of w) (Goodman 2001; Jernite 2018, eq. 2.6).
+With about √V classes a word costs 2 √V rows instead of V.
 
 V words, C classes, K features.
 """
@@ -36,8 +36,8 @@ STILL_SHARE = 0.002  # share of the words that move in the last round
 
 @dataclass
 class Neighbors:
-    """For each word, the words on one side of it and how often: those of word w are starts[w] to
-    starts[w + 1]."""
+    """The neighbors of each word on one side, with counts. Those of word w are the entries from starts[w]
+    to starts[w + 1]."""
 
     starts: Ints  # (V + 1,)
     words: Ints  # (P,)
@@ -68,10 +68,10 @@ def f(x: Floats) -> Floats:
 
 
 class Exchange:
-    """Words in classes, and what F is made of."""
+    """An assignment of words to classes, and the counts that F is computed from."""
 
     def __init__(self, text: NDArray[np.integer], classes: Ints, count: int) -> None:
-        """text (n,); classes (V,) to start from."""
+        """`text` (n,); `classes` (V,): the initial assignment; `count`: number of classes."""
         size = len(classes)
         codes, counts = np.unique(text[:-1].astype(np.int64) * size + text[1:], return_counts=True)
         first, second = codes // size, codes % size
@@ -118,7 +118,8 @@ class Exchange:
         return np.asarray(total)
 
     def move(self, word: int) -> bool:
-        """Put a word where F is greatest; where it is, if nothing is better. A class keeps its last word."""
+        """Move a word to the class in which F is greatest; returns whether it moved. It stays if no other
+        class is better, or if its class has no other word."""
         now = int(self.classes[word])
         if self.sizes[now] == 1:
             return False
@@ -155,8 +156,8 @@ def cluster(text: NDArray[np.integer], classes: Ints, count: int) -> Ints:
 
 
 class ClassSoftmax(Hierarchical):
-    """A softmax over classes, and one over the words of each class. Until it is shown a text its classes are
-    equal parts of the vocabulary."""
+    """A softmax over classes, and one over the words of each class. Before `learn`, the classes are equal
+    parts of the vocabulary."""
 
     learns_text: ClassVar[bool] = True
     reads: ClassVar[frozenset[str]] = frozenset({"output_classes", "output_class_count"})
@@ -221,7 +222,7 @@ def by_frequency(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
 
 
 def by_neighbors(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
-    """Words with like neighbors together."""
+    """Group words that have similar neighbors."""
     return cluster(text, by_frequency(text, counts, count), count)
 
 

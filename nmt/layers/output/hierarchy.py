@@ -347,7 +347,7 @@ class Hierarchical(OutputLayer):
     above: Tensor
     starts: Tensor
     paths: Tensor  # (V, D) rows from the leaf up, -1 after the root
-    node: Tensor  # (E,) whose row it is
+    node: Tensor  # (E,) the node of each row
     closed: Tensor  # (E,) CLOSED for rows that lead to no word, else 0
 
     def __init__(self, inputs: int, hierarchy: Hierarchy, bias: bool) -> None:
@@ -459,7 +459,7 @@ class Hierarchical(OutputLayer):
         return torch.cat(totals, 1).index_select(1, self.leaf)
 
     def log_softmax(self, scores: Tensor) -> Tensor:
-        """Of the children of each node: (R, E) -> (R, E)"""
+        """Log softmax over the children of each node: (R, E) -> (R, E)"""
         sizes = (self.starts[1:] - self.starts[:-1]).tolist()
         if len(set(sizes)) == 1:
             return torch.log_softmax(scores.view(len(scores), len(sizes), sizes[0]), 2).flatten(1)
@@ -489,7 +489,7 @@ class Hierarchical(OutputLayer):
         return values, words
 
     def room(self, rows: int) -> Tensor:
-        """Nothing: `log_probs` uses no prepared memory."""
+        """An empty tensor: `log_probs` needs no memory prepared for it."""
         return self.rows.new_empty(rows, 0)
 
     def scores(self, features: Tensor) -> Tensor:
@@ -509,7 +509,7 @@ class Hierarchical(OutputLayer):
         raise ConfigError(f"tied: goes with output: softmax only; of this layer {NO_TYING}")
 
     def word_parameters(self) -> Sequence[str]:
-        """None: rows belong to nodes."""
+        """No names: rows belong to nodes, not to words."""
         return ()
 
 
@@ -561,10 +561,10 @@ class RestrictedHierarchy(Hierarchical):
 
 
 def everyone(targets: Tensor) -> Tensor:
-    """The row of each target where each has its own: 0, 1, 2 ..."""
+    """Row indices 0, 1, 2 ... of targets that have one row of features each."""
     return torch.arange(len(targets), device=targets.device)
 
 
 def loaded(layer: Hierarchical, incompatible: object) -> None:
-    """The buffers were read from a file: what is computed from them follows."""
+    """Recompute what is derived from the buffers, which were read from a file."""
     layer.set_hierarchy(layer.hierarchy)

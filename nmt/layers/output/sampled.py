@@ -43,7 +43,7 @@ def alias_table(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64]
         share[rich] -= 1 - share[poor]
         if share[rich] < 1:
             small.append(large.pop())
-    share[small + large] = 1  # but for rounding they are
+    share[small + large] = 1  # they are 1 up to rounding errors
     return share, alias
 
 
@@ -57,7 +57,7 @@ def alias_draw(share: Tensor, alias: Tensor, count: int) -> Tensor:
 # ---- sampled -----------------------------------------------------------------------------------------------
 
 
-UNSEEN = 0.1  # count of a word that the text does not have: the noise must be able to be any word
+UNSEEN = 0.1  # count of a word that does not occur in the text: every word must have a chance to be drawn
 
 
 class NoiseContrastive(Softmax):
@@ -84,17 +84,17 @@ class NoiseContrastive(Softmax):
         self.register_load_state_dict_post_hook(loaded)  # type: ignore[no-untyped-call]
 
     def learn(self, text: NDArray[np.integer]) -> None:
-        """Let the noise be the distribution of the words of a text (n,), to the power of `output_power`.
-        Biases start where s = log Ψ."""
+        """Set the noise to the word distribution of a text (n,), raised to the power `output_power`, and the
+        biases so that s = log Ψ."""
         counts = np.bincount(text, minlength=self.vocab_size)
         powers = np.maximum(counts, UNSEEN) ** self.power
         self.noise.copy_(torch.from_numpy(np.log(powers / powers.sum())))
         if self.words_bias is not None:
             with torch.no_grad():
                 self.words_bias.copy_(self.noise - self.base)
-        self.settle()
+        self.update_alias_table()
 
-    def settle(self) -> None:
+    def update_alias_table(self) -> None:
         """Recompute the alias table from the noise."""
         share, alias = alias_table(self.noise.double().exp().cpu().numpy())
         self.share.copy_(torch.from_numpy(share))
@@ -139,5 +139,5 @@ class NegativeSampling(NoiseContrastive):
 
 
 def loaded(layer: NoiseContrastive, incompatible: object) -> None:
-    """The noise was read from a file: its alias table follows."""
-    layer.settle()
+    """Recompute the alias table from the noise, which was read from a file."""
+    layer.update_alias_table()

@@ -164,7 +164,8 @@ class Softmax(OutputLayer):
         return self.words, self.words_bias
 
     def aligned(self) -> tuple[Tensor, Tensor | None]:
-        """`aligned` of the weights; kept while they do not change."""
+        """The padded matrix and bias that `aligned` returns for the current weights; cached until they
+        change."""
         if self.training or torch.is_grad_enabled():
             return aligned(*self.weights())
         version = (self.words.data_ptr(), self.words._version)
@@ -224,8 +225,8 @@ class Softmax(OutputLayer):
         return self.scores(features).logsumexp(1)
 
     def restrict(self, token_ids: Tensor) -> "Softmax":
-        """The softmax over these words (T,) alone, with copies of their rows; it does not follow later
-        changes."""
+        """Softmax restricted to these words (T,), with copies of their rows; later changes of the weights do
+        not affect it."""
         with torch.no_grad():
             matrix, bias = self.weights()
             part = Softmax(matrix.shape[1], 0, bias is not None)

@@ -23,8 +23,8 @@ LEVELS = 3
 
 
 class TreeSoftmax(Hierarchical):
-    """A tree that stays as it is made for a text. Until it is shown one all words are taken to be equally
-    frequent."""
+    """A tree that does not change once it has been built for a text. Before `learn`, all words count as
+    equally frequent."""
 
     learns_text: ClassVar[bool] = True
     reads: ClassVar[frozenset[str]] = frozenset({"output_tree", "output_arity"})

@@ -71,7 +71,7 @@ def words_of(path: str) -> list[list[str]]:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Read the text, train, write."""
+    """Train a field on a text and write it to a file."""
     from nmt.papers.mrf import model as file
     from nmt.papers.mrf.model import train_field
 
@@ -97,7 +97,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def score(args: argparse.Namespace) -> None:
-    """One number for each line."""
+    """Write one score for each line."""
     from nmt.papers.mrf import model as file
 
     model, vocab = file.load_field(Path(args.model))

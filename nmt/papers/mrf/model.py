@@ -54,12 +54,13 @@ class ChainMRF(nn.Module):
         """θ^l(s, t): (K, V, V)"""
         return self.left @ self.right.transpose(1, 2)
 
-    def conditional(self, before: Tensor, after: Tensor) -> Tensor:
-        """log p of every word given its neighbors: (N, K), (N, K) -> (N, V). Neighbor l of `before` is l
-        places before the word, and so for `after`; NONE where there is none."""
-        left = self.left[before.clamp(min=0)] * (before >= 0)[..., None]  # (N, K, D)
-        distances = torch.arange(self.order, device=before.device)
-        right = (self.right[distances, after.clamp(min=0)] * (after >= 0)[..., None]).sum(1)  # (N, D)
+    def conditional(self, preceding: Tensor, following: Tensor) -> Tensor:
+        """log p of every word given its neighbors: (N, K), (N, K) -> (N, V). Neighbor l of `preceding` is l
+        positions before the word, that of `following` l positions after it; NONE stands for a missing
+        neighbor."""
+        left = self.left[preceding.clamp(min=0)] * (preceding >= 0)[..., None]  # (N, K, D)
+        distances = torch.arange(self.order, device=preceding.device)
+        right = (self.right[distances, following.clamp(min=0)] * (following >= 0)[..., None]).sum(1)  # (N, D)
         context = torch.cat([left.flatten(1), right], 1)  # (N, (K + 1) D)
         weights = torch.cat([*self.right, self.left], 1)  # (V, (K + 1) D)
         return torch.log_softmax(context @ weights.T + self.unary, -1)
@@ -73,9 +74,11 @@ class ChainMRF(nn.Module):
         sizes = [len(words) for words, _, _ in contexts]
         if not sum(sizes):
             return np.zeros(len(texts))
-        words, before, after = (np.concatenate(part) for part in zip(*contexts, strict=True))
+        words, preceding, following = (np.concatenate(part) for part in zip(*contexts, strict=True))
         # Lists repeat themselves: each distinct window is computed once.
-        distinct, inverse = np.unique(np.column_stack([words, before, after]), axis=0, return_inverse=True)
+        distinct, inverse = np.unique(
+            np.column_stack([words, preceding, following]), axis=0, return_inverse=True
+        )
         values = []
         for rows in torch.from_numpy(distinct).split(ROWS):
             log_probs = self.conditional(rows[:, 1 : 1 + self.order], rows[:, 1 + self.order :])
@@ -202,7 +205,7 @@ def train_field(config: MRFConfig, lines: Sequence[Ids], vocab_size: int, report
 def by_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
     """Adam on -log p of each symbol given its neighbors; reports each epoch."""
     config = model.config
-    words, before, after = map(torch.from_numpy, windows(symbols, config.order))
+    words, preceding, following = map(torch.from_numpy, windows(symbols, config.order))
     optimizer = torch.optim.Adam(model.parameters(), config.learning_rate)
     updates = config.epochs * -(-len(words) // config.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: 1 - done / updates)
@@ -210,7 +213,7 @@ def by_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> 
     for epoch in range(1, config.epochs + 1):
         total = 0.0
         for rows in torch.from_numpy(rng.permutation(len(words))).split(config.batch_size):
-            log_probs = model.conditional(before[rows], after[rows])
+            log_probs = model.conditional(preceding[rows], following[rows])
             loss = -log_probs.gather(1, words[rows][:, None]).sum()
             optimizer.zero_grad()
             (loss / len(rows)).backward()
@@ -284,7 +287,7 @@ def save_field(path: Path, model: ChainMRF, vocab: Vocab) -> None:
 
 
 def load_field(path: Path) -> tuple[ChainMRF, Vocab]:
-    """CheckpointError for another file, or a damaged one."""
+    """Read a model and its vocabulary. CheckpointError for a file of another kind, or a damaged one."""
     content = load_tensors(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointError(f"{path}: is not a Markov random field of nmt-mrf ({FORMAT})")
@@ -311,7 +314,7 @@ class MarkovRandomField(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "MarkovRandomField":
-        """From a file of nmt-mrf."""
+        """Load the feature from a file written by nmt-mrf."""
         return cls(Path(spec.path), *load_field(Path(spec.path)))
 
     def identity(self) -> str:

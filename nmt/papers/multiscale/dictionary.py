@@ -11,7 +11,7 @@ since splitting a token makes other pairs more frequent, whose merges remove mor
 encoding.
 
 The text is an array of token numbers, four bytes per token, with a separator between lines. A merge is one
-pass over it; the counts of pairs change only around the merged places.
+pass over it; the counts of pairs change only around the merged positions.
 """
 
 import heapq
@@ -79,7 +79,8 @@ class Dictionary:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """From a file. DataError for one that is cut off, of another version or not a dictionary."""
+        """Read a dictionary from a file. DataError for one that is cut off, of another version or not a
+        dictionary."""
         lines = files.read_lines(path)
         size = files.promised_size(next(lines, ""), HEADER, path)
         tokens, counts = [], []
@@ -121,14 +122,14 @@ class Learner:
             text += [self.number((symbol,), (-1, -1)) for symbol in line]
             text.append(-1)
         self.text = np.array(text or [-1], np.int32)
-        self.alive = np.ones(len(self.tokens), bool)  # (numbers,) is it in the dictionary?
+        self.alive = np.ones(len(self.tokens), bool)  # (numbers,) whether the token is in the dictionary
         self.counts = np.bincount(self.text[self.text >= 0], minlength=len(self.tokens))
         self.pairs: dict[int, int] = {}
         self.heap: list[tuple[int, int]] = []
         self.change(np.zeros(0, np.int64), self.keys(np.arange(len(self.text) - 1)))
 
     def number(self, token: tuple[str, ...], parts: tuple[int, int]) -> int:
-        """The number of a token, a new one if need be."""
+        """The number of a token, which is assigned if the token is new."""
         token_number = self.numbers.setdefault(token, len(self.tokens))
         if token_number == len(self.tokens):
             self.tokens.append(token)
@@ -156,10 +157,10 @@ class Learner:
                 del self.pairs[key]
 
     def best(self) -> tuple[int, Keys] | None:
-        """The most frequent pair and its places; None when no pair occurs twice.
+        """The most frequent pair and its positions; None when no pair occurs twice.
 
         Outdated heap entries are dropped. For a pair of equal tokens the count is an upper bound; the exact
-        count is found here.
+        count is computed here.
         """
         bounds: list[tuple[int, int]] = []
         best: tuple[int, int, Keys] | None = None
@@ -172,16 +173,16 @@ class Learner:
             bounds.append((minus, key))
             left, right = divmod(key, SHIFT)
             if left == right or best is None:
-                positions = self.places(left, right)
+                positions = self.pair_positions(left, right)
                 if best is None or (-len(positions), key) < (-best[0], best[1]):
                     best = len(positions), key, positions
             elif (minus, key) < (-best[0], best[1]):
-                best = -minus, key, self.places(left, right)
+                best = -minus, key, self.pair_positions(left, right)
         for entry in bounds:
             heapq.heappush(self.heap, entry)
         return (best[1], best[2]) if best and best[0] > 1 else None
 
-    def places(self, left: int, right: int) -> Keys:
+    def pair_positions(self, left: int, right: int) -> Keys:
         """Positions at which a pair occurs, without overlaps: in `a a a` only the first."""
         matches = np.flatnonzero((self.text[:-1] == left) & (self.text[1:] == right))
         if left != right or not len(matches):
@@ -212,7 +213,7 @@ class Learner:
         return token
 
     def remove_rarer(self, token: int, among: Sequence[int]) -> None:
-        """Split those of some tokens that are rarer than this one, symbols excepted."""
+        """Split those tokens of `among` that are rarer than `token`, except single symbols."""
         rare = np.zeros(len(self.alive), bool)
         rare[
             [
@@ -258,7 +259,7 @@ class Learner:
         return self.apart(left) + self.apart(right)
 
     def result(self) -> Dictionary:
-        """The tokens that are left."""
+        """The dictionary of the remaining tokens."""
         alive = np.flatnonzero(self.alive).tolist()
         return Dictionary(
             tokens=[self.tokens[number] for number in alive], counts=self.counts[alive].tolist()

@@ -7,8 +7,8 @@ at t:
     f, i, o, g of each arc = W h + U x + b        h of the arc's beginning, x its token's vector
     c_t = mean over arcs (σ(f) c + σ(i) tanh(g))        h_t = σ(mean o) tanh(c_t)
 
-With a dictionary of single symbols this is the LSTM of recurrent.py. A line is read after an end symbol, and
-ends with one. B tracks, T steps, L length of the longest token, H hidden units, A arcs, D tokens.
+With a dictionary of single symbols this is the LSTM of nmt/lm/recurrent.py. A line is read after an end
+symbol, and ends with one. B tracks, T steps, L length of the longest token, H hidden units, A arcs, D tokens.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,7 +110,7 @@ class Tokens:
         return Arcs(rows=rows[order], ends=ends[order], lengths=lengths[order], tokens=tokens[order])
 
     def find(self, keys: Ids) -> Ids:
-        """The codes of keys, -1 for those that are not there."""
+        """Look up the codes of keys, -1 for unknown keys."""
         index = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[index] == keys, self.codes[index], -1)
 
@@ -317,7 +317,7 @@ class MultiscaleLM(LanguageModel):
         return self.carry
 
     def begin(self, rows: int) -> Window:
-        """The state after an end symbol at the beginning of a text."""
+        """Create the state after an end symbol at the beginning of a text."""
         L, H = self.tokens.longest, self.hidden
         zeros = self.embedding.weight.new_zeros(L, rows, H)
         table = F.linear(self.embedding.weight[EOS : EOS + 1], self.inputs, self.bias)

@@ -22,13 +22,14 @@ if TYPE_CHECKING:  # it loads torch
     from nmt.papers.variable.computation import ComputationStep
 
 WIDE = 80  # units in a row of the picture, at most
-LETTER, ROW, HIGH, MARGIN = 9.0, 64.0, 30.0, 12.0  # of the picture: a letter, a row, a curve, around
+# In the figure: width of a letter, height of a row and of a curve, margin.
+LETTER, ROW, HIGH, MARGIN = 9.0, 64.0, 30.0, 12.0
 COLOR = "#1b6ca8"
 
 
 @dataclass
 class ComputationConfig:
-    """How much of the text is drawn."""
+    """Options of the figure."""
 
     shown: int = number(12, least=1, help="lines of the text in the figure")
 

@@ -85,12 +85,12 @@ class Scheduler(Penalized, Callback):
             self.sharpness.fill_(min(max(settings.sharpness, settings.sharpness_most), slope))
 
     def note(self, m: Tensor) -> None:
-        """Keep what was decided in training, (N,), until `penalty` asks for it."""
+        """Store the shares (N,) of a batch in training until `penalty` reads them."""
         if self.training and torch.is_grad_enabled():
             self.noted.append(m)
 
     def penalty(self) -> Tensor | float:
-        """The weight times Σ |m - m̄| of what was noted since the last call: ()"""
+        """The weight times Σ |m - m̄| of the shares stored since the last call: ()"""
         noted, self.noted = self.noted, []
         away = sum((m - self.settings.computation).abs().sum() for m in noted)
         return self.settings.computation_penalty * away
@@ -141,7 +141,7 @@ class Masks:
 
 
 class MaskGradients:
-    """The way back through the masks to inputs, states and scheduler."""
+    """The backward pass through the masks to inputs, states and scheduler."""
 
     def __init__(self, saved: tuple[Tensor, ...], share_grad: Tensor | None) -> None:
         """`share_grad`: the gradient of m, (N,)"""

@@ -132,7 +132,7 @@ def test_the_rate_after_a_resume_leaves_out_earlier_words(monkeypatch: pytest.Mo
     5."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    clock = Clock(before=40.0, words=900)
+    clock = Clock(earlier_seconds=40.0, words=900)
     now[0] = 110.0
     assert clock.rate(1000) == 10 and clock.seconds() == 50
     now[0] = 115.0
@@ -143,7 +143,7 @@ def test_the_pace_is_that_of_the_last_updates(monkeypatch: pytest.MonkeyPatch) -
     """Validations are left out; a slow start is forgotten."""
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    clock = Clock(before=40.0)
+    clock = Clock(earlier_seconds=40.0)
     for seconds in (3.0, 1.0):
         now[0] += seconds
         clock.tick()
