@@ -1,1 +1,1 @@
-"""One hybrid system from two text files."""
+"""Build a hybrid system from a parallel text."""

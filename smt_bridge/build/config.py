@@ -1,4 +1,4 @@
-"""Settings of a build, and the folders that it works in."""
+"""Settings of a build, and its folders."""
 
 import shlex
 from dataclasses import MISSING, dataclass, fields
@@ -12,7 +12,7 @@ from nmt.work.store import Store
 if TYPE_CHECKING:
     from smt_bridge.build.plan import Plan
 
-WORK = "build"  # below the system's folder: all that decoding does not need
+WORK = "build"  # subfolder of the system's folder, for all files that decoding does not need
 
 
 @dataclass
@@ -26,8 +26,8 @@ class BuildConfig:
     output: str
     monolingual: str = setting("", help="more text of the target language, for the language models")
     glossary: str = setting("", help="terms with their translations, for the system to use")
-    source_language: str = setting("", help="language code; default: as the name of --source ends, train.en")
-    target_language: str = setting("", help="language code; default: as the name of --target ends")
+    source_language: str = setting("", help="language code; default: the ending of --source, as in train.en")
+    target_language: str = setting("", help="language code; default: the ending of --target")
     budget: int = number(5400, least=60, help="seconds that the build may take")
     workers: int = number(
         2, least=1, help="networks trained and sentences decoded at a time; the result does not depend on it"
@@ -36,7 +36,7 @@ class BuildConfig:
     plan: str = setting("", help="build by this plan.json, of another build, instead of making one")
     keep_plan: bool = setting(
         False,
-        help="do all that the plan says, even where the build is late; else its later steps are shortened",
+        help="do all that the plan says even if the build is late; otherwise later steps are shortened",
     )
 
     def texts(self) -> list[str]:
@@ -72,10 +72,10 @@ class Build:
 
     @cached_property
     def work(self) -> Path:
-        """Folder of everything that decoding does not need."""
+        """Folder for all files that decoding does not need."""
         return self.folder / WORK
 
     @cached_property
     def store(self) -> Store:
-        """The files there that finished steps have written."""
+        """Store of the work folder, which records the files that finished steps have written."""
         return Store(self.work)

@@ -28,11 +28,11 @@ from smt_bridge.hybrid.side import TextSide, escaped
 
 FOLDER, COUNTS = "corpus", "corpus.json"
 RAW = CleanConfig()
-LONGEST = 100  # words of a side after tokenization; the decoder makes n-best lists of up to 250
+LONGEST = 100  # most words of a side after tokenization; the decoder makes n-best lists for up to 250
 WORDS = CleanConfig(max_length=LONGEST, unit="word", keep_duplicates=True)
 DEV = CleanConfig(keep_duplicates=True)
-TOKENS = 1.15  # words of a text for one between blanks
-SEVERAL = 20_000  # pairs from which several processes tokenize faster than one
+TOKENS = 1.15  # words after tokenization per word between blanks, on average
+SEVERAL = 20_000  # from this many pairs on, several processes tokenize faster than one
 
 Pairs = list[tuple[str, ...]]
 
@@ -41,7 +41,7 @@ Pairs = list[tuple[str, ...]]
 
 
 def sides(config: BuildConfig) -> tuple[SideConfig, SideConfig]:
-    """Text settings of both languages. ConfigError for a language that is unknown or not given."""
+    """Text settings of both languages. ConfigError for a language that is unknown or missing."""
     return side(config, "source"), side(config, "target")
 
 
@@ -59,7 +59,7 @@ def side(config: BuildConfig, name: str) -> SideConfig:
 
 
 def check_glossary(config: BuildConfig) -> None:
-    """DataError with the line number for a glossary that decoding would refuse."""
+    """Check the glossary as decoding would. DataError with the line number if it is refused."""
     if config.glossary:
         read_glossary(config.glossary, *map(TextSide, sides(config)))
 
@@ -121,7 +121,7 @@ class BuildTexts:
         return self.folder / FOLDER / name
 
     def lm(self) -> str:
-        """Text of the count model, relative to the folder of the build."""
+        """Path of the text that the count model learns, relative to the folder of the build."""
         combined = f"{FOLDER}/lm.target"
         return combined if (self.folder / combined).exists() else f"{FOLDER}/train.target"
 

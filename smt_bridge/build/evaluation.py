@@ -187,7 +187,7 @@ def tuning_folder(build: Build, name: str) -> Path:
 FILE = "evaluation.json"
 OUTPUTS = "outputs"  # below the folder of the development set
 NEURAL = "neural"  # the attention model alone
-TUNING = "tuning"  # without a part
+TUNING = "tuning"  # tuning once more, without a part
 BEAM = BeamConfig(beam_size=5)
 PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reordering"}
 
@@ -198,8 +198,8 @@ class Evaluation:
 
     chosen: str
     whole: dict[str, float]  # each system on `comparison_lines`
-    lists: float  # the chosen system on the lists of its tuning
-    without: dict[str, float] = field(default_factory=dict)  # each part, on the same lists
+    lists: float  # the chosen system on the n-best lists of its tuning
+    without: dict[str, float] = field(default_factory=dict)  # the system without each part, on the same lists
 
 
 def evaluate(build: Build) -> None:
@@ -293,10 +293,10 @@ def translate_alone(build: Build) -> list[str]:
 def ablation(
     build: Build, name: str, passed: Callable[[], None] = lambda: None
 ) -> tuple[float, dict[str, float]]:
-    """BLEU of a system on the lists of its tuning, and without each part.
+    """BLEU of a system on the n-best lists of its tuning, and BLEU without each part.
 
-    Both are the best that MERT reaches there, whatever tuner the system had. `passed` is called after each
-    tuning.
+    All are the best that MERT reaches on these lists, whichever tuner the system was tuned with. `passed` is
+    called after each tuning.
     """
     result = read_result(build, name)
     system_tuning = make_tuning(build, name, result.names, result.lines)
@@ -324,5 +324,5 @@ def parts(build: Build) -> dict[str, str]:
 
 
 def feature_name(line: str) -> str:
-    """`CSLM name=CSLM0 ...` -> `CSLM0`"""
+    """Name of the feature that a line of an ini defines: `CSLM name=CSLM0 ...` -> `CSLM0`"""
     return next(word.removeprefix("name=") for word in line.split() if word.startswith("name="))

@@ -1,6 +1,6 @@
 """Settings and costs of the networks of a hybrid system, by the size of the corpus.
 
-No other module has them. A plan combines a recipe with a number of updates; training.py turns both into a
+They are defined here only. A plan combines a recipe with a number of updates; training.py turns both into a
 configuration of nmt-train.
 """
 
@@ -23,7 +23,7 @@ WORDS = {
     "joint": "joint model (NNJM)",
     "cslm": "neural language model (CSLM)",
 }
-AVERAGED = 5  # last checkpoints of the attention model
+AVERAGED = 5  # number of last checkpoints of the attention model whose weights are averaged
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,21 @@ class Recipe:
     """Settings of a network for corpora from `pairs` pairs on."""
 
     network: Name
-    pairs: int  # for corpora of so many pairs or more
+    pairs: int  # size of the smallest corpora that the recipe is for
     what: str
     sections: Mapping[str, Section]  # of the configuration, besides data
     batch: int  # sentences
     most: float  # epochs beyond which nothing is gained
-    least: int  # updates below which the network is not worth having
-    rate: float  # target words a second in training, one core of the reference machine
-    search: float  # seconds a source word in the search, there too
+    least: int  # updates below which the network is not worth training
+    rate: float  # target words per second in training, on one core of the reference machine
+    search: float  # seconds per source word that the network adds to the search, on the same core
     preset: str = ""
 
 
 DECAYING = {"optimizer": "adam", "learning_rate": 0.001, "cost": "word", "decay": 0.5, "patience": 3}
 TO_ZERO = {
     "schedule": "linear",
-    "max_epochs": 0,  # the updates of the plan end it, at the end of its schedule
+    "max_epochs": 0,  # no limit: training ends after the plan's updates, at the end of the schedule
     "decay": 1.0,
     "patience": 0,
     "keep": AVERAGED,
@@ -59,10 +59,10 @@ def attention(dropout: float) -> dict[str, Section]:
     return {"model": {"type": "rnn", "dropout": dropout}, "training": TO_ZERO}
 
 
-# Smaller corpora need as many updates, thus more epochs, and no smaller networks. On the development set of
-# Multi30k half the sizes cost, after about as many sentences: attention model, 10,000 pairs, 2 to 3 BLEU;
-# joint model, a perplexity of 4.9 instead of 3.2 for 5,000 pairs, 9.8 instead of 4.6 for 1,000; CSLM, 21.4
-# instead of 19.8 for 10,000.
+# Smaller corpora need as many updates, so more epochs, but not smaller networks. With half the layer sizes,
+# and about as many sentences, results on the development set of Multi30k were worse: the attention model
+# lost 2 to 3 BLEU with 10,000 pairs; the joint model had a perplexity of 4.9 instead of 3.2 with 5,000 pairs,
+# and of 9.8 instead of 4.6 with 1,000; the CSLM one of 21.4 instead of 19.8 with 10,000.
 ATTENTION = Recipe(
     "attention",
     pairs=25_000,
@@ -108,7 +108,7 @@ CSLM = Recipe(
 )  # fmt: skip
 
 # A corpus gets the first recipe of a network whose `pairs` it reaches; a network without one is left out. The
-# bounds lie between the sizes that were measured, not on them: cleaning takes a few of 10,000 pairs.
+# bounds lie between the measured sizes, not on them, because cleaning removes a few of 10,000 pairs.
 RECIPES: tuple[Recipe, ...] = (
     ATTENTION,
     replace(ATTENTION, pairs=15_000, most=15),

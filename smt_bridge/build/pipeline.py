@@ -56,9 +56,9 @@ def package(build: Build) -> None:
             copy(BuildTexts(build.work).path(truecase_file(name)), folder / truecase_file(name))
     if build.config.glossary:
         copy(Path(build.config.glossary), folder / GLOSSARY)
-    names = [side_config.name for side_config in build.plan.networks] if chosen == HYBRID else []
-    for network in names:
-        copy_folder(build.work / NETWORKS / network, folder / NETWORKS / network)
+    names = [network.name for network in build.plan.networks] if chosen == HYBRID else []
+    for name in names:
+        copy_folder(build.work / NETWORKS / name, folder / NETWORKS / name)
     write_ini(build, chosen)
     report.write(folder / REPORT, report.gather_facts(build))
     glossary = GLOSSARY if build.config.glossary else ""
@@ -115,7 +115,7 @@ class LogFollower:
         self.read = {path: path.stat().st_size for path in self.paths()}
 
     def paths(self) -> list[Path]:
-        """Log files, including those that appeared since."""
+        """Log files in the folder, including those created after the start."""
         return sorted(self.folder.glob("*.log"))
 
     def show(self) -> None:
@@ -177,7 +177,7 @@ def load_or_make_plan(config: BuildConfig) -> Plan:
 
 
 def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = False) -> Build:
-    """Run all missing steps. `show` receives the lines of the plan.
+    """Run all missing steps; returns the build with its final plan. `show` receives the lines of the plan.
 
     ConfigError for a folder that was started with other settings or texts, or that is in use; DataError for
     texts that cannot be used.
@@ -205,7 +205,8 @@ def check_output_folder(folder: Path) -> None:
 
 
 def start_or_resume(folder: Path, config: BuildConfig) -> Plan:
-    """Record settings and plan of a new build, or check those of a resumed one; remove unfinished files."""
+    """Record settings and plan of a new build, or check those of a resumed one; remove unfinished files.
+    Returns the plan."""
     work, settings, path = folder / WORK, resume_settings(config), plan_path(config)
     finished = Store(work)
     resumed = store.is_started(work / SETTINGS, settings, folder)
@@ -216,7 +217,7 @@ def start_or_resume(folder: Path, config: BuildConfig) -> Plan:
         store.write_settings(work / SETTINGS, settings)
     if not path.exists():
         plan.write_plan(path, current_plan)
-    # in the system's own folder only what a build writes there
+    # In the system's own folder, remove only what a build writes there.
     store.remove_unfinished(folder, [f"{name}.part*" for name in FILES])
     store.remove_unfinished(work, ["**/*.part*"])
     if not finished.has(plan.FILE):
@@ -262,7 +263,8 @@ def is_finished(build: Build, step: Step[Build]) -> bool:
 
 
 def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
-    """The steps of the plan, which is shortened before a step where the build is late."""
+    """Yield the steps of the plan in order. Before a long step, the plan is shortened if the build is
+    late."""
     seconds = plan.seconds_with_workers(build.plan, build.config.workers)
     budget = max(build.config.budget, sum(seconds.values()))
     for step in STEPS:
@@ -290,7 +292,7 @@ def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: 
 
 @contextmanager
 def time_step(build: Build, clock: BuildClock, progress: Progress, step: Step[Build]) -> Iterator[None]:
-    """Log how long a step should take and took, and follow it meanwhile."""
+    """Time a step: log its planned and its actual duration, and follow its progress while it runs."""
     seconds = plan.seconds_with_workers(build.plan, build.config.workers)
     names = [step.name for step in STEPS if step.name in seconds]
     number = names.index(step.name)

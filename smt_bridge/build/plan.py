@@ -2,7 +2,8 @@
 
 A plan is made before anything runs and kept in `plan.json`, which a resumed build reads; another build can be
 given the file. `schedule.shorten_late` may shorten steps that have not begun, once each, and the plan records
-why. Sizes are updates, iterations and lines, never minutes.
+why. Work is planned in updates, iterations and lines, never in minutes, so that a plan gives the same system
+on a slower machine.
 """
 
 import json
@@ -42,14 +43,14 @@ class Rates:
     preparing: float = 3000  # pairs cleaned, tokenized and truecased
     aligning: float = 25_000  # target words, both directions
     extracting: float = 20_000  # target words, both tables
-    counting: float = 60_000  # words of the count model
+    counting: float = 60_000  # words of the text that the count model learns
     filtering: float = 100_000  # target words of the training text whose table is filtered
-    searching: float = 0.002  # seconds a source word: no networks, lists of 100, 39 sentences a second
-    translating: float = 0.005  # seconds a source word by the attention model alone, beam 5
-    tuning: float = 0.010  # seconds of MERT a sentence and iteration
+    searching: float = 0.002  # seconds per source word: no networks, lists of 100, 39 sentences a second
+    translating: float = 0.005  # seconds per source word by the attention model alone, beam 5
+    tuning: float = 0.010  # seconds of MERT per sentence and iteration
     packing: float = 100_000  # target words of the training text whose tables are copied and read
     starting: float = 5  # seconds of each process and each step that loads models
-    two_threads: float = 1.6  # speed of two threads of the search
+    two_threads: float = 1.6  # speedup of the search by a second thread
 
 
 def grade_speed(flops: float) -> float:
@@ -83,15 +84,15 @@ def measure_speed() -> float:
 
 
 FILE = "plan.json"
-SIDE_BY_SIDE = 2  # trainings at a time that a plan assumes; --workers must not change the result
+SIDE_BY_SIDE = 2  # parallel trainings that every plan assumes, so that --workers does not change the result
 SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)  # of a recipe's most updates
 ITERATIONS = ((10, 8), (6, 6), (4, 5))  # of the tuning: phrase-based, hybrid
 LINES = (2000, 1000, 500, 250, 200)  # of the development set, for tuning
 # Tried first: a tuning that is a little shorter costs less BLEU than a network with half the updates.
 # The shortest tunings are tried before a network is left out.
 LONGER = (ITERATIONS[:2], LINES[:3])
-EVALUATED = 2  # times as many lines as tuning reads; lines it did not read show how well weights generalize
-SENSIBLE = 4  # times the target words; the CSLM ignores monolingual text that is larger
+EVALUATED = 2  # compared lines per line of the tuning; the other lines show how well weights generalize
+SENSIBLE = 4  # the CSLM ignores monolingual text of more than this many times the target words
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class Plan:
     matmul: str  # back end of matrix products in training
     networks: list[NetworkPlan]
     tuning: TuningPlan
-    monolingual_network: bool  # does the CSLM learn the monolingual text, too?
+    monolingual_network: bool  # whether the CSLM also learns the monolingual text
     seconds: dict[str, float] = field(default_factory=dict)  # of each step
     # lines of the development set for comparing the systems; 0: EVALUATED times those of tuning
     compared: int = 0
@@ -186,7 +187,7 @@ class PlanCandidate:
 
 
 def decide(sizes: CorpusSizes, budget: float, speed: float, matmul: str) -> Plan:
-    """The first candidate that fits into the budget (in seconds), else the smallest."""
+    """Choose the first candidate that fits into the budget (in seconds), else the smallest."""
     plan = None
     for trial in plan_candidates(sizes):
         plan = make_plan(sizes, trial, speed, matmul)
@@ -211,7 +212,7 @@ def plan_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
 
 
 def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: str) -> Plan | None:
-    """The plan of a candidate; None if a network would get fewer updates than make it worth having."""
+    """Make the plan of a candidate; None if a network would get too few updates to be worth training."""
     sensible = 0 < sizes.monolingual_words <= SENSIBLE * sizes.target_words
     networks = [network_plan(name, sizes, trial.share, speed, sensible) for name in trial.names]
     if None in networks:
@@ -226,8 +227,8 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
 def network_plan(
     name: Name, sizes: CorpusSizes, share: float, speed: float, monolingual: bool
 ) -> NetworkPlan | None:
-    """Plan one network with a share of its recipe's most updates; None if that is too few to be worth
-    having."""
+    """Plan one network with a share of its recipe's most updates; None if these are too few to be worth
+    training."""
     settings = recipe(name, sizes.pairs)
     assert settings
     lines, words = sizes.pairs, sizes.target_words
@@ -282,7 +283,8 @@ def estimate_seconds(
 
 
 def side_by_side(times: list[float], workers: int = SIDE_BY_SIDE) -> float:
-    """Seconds for tasks that `workers` processes take up in order."""
+    """Seconds that `workers` processes need for tasks that take `times` seconds each and are started in
+    order."""
     busy = [0.0] * workers
     for task in times:
         busy[busy.index(min(busy))] += task
@@ -359,7 +361,7 @@ def least_budget(name: Name, plan: Plan) -> float:
 FORMAT = "smt-build plan 1"
 SECTIONS = {"model", "lm", "training"}  # of a network's configuration; its data are those of the build
 BACK_ENDS = ("mkl", "onednn")  # of matrix products
-LONGEST_TUNING = 100  # iterations: their files have numbers of two digits
+LONGEST_TUNING = 100  # most iterations: their files are numbered with two digits
 
 
 def write_plan(path: Path, plan: Plan) -> None:

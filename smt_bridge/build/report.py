@@ -1,4 +1,4 @@
-"""Write the report of a built system as an HTML page, with the means of nmt.analysis.
+"""Write the report of a built system as an HTML page, with the components of nmt.analysis.
 
 It shows what was read, planned, trained, tuned and chosen, what each part adds, and the translations of the
 development set by all systems.
@@ -38,7 +38,7 @@ DEV_NOTE = (
     "that the system has never seen."
 )
 NO_TEST_NOTE = "No test set was given: all scores here are of the development set, which was used for tuning."
-CURVES = ("dev cost", "dev BLEU", "dev chrF")  # of those that training writes
+CURVES = ("dev cost", "dev BLEU", "dev chrF")  # learning curves that are shown
 SIGNATURE = (
     "cased BLEU of the words of the tables, without smoothing, 1 reference, as Moses' tuners compute it"
 )
@@ -100,7 +100,7 @@ class Facts:
     features: Sequence[FeatureFacts] = ()
     notes: Sequence[str] = ()  # warnings and remarks of the build, a sentence each
     command: str = ""  # the command line
-    about: Mapping[str, str] = field(default_factory=dict)  # under the title, beside what this page knows
+    about: Mapping[str, str] = field(default_factory=dict)  # further rows under the title
 
 
 # ---- the page ----------------------------------------------------------------------------------------------

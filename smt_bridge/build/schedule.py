@@ -34,7 +34,7 @@ FILE = "times.json"  # seconds of each step, summed over restarts
 EVERY = 10.0  # seconds between saves of the time that the current step has taken
 WINDOW = 180.0  # seconds over which the current step's progress is measured
 LEAST = 0.005  # share of a step: less progress is too little to extrapolate
-RECENT = 0.1  # share of the planned time from whose pace the rest is extrapolated
+RECENT = 0.1  # share of the planned time over which the recent pace is measured
 PRIOR = 10.0  # seconds added to planned and actual time: short steps are poor evidence
 
 
@@ -53,10 +53,10 @@ def read_times(folder: Path) -> dict[str, float]:
 
 
 class BuildClock:
-    """Actual against planned time of the steps.
+    """Compares the actual with the planned time of the steps.
 
-    `once`: seconds so far of work that a machine does only once, such as compiling. They count against the
-    budget but not for the pace.
+    `once` returns the seconds spent so far on work that a machine does only once, such as compiling. They
+    count against the budget but not for the pace.
     """
 
     def __init__(
@@ -82,8 +82,7 @@ class BuildClock:
         self.samples = deque()
 
     def tick(self, share: float) -> None:
-        """Record the share of the step that is done, as far as it is known; saves the time every few
-        seconds."""
+        """Record the completed share of the step, 0 if unknown, and save the time every few seconds."""
         now = self.now()
         if not self.samples or share > self.samples[-1][1]:
             self.samples.append((now, share))
@@ -101,7 +100,7 @@ class BuildClock:
     def stop(self) -> None:
         """End the step and save its time."""
         self.note()
-        if not self.earlier:  # else a part of it was done at another pace
+        if not self.earlier:  # else part of it ran before a restart, maybe at another pace
             self.finished.append((self.planned, self.worked()))
         self.name = ""
 
@@ -184,7 +183,7 @@ def remaining_seconds(plan: Plan, step: str, workers: int) -> float:
 
 
 def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Plan:
-    """The plan with as much of the remaining work as fits into the time left, else with the least."""
+    """Find the longest plan whose remaining work fits into the time left; if none does, the shortest."""
     shortest = plan
     for shortest in shorter_plans(plan, step):
         following = next(name for name in shortest.seconds if name not in earlier_steps(plan, step))

@@ -1,5 +1,5 @@
-"""What a build trains: word alignment, tables and count model, as smt-align, smt-train and smt-filter-table
-do, then the networks, each in a single-threaded process of its own."""
+"""Train what a build needs: word alignment, tables and count model, as smt-align, smt-train and
+smt-filter-table do, then the networks, each in a single-threaded process of its own."""
 
 import logging
 import os
@@ -93,7 +93,7 @@ def filter_to_dev(build: Build) -> None:
 
 
 # ---- networks ----------------------------------------------------------------------------------------------
-# Any number of them may be trained at the same time; they get the same bytes.
+# However many are trained at the same time, their files are the same.
 
 
 NETWORKS, RUNS, LOGS = "networks", "runs", "logs"  # weights for decoding; run directories; training logs
@@ -237,7 +237,8 @@ def train_network(task: TrainingTask) -> None:
             run_training(config_file.from_mapping(task.content, task.preset or None))
             best = None if task.name == "attention" else [run_directory.find_step(run, "best")]
             checkpoint.write_average(run, output, best, AVERAGED)
-        # Its last file; a training killed just before has none, and a later step would measure another one.
+        # The last file of the run. It is missing if training was killed just before writing it; a later step
+        # would then measure the back ends itself, and might choose another one.
         back_ends = output / run_directory.BACK_ENDS
         if not device.recall_choice(back_ends):
             device.remember_choice(back_ends, device.BackEndChoice(str(task.content["matmul"])))

@@ -1,1 +1,1 @@
-"""One file a command; the only place that reads options."""
+"""The commands, one per file; no other package reads command-line options."""

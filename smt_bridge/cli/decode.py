@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 BLOCK = 50  # lines of a job that are translated together
 
-# Options of outputs besides the translations.
+# Options of further outputs, besides the translations.
 OUTPUTS = {
     "n_best_list": "write an n-best list in Moses' format, with segmentation and alignment; its words are "
     "those of the model, even for raw text; .gz compresses",
@@ -271,7 +271,7 @@ class PhraseTranslator:
         return [*files_of(self.decoder.system.ini), *options_files]
 
     def lines(self, block: LineBlock) -> OutputLines:
-        """Translate a block: the lines that it adds to each output."""
+        """Translate a block; returns the lines that it adds to each output."""
         outputs: OutputLines = [[] for _ in range(1 + len(self.writers))]
         translations = map(self.decoder.translate_line, block.marked)
         for number, line in enumerate(block.lines, block.first):

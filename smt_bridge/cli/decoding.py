@@ -1,4 +1,4 @@
-"""Options that smt-decode and smt-tune share, and loading a decoder as they say."""
+"""Options that smt-decode and smt-tune share, and loading a decoder with them."""
 
 import argparse
 import logging
@@ -123,7 +123,7 @@ def load_decoder(
 
 
 def longest_line(args: argparse.Namespace) -> int:
-    """The greatest number of words of a line that is translated as a whole."""
+    """Most words of a line that is translated as a whole."""
     return int(args.max_line_words or MAX_LINE_WORDS)
 
 

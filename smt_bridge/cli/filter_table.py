@@ -45,7 +45,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def check_texts(name: str, wanted: Occurring) -> None:
-    """DataError for texts without words; a warning where they have no escapes."""
+    """DataError for texts without words; a warning for texts that look unescaped."""
     if not wanted.grams:
         raise DataError(f"{name}: no words, expected a text to be translated")
     raw, escaped = (any(word.encode() in wanted.grams for word in words) for words in (RAW, ESCAPED))

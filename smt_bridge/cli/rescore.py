@@ -32,7 +32,7 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-rescore", args)
     check_options(args)
-    # Without weights and without a list to write, features are not looked at.
+    # Minimum Bayes risk alone, without weights and without a list to write, needs only texts and totals.
     texts_only = args.mbr and not args.weights and not args.output and not args.feature
     lists = NbestLists(
         paths=args.nbest,

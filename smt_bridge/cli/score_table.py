@@ -108,7 +108,7 @@ def check_files(args: argparse.Namespace, specs: Sequence[FeatureSpec]) -> None:
 def estimate(
     args: argparse.Namespace, specs: Sequence[FeatureSpec], settings: FeatureSettings
 ) -> Iterator[str]:
-    """Measure the speed on a sample; lines with the expected time and memory."""
+    """Measure the speed on a sample; yields lines with the expected time and memory."""
     from smt_bridge.features.feature_set import FeatureSet
     from smt_bridge.tables.score import estimate_speed as measure
     from smt_bridge.tables.score import needs_file, survey_table

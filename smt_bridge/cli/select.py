@@ -154,7 +154,7 @@ def cut_chunks(paths: Sequence[str]) -> Iterator[TextChunk[list[tuple[str, ...]]
 
 
 def count_progress(parts: Iterable[FinishedChunk], progress: Progress) -> Iterator[list[str]]:
-    """Pass on the differences of each chunk and count its lines."""
+    """Yield the differences of each chunk, and count its lines."""
     for done in parts:
         yield done.outputs[0]
         advance(progress, done)

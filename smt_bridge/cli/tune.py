@@ -106,7 +106,7 @@ class TuningPaths:
 
 
 def tuning_paths(args: argparse.Namespace) -> TuningPaths:
-    """ConfigError when an output is the model's ini or one of its tables."""
+    """Paths of the tuning's files. ConfigError if an output is the model's ini or one of its tables."""
     from smt_bridge.decoder.system import ini_of
 
     path = ini_of(args.model)
@@ -127,7 +127,7 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
-    decoder = decoder_for(args, moses_ini.read(paths.ini), sources)
+    decoder = load_checked_decoder(args, moses_ini.read(paths.ini), sources)
     tuning = open_tuning(args, paths, decoder, [*sources, *(line for text in texts for line in text)])
     with start_decoding(args, decoder) as decode:
         followed = partial(decode_text, args, decode, sources)
@@ -148,7 +148,7 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
     print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
 
 
-def decoder_for(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "Decoder":
+def load_checked_decoder(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "Decoder":
     """Load the decoder, and check that it accepts every line of the development text."""
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
@@ -259,7 +259,7 @@ def final_seeds(
     for seed in range(1, args.final_seeds + 1):
         path = work / f"seed-{seed}.weights"
         if not path.exists():
-            point = tuning.tuned(tuning.pool(), seed)
+            point = tuning.tune_pool(tuning.pool(), seed)
             header = f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"
             moses_ini.write_weights(path, all_weights(point.weights), [header])
         log.info("seed %d: %s", seed, path)

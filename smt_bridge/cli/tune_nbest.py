@@ -21,8 +21,9 @@ log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    # Set before numpy loads: its products are small, and the tuner has threads of its own.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # before numpy loads: its products are small, the tuner has threads
+        os.environ.setdefault(name, "1")
     return options.run(command, argv)
 
 
@@ -132,7 +133,7 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def tune(args: argparse.Namespace, pool: "Pool") -> "TuningPoint":
-    """Tune with each seed; the best point of all runs and of their start."""
+    """Tune with each seed; returns the best point of all runs and of their start."""
     from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import tuner
 

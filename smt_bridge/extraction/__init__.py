@@ -6,6 +6,6 @@ corpus     words as numbers, in the order in which LC_ALL=C sorts lines of phras
 instances  all phrase pairs of a block of sentences (compiled)
 scores     distinct pairs: frequencies, best alignments, orientations; phi, lexical weights and reordering
            probabilities; lines of the two tables
-tables     the way through all of them, in stages that one process or several workers compute: instances are
-           spread over buckets by their source, so that memory stays bounded
+tables     all of these run in stages, by one process or several workers; instances are spread over buckets
+           by their source, so that memory stays bounded
 """

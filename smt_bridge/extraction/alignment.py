@@ -68,7 +68,8 @@ def grow_diag(forward: Links, reverse: Links) -> Links:
 
 
 def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
-    """Add remaining links of each direction with an unaligned word; `both`: with two of them."""
+    """Add remaining links of each direction whose source or target word is unaligned; `both`: only if both
+    words are."""
     result = set(links)
     sources, targets = {source for source, _ in links}, {target for _, target in links}
     for direction in directions:
@@ -82,12 +83,12 @@ def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
 
 
 def grow_diag_final(forward: Links, reverse: Links) -> Links:
-    """Grow-diag, then links with an unaligned word."""
+    """Grow-diag, then add links with an unaligned word."""
     return final(grow_diag(forward, reverse), (forward, reverse), both=False)
 
 
 def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
-    """Grow-diag, then links with two unaligned words."""
+    """Grow-diag, then add links with two unaligned words."""
     return final(grow_diag(forward, reverse), (forward, reverse), both=True)
 
 
@@ -174,7 +175,7 @@ class Stages(Aligner):
     def check(self) -> None:
         thot()
 
-    def trained(self, sources: Texts, targets: Texts, sampled: bool = False) -> Any:
+    def train_models(self, sources: Texts, targets: Texts, sampled: bool = False) -> Any:
         """Train the models and return the last one; logs progress once a minute. `sampled`: keep its last
         training sample."""
         package, model = thot(), None
@@ -201,10 +202,10 @@ class Thot(Stages):
     """Viterbi alignment of the last model; except for IBM 4, a target word gets at most one source word."""
 
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
-        return self.align_part(self.trained(sources, targets), 0, sources, targets)
+        return self.align_part(self.train_models(sources, targets), 0, sources, targets)
 
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
-        if not self.trained(sources, targets).print(prefix):
+        if not self.train_models(sources, targets).print(prefix):
             raise UserError(f"{prefix}: sil-thot cannot write its model there; is the disk full?")
 
     def load(self, prefix: str) -> Any:
@@ -224,7 +225,7 @@ class Sampled(Stages):
     """Alignment of the last sample of training, as in eflomal."""
 
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
-        model = self.trained(sources, targets, sampled=True)
+        model = self.train_models(sources, targets, sampled=True)
         numbers = alignable_pairs(sources, targets)
         matrices = (model.get_training_alignment(index)[1] for index in range(len(numbers)))
         return all_links(len(sources), numbers, matrices)
@@ -411,7 +412,8 @@ class AlignmentWorker(stages.StageWorker):
 
 
 def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
-    """Names of files, then their contents: the model, or the links of all pairs."""
+    """Train the model of one direction; returns the names of its files, then their contents: the model, or
+    the links of all pairs."""
     with tempfile.TemporaryDirectory() as folder:
         run_training([str(worker.folder), worker.method, str(number), f"{folder}/{MODEL_PREFIX}"])
         paths = sorted(Path(folder).iterdir())
@@ -439,8 +441,8 @@ STAGES: dict[str, Callable[[AlignmentWorker, int], Iterable[Part]]] = {
 
 
 # ---- training in a process of its own ----------------------------------------------------------------------
-# sil-thot blocks all other threads of its process for minutes, so that a cluster would take a worker that
-# trains for dead. The process ends with its parent, which holds the other end of its standard input.
+# sil-thot blocks all other threads of its process for minutes, and a cluster would give up a worker that does
+# not answer. The training process ends with its parent, which holds the other end of its standard input.
 
 
 def run_training(arguments: list[str]) -> None:
@@ -457,7 +459,7 @@ def run_training(arguments: list[str]) -> None:
 
 
 def train_process(folder: str, method: str, way: str, prefix: str) -> int:
-    """Train; for a UserError print one line and return exit status 2."""
+    """Train one direction; returns the exit status, 2 for a UserError, whose message is printed."""
     threading.Thread(target=follow_parent, daemon=True).start()
     try:
         plugins.load()

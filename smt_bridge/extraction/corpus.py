@@ -114,7 +114,7 @@ def check_word(word: str, location: str) -> None:
 
 
 def blocks(lines: Iterable[tuple[str, ...]], words: CorpusSurvey, tokens: int) -> Iterator[SentenceBlock]:
-    """Sentence pairs and their points in blocks of about `tokens` words."""
+    """Cut sentence pairs and their points into blocks of about `tokens` words."""
     rows: list[tuple[list[int], list[int], list[int]]] = []
     count = 0
     left_ids, right_ids = words.source.ids, words.target.ids

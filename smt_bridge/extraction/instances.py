@@ -2,8 +2,8 @@
 and Ney 2004; Moses' `extract`).
 
 A pair is consistent if no word in it is linked to a word outside, and at least one word in it is linked.
-Unlinked source words at its edges may belong to it: each choice gives a pair. Orientations are word-based: is
-the word diagonally before (behind) the phrase pair linked?
+Unlinked source words at its edges may belong to it: each choice gives a pair. Orientations are word-based:
+they depend on whether the word diagonally before (behind) the phrase pair is linked.
 """
 
 from typing import NamedTuple
@@ -109,7 +109,8 @@ def orientations(
     n: int,
     m: int,
 ) -> int:
-    """Encode both orientations of a pair: 3 x (to what precedes) + (to what follows)."""
+    """Encode both orientations of a pair: 3 x (orientation to the preceding text) + (to the following
+    text)."""
     preceding: int = orientation(
         has_link(points, p0, p1, first - 1, target_first - 1, n, m),
         has_link(points, p0, p1, last + 1, target_first - 1, n, m),

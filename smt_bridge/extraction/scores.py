@@ -19,8 +19,8 @@ from smt_bridge.extraction.instances import make_packing, unpack
 # ---- distinct pairs ----------------------------------------------------------------------------------------
 # From instances to distinct phrase pairs: frequencies, the two best alignments, and orientations.
 #
-# There are two, since Moses scores the directions separately: of equally frequent alignments, p(target |
-# source) takes the largest by target words, and p(source | target) the largest by source words.
+# A pair has two best alignments, since Moses scores the directions separately: of equally frequent ones,
+# p(target | source) takes the largest by target words, and p(source | target) the largest by source words.
 
 
 UINT = NDArray[np.uint64]
@@ -37,11 +37,12 @@ class PhrasePairs:
     count: Int64s
     direct: UINT  # (P,) alignment square, for p(target | source)
     inverse: UINT
-    ways: Int64s  # (P, 6): monotone, swap, other to what precedes; the same to what follows
+    ways: Int64s  # (P, 6): counts of monotone, swap, other to the preceding text; the same to the following
 
 
 def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
-    """One row for equal instances: key, alignment, count, six orientation counts: (N, K + 8), sorted."""
+    """Merge equal instances into rows of key, alignment, count and six orientation counts: (N, K + 8),
+    sorted."""
     flags = np.zeros((len(keys), 7), np.uint64)
     flags[:, 0] = 1
     flags[np.arange(len(keys)), 1 + ways // 3] = 1
@@ -50,13 +51,13 @@ def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
 
 
 def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
-    """Where each group of sorted rows with the same first columns begins, and its size."""
+    """Start and size of each group of sorted rows that agree in the first `columns` columns."""
     starts = group_starts(rows, columns)
     return starts, np.diff(np.append(starts, len(rows)))
 
 
 def merge_rows(rows: UINT) -> UINT:
-    """Rows with the same key and alignment summed, sorted."""
+    """Add up rows with the same key and alignment; the result is sorted."""
     head = rows.shape[1] - 7
     rows = rows[sorted_order(rows, head)]
     starts = group_starts(rows, head)
@@ -127,8 +128,8 @@ class WordTable:
         self.targets = targets
         self.keys = np.zeros(0, np.int64)
         self.counts = np.zeros(0, np.int64)
-        self.waiting: list[tuple[Int64s, Int64s]] = []
-        self.held = 0
+        self.pending: list[tuple[Int64s, Int64s]] = []
+        self.pending_size = 0
 
     def add(self, source: Int64s, target: Int64s) -> None:
         """Count word pairs: (L,), (L,)"""
@@ -136,24 +137,24 @@ class WordTable:
 
     def join(self, keys: Int64s, counts: Int64s) -> None:
         """Add the counts of another table of the same words: (L,), (L,)"""
-        self.waiting.append((keys, counts))
-        self.held += len(keys)
-        if self.held > max(1 << 20, len(self.keys)):
-            self.settle()
+        self.pending.append((keys, counts))
+        self.pending_size += len(keys)
+        if self.pending_size > max(1 << 20, len(self.keys)):
+            self.merge_pending()
 
-    def settle(self) -> None:
-        """Merge the waiting pairs into the counts."""
-        if self.waiting:
+    def merge_pending(self) -> None:
+        """Merge the pairs added since the last merge into the counts."""
+        if self.pending:
             keys, counts = (
-                np.concatenate(column) for column in zip((self.keys, self.counts), *self.waiting, strict=True)
+                np.concatenate(column) for column in zip((self.keys, self.counts), *self.pending, strict=True)
             )
             self.keys, positions = np.unique(keys, return_inverse=True)
             self.counts = np.bincount(positions, counts).astype(np.int64)
-            self.waiting, self.held = [], 0
+            self.pending, self.pending_size = [], 0
 
     def finish(self) -> None:
         """Turn the counts into both probabilities of each pair."""
-        self.settle()
+        self.merge_pending()
         source, target = self.keys // self.targets, self.keys % self.targets
         of_source, of_target = np.bincount(source, self.counts), np.bincount(target, self.counts)
         self.direct = np.round(self.counts / of_source[source], self.PLACES)  # p(target word | source word)
@@ -198,7 +199,7 @@ def lexical_weights(
 def look_up(
     keys: Int64s, probability: Floats, targets: int, partner: int, word: int, by_target: bool
 ) -> float:
-    """The probability of a word given another one, 1 for an unknown pair."""
+    """Probability of a word given another one; 1 for an unknown pair."""
     key = np.int64(partner) * targets + word if by_target else np.int64(word) * targets + partner
     index = np.searchsorted(keys, key)
     if index < len(keys) and keys[index] == key:
@@ -227,8 +228,8 @@ class CorpusTotals:
         self.pairs += len(count)
 
     def good_turing(self) -> Floats:
-        """The factor of each count up to MAX_COUNT: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where a
-        count of counts is 0."""
+        """Discount factor of each count up to MAX_COUNT: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where
+        a count of counts is 0."""
         n = self.counts_of_counts.astype(np.float64)
         factor = np.ones(MAX_COUNT + 1)
         for c in range(1, MAX_COUNT + 1):
@@ -248,8 +249,8 @@ class CorpusTotals:
 
 @dataclass
 class PairCounts:
-    """How often each pair, its target and its source were extracted, and how many different partners these
-    two have: (P,) each."""
+    """Counts of the extractions of each pair, its target and its source, and of the different partners of
+    these two: (P,) each."""
 
     joint: Int64s
     target: Int64s
@@ -358,7 +359,7 @@ class TableLines:
 
 
 def write_tables(table: str, reordering: str | None, lines: Iterable[tuple[list[str], list[str]]]) -> None:
-    """Write the lines of both tables, whole or not at all."""
+    """Write the lines of both tables atomically."""
     with ExitStack() as stack:
         first = stack.enter_context(files.Writing(table))
         second = stack.enter_context(files.Writing(reordering)) if reordering else None

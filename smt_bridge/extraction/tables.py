@@ -1,5 +1,5 @@
-"""From an aligned corpus to a phrase table and its reordering table, in memory that does not grow with the
-corpus, by this process or by workers of an executor.
+"""Make a phrase table and its reordering table from an aligned corpus, in memory that does not grow with the
+corpus, in this process or by workers of an executor.
 
     cut the texts into shards -> survey their words -> extract, instances spread over buckets by source
     -> count the pairs of each bucket, targets spread over buckets again -> totals of the targets -> score
@@ -60,7 +60,7 @@ class TableInputs:
 
 @dataclass
 class TableOutputs:
-    """Where the tables are written; None: not at all."""
+    """Paths of the output tables; None: not written."""
 
     table: str
     reordering: str | None = None
@@ -110,7 +110,8 @@ def compute_tables(
 
 
 def rows_in_memory(config: ExtractConfig, width: int) -> int:
-    """How many instances may be sorted at a time. `width`: numbers in the key of one."""
+    """Number of instances that can be sorted in memory at a time. `width`: numbers in the key of an
+    instance."""
     memory = (round(1000 * config.memory) - BASE) << 20
     return max(1 << 16, memory // (COPIES * ROW_BYTES * (width + 8)))
 
@@ -188,12 +189,12 @@ def is_work_folder(folder: Path) -> bool:
 
 
 SURVEY, EXTRACT, COUNT, TOTALS, SCORE = "survey", "extract", "count", "totals", "score"
-PLAN, WORDS, SHARED = "plan.json", "words", "shared"  # what all tasks know
-SAMPLED_PAIRS = 200  # sentence pairs of a shard that say how many instances a word has
-PART_LINES = 256  # of a table in a part of a file: what the merge holds of each bucket
-BUCKET_ROOM = 1.25  # buckets are of different sizes
-BUCKET_ROWS = 100_000  # instances, if memory allows more: or there would be too few buckets for many workers
-MANY_BUCKETS = 64  # buckets that are enough for that
+PLAN, WORDS, SHARED = "plan.json", "words", "shared"  # files that all tasks read
+SAMPLED_PAIRS = 200  # sentence pairs of a shard from which the number of instances per word is estimated
+PART_LINES = 256  # table lines in a part of a file; the merge holds one part of each bucket in memory
+BUCKET_ROOM = 1.25  # safety factor, since buckets differ in size
+BUCKET_ROWS = 100_000  # instances of a bucket if memory allows more, so that many workers have enough buckets
+MANY_BUCKETS = 64  # no more buckets than this are made only to keep workers busy
 
 
 class ExtractionWorker(stages.StageWorker):
@@ -236,7 +237,7 @@ class ExtractionWorker(stages.StageWorker):
 
 
 def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """The words of both sides, and how many words, pairs and instances there are."""
+    """Survey a shard: the words of both sides, then the numbers of words, pairs and instances."""
     shard = stages.read_shard(worker.folder, number)
     counts = corpus.count_words(shard.rows, worker.names, shard.first)
     instances, tokens = sample_instances(shard.rows[:SAMPLED_PAIRS], worker.config.max_length)
@@ -245,7 +246,8 @@ def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[int, int]:
-    """Instances of some sentence pairs, and words of both sides. Which words these are does not matter."""
+    """Count the instances and the words of both sides in some sentence pairs. All words are replaced by one,
+    since only the alignment matters."""
     masked = [
         (*(" ".join("x" for _ in files.split_words(side)) for side in (left, right)), points)
         for left, right, points in lines
@@ -256,12 +258,12 @@ def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[in
 
 
 def extract_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """Instances, condensed, a part for each bucket; then counts of linked words."""
+    """Extract a shard: condensed instances, in a part for each bucket, then counts of linked words."""
     (block,) = corpus.blocks(stages.read_shard(worker.folder, number).rows, worker.words, 1 << 62)
     rows = scores.condense(*worker.extractor.instances(block))
     lexicon = WordTable(len(worker.words.target))
     lexicon.add(*word_pairs(block))
-    lexicon.settle()
+    lexicon.merge_pending()
     bucket_of_row = arrays.hash_buckets(rows[:, : worker.extractor.source.columns], worker.buckets)
     return [
         *arrays.split_buckets(rows, bucket_of_row, worker.buckets),
@@ -270,7 +272,8 @@ def extract_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """For each bucket of targets their counts and rows; then the distinct pairs, and what smoothing needs."""
+    """Count a bucket: the counts and rows of its targets, in a part for each bucket of targets, then the
+    distinct pairs, and the totals for smoothing."""
     columns = worker.extractor.source.columns
     width = columns + worker.extractor.target.columns
     pairs = scores.distinct_pairs(
@@ -289,8 +292,8 @@ def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """For each bucket of sources the rows of its pairs, how often their targets were extracted, and with how
-    many sources."""
+    """Add up a bucket of targets: for each bucket of sources, the rows of its pairs, how often their targets
+    were extracted, and with how many sources."""
     target, buckets = worker.extractor.target.columns, worker.buckets
     parts = worker.gather(COUNT, buckets, number, target + 2)
     of = np.repeat(np.arange(buckets), [len(rows) for rows in parts])
@@ -304,7 +307,7 @@ def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """The lines of both tables, in turn, PART_LINES of them in a part."""
+    """Score a bucket: the lines of both tables in turn, PART_LINES of them in a part."""
     pairs = read_pairs(worker, number)
     totals = np.concatenate(worker.gather(TOTALS, worker.buckets, number, 3))
     columns = worker.lines.format(pairs, totals)
@@ -316,7 +319,7 @@ def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def read_pairs(worker: ExtractionWorker, number: int) -> PhrasePairs:
-    """The pairs of a bucket, as `count` wrote them."""
+    """Read the pairs of a bucket from the file of stage `count`."""
     path, first = task_file(worker.folder, COUNT, number), worker.buckets
     width = worker.extractor.source.columns + worker.extractor.target.columns
     keys, count, direct, inverse, ways = (
@@ -335,7 +338,7 @@ STAGES: dict[str, Callable[[ExtractionWorker, int], Iterable[Part]]] = {
 
 
 def read_words(paths: Iterable[Path]) -> corpus.WordCounts:
-    """The words of the files that `survey` wrote, together."""
+    """Read and merge word counts from the files of stage `survey`."""
     words = corpus.WordCounts((set(), set()))
     for path in paths:
         for part, side in enumerate(words.sides):
@@ -348,7 +351,7 @@ def read_words(paths: Iterable[Path]) -> corpus.WordCounts:
 
 
 class Extraction:
-    """The stages of one extraction, as the command sees them."""
+    """Runs the stages of one extraction."""
 
     def __init__(
         self, folder: Path, names: tuple[str, str, str], config: ExtractConfig, executor: Executor[Task, None]
@@ -356,7 +359,7 @@ class Extraction:
         self.folder, self.names, self.config, self.executor = folder, names, config, executor
 
     def run(self, outputs: TableOutputs, progress: Report) -> int:
-        """All stages, and the tables."""
+        """Run all stages and write the tables; returns the number of pairs."""
         self.shards = stages.cut_shards(self.folder, self.names, self.config.block)
         self.survey()
         done = 0
@@ -404,7 +407,7 @@ class Extraction:
         self.buckets = int(str(plan["buckets"]))
 
     def choose_buckets(self, instances: float) -> int:
-        """How many buckets memory needs, or many workers."""
+        """Number of buckets: enough to stay within memory, and to keep many workers busy."""
         if self.config.buckets:
             return self.config.buckets
         sides = self.words.source, self.words.target
@@ -413,13 +416,13 @@ class Extraction:
         return max(for_memory, min(MANY_BUCKETS, int(instances / BUCKET_ROWS))) + 1
 
     def write_shared_counts(self) -> tuple[WordTable, int]:
-        """Add up what the shards and the buckets counted, for all workers; returns the counts of linked words
-        and the number of pairs."""
+        """Add up the counts of all shards and buckets, and write them for all workers; returns the counts of
+        linked words and the number of pairs."""
         lexicon, totals = WordTable(len(self.words.target)), CorpusTotals()
         for number in range(len(self.shards)):
             rows = arrays.read_rows(task_file(self.folder, EXTRACT, number), self.buckets, 2).astype(np.int64)
             lexicon.join(rows[:, 0], rows[:, 1])
-        lexicon.settle()
+        lexicon.merge_pending()
         for number in range(self.buckets):
             path = task_file(self.folder, COUNT, number)
             counts = arrays.read_rows(path, self.buckets + 5, 1)[:, 0].astype(np.int64)
@@ -430,13 +433,13 @@ class Extraction:
         return lexicon, totals.pairs
 
     def merged_lines(self) -> Iterator[tuple[list[str], list[str]]]:
-        """The lines of both tables, in order. Lines of different pairs differ before their scores, so that
-        the order of lines is that of pairs."""
+        """Merge the lines of all buckets, for both tables, in order. Lines of different pairs differ before
+        their scores, so that sorted lines are in the order of pairs."""
         for rows in line_chunks(heapq.merge(*map(self.lines, range(self.buckets)))):
             yield [table for table, _ in rows], [reordering for _, reordering in rows]
 
     def lines(self, bucket: int) -> Iterator[tuple[str, str]]:
-        """The lines of a bucket, a part at a time."""
+        """Yield the lines of a bucket, reading one part at a time."""
         path = task_file(self.folder, SCORE, bucket)
         for part in range(0, stages.count_parts(path), 2):
             table, reordering = (

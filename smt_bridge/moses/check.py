@@ -11,7 +11,7 @@ from nmt.io.numbers import shown
 from smt_bridge.decoder import config
 from smt_bridge.features.registry import NAME, NOT_A_NAME
 from smt_bridge.moses.ini import UNTUNED, FeatureLine, Ini, find_table, tuned_names
-from smt_bridge.tables.filter import differ
+from smt_bridge.tables.filter import is_other_pair
 
 # Options of LexicalReordering, besides those that begin with sparse-
 REORDERING_KEYS = set(
@@ -200,6 +200,6 @@ def first_difference(phrases: Path, reordering: Path) -> int:
     for number, (pair, reordering_row) in enumerate(
         zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1
     ):
-        if pair is None or reordering_row is None or differ(pair, reordering_row):
+        if pair is None or reordering_row is None or is_other_pair(pair, reordering_row):
             return number
     return 0

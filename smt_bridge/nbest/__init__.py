@@ -1,1 +1,1 @@
-"""n-best lists: united, rescored."""
+"""Unite and rescore n-best lists."""

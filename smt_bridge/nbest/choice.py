@@ -1,7 +1,7 @@
-"""Which translation of a sentence is the best one: by total, or by minimum Bayes risk over the lists, with
-scales that are given or that references choose.
+"""Choose the best translation of each sentence: by total, or by minimum Bayes risk over the lists, with given
+scales or with those that score best on references.
 
-Texts are compared as a reader sees them, without Moses' escapes.
+Texts are compared without Moses' escapes, as a reader sees them.
 """
 
 import logging
@@ -31,12 +31,12 @@ log = logging.getLogger(__name__)
 Score = BleuScore | ChrfScore
 
 GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # scales that are tried
-MOST_LISTS = 3  # whose scales are tuned together: a thousand choices
+MOST_LISTS = 3  # most lists whose scales are tuned together: there are a thousand combinations
 
 
 @dataclass
 class NbestEntry:
-    """A hypothesis as it is written."""
+    """An entry of the output list: its total, its whole line, and its words."""
 
     total: float
     line: str
@@ -44,17 +44,18 @@ class NbestEntry:
 
 
 class Chooser(ABC):
-    """Gets the sentences one by one, and gives their best translations in the same order."""
+    """Chooses the best translation of each sentence; takes the sentences one by one, and returns their
+    translations in the same order."""
 
     scales: Sequence[float] = ()  # chosen by references, known after `rest`
 
     @abstractmethod
     def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
-        """Another sentence: the entries of each list, and the entries of all that are written. Returns the
-        lines that are decided now."""
+        """Add a sentence. `groups`: the hypotheses of each list; `entries`: the entries of the output.
+        Returns the translations that can be chosen by now."""
 
     def rest(self) -> list[str]:
-        """The lines that could not be decided before the last sentence."""
+        """The translations that can be chosen only after the last sentence."""
         return []
 
 
@@ -67,8 +68,8 @@ class ByTotal(Chooser):
 
 @dataclass
 class ByRisk(Chooser):
-    """Minimum Bayes risk. `of_totals`: the entries have new totals of one model, so that they are one list;
-    else each list has its own scores, and is normalized by itself."""
+    """Minimum Bayes risk. `of_totals`: the entries have new totals of one model and form one list; otherwise
+    each list has scores of its own and is normalized by itself."""
 
     config: MBRConfig
     of_totals: bool
@@ -135,12 +136,12 @@ def format_scales(scales: Sequence[float]) -> str:
 
 
 def plain(words: Sequence[str]) -> str:
-    """The text as a reader sees it: nmt-translate writes no escapes, Moses does."""
+    """The text without Moses' escapes, which nmt-translate does not write."""
     return " ".join(map(unescape, words))
 
 
 def texts_as_written(entries: Sequence[NbestEntry]) -> dict[str, str]:
-    """For each text how it is written: as its first entry."""
+    """Map each text without escapes to its first entry's text, as written."""
     return {plain(entry.text): " ".join(entry.text) for entry in reversed(entries)}
 
 
@@ -148,8 +149,8 @@ def texts_as_written(entries: Sequence[NbestEntry]) -> dict[str, str]:
 
 
 def corpus_bleu(choices: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> list[Score]:
-    """BLEU of many outputs of one text, words split at blanks: (sentences, outputs) -> (outputs,). What they
-    share is compared with the references once."""
+    """BLEU of many outputs of one text, words split at blanks: (sentences, outputs) -> (outputs,). A
+    translation that several outputs share is compared with the references once."""
     texts, indices, owners = distinct(choices)
     statistics = BleuStatistics(texts, [[text[owner] for owner in owners] for text in references], "none")
     return [statistics.bleu(column) for column in indices.T]
@@ -166,7 +167,7 @@ METRICS = {"bleu": corpus_bleu, "chrf": corpus_chrf}
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[list[str], Ints, list[int]]:
-    """The distinct texts of each sentence, one sentence after the other: (N,); the place of each choice among
+    """The distinct texts of each sentence, one sentence after the other: (N,); the index of each choice among
     them: (sentences, outputs); the sentence of each: (N,)"""
     texts: list[str] = []
     owners: list[int] = []
@@ -191,7 +192,8 @@ TOTAL_TOLERANCE = 0.01  # printed totals have six digits
 
 
 def beyond_features(hypothesis: Hypothesis, weights: Weights | None) -> float:
-    """The part of a total for unknown words, where the entry comes from the decoder of these weights."""
+    """Part of a total that the decoder of these weights added for unknown words; 0 for an entry of another
+    decoder."""
     if weights and nbest.UNLABELED in hypothesis.features:
         raise ConfigError(
             f"sentence {hypothesis.sentence}: features without names, which --decoder-weights cannot check; "

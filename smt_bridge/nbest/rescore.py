@@ -1,8 +1,8 @@
-"""n-best lists with more features: features, totals, the best of each sentence.
+"""Add features to n-best lists, compute new totals, and choose the best translation of each sentence.
 
     union of the lists -> score each distinct pair once -> append features -> new totals -> list and 1-best
 
-A chunk is a number of sentences; nothing of it depends on the number of workers.
+A chunk is a fixed number of sentences, which does not depend on the number of workers.
 """
 
 import logging
@@ -56,7 +56,7 @@ from smt_bridge.tables.score import FLOOR
 log = logging.getLogger(__name__)
 
 # ---- questions ---------------------------------------------------------------------------------------------
-# What features are asked about the hypotheses of n-best lists: each distinct pair once, of sentences, of
+# The pairs of a chunk of n-best lists that features score, each distinct one once: pairs of sentences, of
 # phrases, or of sentences with their word alignment.
 
 
@@ -69,8 +69,9 @@ class Way(Enum):
     INVERSE_ALIGNED = auto()  # its text, with the word of each source word
 
 
-def way_of(feature: PairFeature, by_phrase: bool) -> Way:
-    """`by_phrase`: features are summed over phrases where they can."""
+def choose_way(feature: PairFeature, by_phrase: bool) -> Way:
+    """Choose the form in which a feature scores hypotheses. `by_phrase`: sum over phrases if the feature
+    can."""
     if feature.word_aligned:
         return Way.INVERSE_ALIGNED if feature.inverse_aligned else Way.ALIGNED
     return Way.PHRASES if by_phrase and feature.by_phrase else Way.SENTENCE
@@ -90,8 +91,9 @@ Affiliation = Callable[[Hypothesis, int, str], list[int]]
 def ask_sentences(
     chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | None = None
 ) -> FeatureQuestions:
-    """Each hypothesis with its source sentence. `aligned`: and with its affiliations; DataError, with the
-    `name` of the list, for one without segmentation and alignment, or whose do not fit."""
+    """Collect the distinct pairs of a source sentence and a hypothesis. `aligned`: function that adds
+    affiliations to each pair; DataError, with the `name` of the list, for a hypothesis whose segmentation or
+    alignment is missing or does not fit."""
     targets: list[list[str]] = []
     source_of: list[int] = []
     affiliations: list[list[int]] = []
@@ -115,24 +117,26 @@ def ask_sentences(
 
 
 def affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
-    """The source word, of `source` ones, that each word of a hypothesis belongs to; looked for within
-    phrases, as in the search. DataError for a segmentation or an alignment that does not fit."""
-    links, phrases = phrases_of(hypothesis, source, location)
+    """Index of the source word that each word of a hypothesis belongs to, found within its phrase as in the
+    search. `source`: number of source words. DataError for a segmentation or an alignment that does not
+    fit."""
+    links, phrases = aligned_phrases(hypothesis, source, location)
     return affiliations_by_phrase(links, phrases, len(hypothesis.text))
 
 
 def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
-    """The word of a hypothesis that each of `source` words of its source belongs to; likewise."""
-    links, phrases = phrases_of(hypothesis, source, location)
+    """Index of the word of a hypothesis that each source word belongs to; parameters and errors as in
+    `affiliation`."""
+    links, phrases = aligned_phrases(hypothesis, source, location)
     read = sorted(word for (first, last), _ in phrases for word in range(first, last + 1))
     if read != list(range(source)):
         raise DataError(f"{location}: the segmentation does not cover each of {source} source words once")
     return affiliations_by_phrase(((b, a) for a, b in links), ((t, s) for s, t in phrases), source)
 
 
-def phrases_of(hypothesis: Hypothesis, source: int, location: str) -> tuple[Links, list[Phrase]]:
-    """The alignment points and the phrases, in the order of the target, of a hypothesis. DataError for those
-    that do not fit."""
+def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple[Links, list[Phrase]]:
+    """Alignment points and phrases of a hypothesis, in the order of the target. DataError if they do not
+    fit."""
     target = len(hypothesis.text)
     links = nbest.alignment(hypothesis, location)
     pharaoh.check_points(links, source, target, location)
@@ -146,7 +150,7 @@ def phrases_of(hypothesis: Hypothesis, source: int, location: str) -> tuple[Link
                 f"{location}: segmentation {first}-{last}={start}-{end} does not fit the sentence; "
                 "is --source the text of this list?"
             )
-        end = min(end, most)  # a phrase without words has the place of the next one
+        end = min(end, most)  # an empty phrase has the position of the next one
         phrases.append(((first, last), (start, end)))
         covered = end + 1
     if covered != target:
@@ -155,8 +159,8 @@ def phrases_of(hypothesis: Hypothesis, source: int, location: str) -> tuple[Link
 
 
 def ask_phrases(chunk: Sequence[NbestSentence], name: str) -> FeatureQuestions:
-    """The phrase pairs of the segmentations. DataError for a segmentation that points outside its sentence;
-    `name`: of the list, for it."""
+    """Collect the phrase pairs of the segmentations. DataError, with the `name` of the list, for a
+    segmentation that points outside its sentence."""
     sources: dict[tuple[str, ...], int] = {}
     distinct: dict[tuple[int, tuple[str, ...]], int] = {}
     rows = []
@@ -197,8 +201,8 @@ def ask(chunk: Sequence[NbestSentence], ways: Sequence[Way], name: str) -> list[
 
 
 def sum_scores(questions: FeatureQuestions, scores: Values, way: Way) -> Values:
-    """One value for each hypothesis. Phrases are floored as the column of a table is, so that both give the
-    same number."""
+    """Compute one value for each hypothesis. Phrases are floored like the column of a phrase table, so that
+    both give the same number."""
     if way is Way.PHRASES:
         scores = np.maximum(scores, math.log(FLOOR))
     return np.array([math.fsum(scores[row] for row in rows) for rows in questions.rows])
@@ -217,21 +221,21 @@ Chunk = list[NbestSentence]  # its scores: (hypotheses, features), nan where it 
 class RescoreConfig:
     """Options of smt-rescore other than its lists and features."""
 
-    output: str | None = None  # the list again
-    best: str | None = None  # the best translation of each sentence
-    weights: Weights | None = None  # of the new totals; without them the totals stay
+    output: str | None = None  # path of the list with new features and totals
+    best: str | None = None  # path of the best translation of each sentence
+    weights: Weights | None = None  # of the new totals; None: keep the totals
     decoder_weights: Weights | None = None  # those that the lists' totals were computed with
     by_phrase: bool = False  # sum features over phrases, where they can
     limit: int = 0  # words of a sentence at most; 0: any number
     resume: bool = False
     executor: ExecutorConfig = field(default_factory=ExecutorConfig)
     mbr: MBRConfig | None = None  # how `best` is chosen, if not by the total
-    references: Sequence[Sequence[str]] = ()  # texts that choose the scale of mbr
-    scale_output: str | None = None  # and where it is written
+    references: Sequence[Sequence[str]] = ()  # texts on which the scale of mbr is chosen
+    scale_output: str | None = None  # path of the chosen scale
 
     @property
     def target(self) -> str:
-        """The output that the job folder lies beside."""
+        """The output beside which the job folder lies."""
         return self.output or self.best or "-"
 
 
@@ -239,8 +243,8 @@ def rescore(
     lists: NbestLists, features: FeatureSet, config: RescoreConfig, progress: Callable[[int, int], None]
 ) -> int:
     """Write the lists with the values of the features, and new totals; returns the number of sentences.
-    `progress` is called with the sentences done and all sentences. The lists have been surveyed."""
-    ways = [way_of(feature, config.by_phrase) for feature in features.features]
+    `lists` must have been surveyed. `progress` is called with the sentences done and all sentences."""
+    ways = [choose_way(feature, config.by_phrase) for feature in features.features]
     if config.by_phrase and Way.PHRASES not in ways:
         raise ConfigError(
             "--by-phrase needs a --feature that is summed over phrases, such as translation or inverse"
@@ -270,7 +274,7 @@ def rescore(
             if is_lost(values):
                 lost.add(done + 1, done + len(chunk), KILLED)
                 done += len(chunk)
-                if not job:  # nothing is kept
+                if not job:  # the rest could not be kept for a resumed job
                     break
                 continue
             rows = iter(values.tolist())
@@ -300,9 +304,9 @@ def check_sentences(
     config: RescoreConfig,
     ways: Sequence[Way],
 ) -> int:
-    """Go through the lists once, as if the features were computed already, so that nothing about them turns
-    out wrong in the middle of the work; returns the number of sentences. DataError, ConfigError for what does
-    not fit: text, segmentation, alignment, features, weights."""
+    """Check all sentences of the lists before any feature is computed, so that no error interrupts the work
+    later; returns the number of sentences. DataError or ConfigError if text, segmentation, alignment,
+    features or weights do not fit."""
     count, zeros = 0, [0.0] * len(features)
     for sentence in sentences:
         count += 1
@@ -323,7 +327,7 @@ def make_chooser(lists: NbestLists, config: RescoreConfig) -> Chooser:
 
 
 def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) -> ScoringJob | None:
-    """The job folder beside the output; None for a stream, and where nothing is computed."""
+    """Open the job folder beside the output; None for a stream, or if there is nothing to compute."""
     if not len(features) or config.target == "-":
         return None
     paths = [*lists.paths, lists.source]
@@ -357,8 +361,8 @@ def hypothesis_count(chunk: Chunk) -> int:
 def compute_chunks(
     chunks: Iterator[Chunk], executor: FeatureExecutor, ways: Sequence[Way], name: str
 ) -> Iterator[tuple[Chunk, Scores]]:
-    """Each chunk with the values of its hypotheses, nan for those that were lost. `ways`: what each feature
-    is asked."""
+    """Yield each chunk with the values of its hypotheses, nan for those that were lost. `ways`: the form in
+    which each feature scores."""
     waiting: deque[tuple[Chunk, list[FeatureQuestions]]] = deque()
 
     def tasks() -> Iterator[Task]:

@@ -1,4 +1,4 @@
-"""n-best lists of one text, read side by side as one list.
+"""Read n-best lists of one text side by side, as one list.
 
 group by sentence -> union of the lists -> features that an entry lacks
 """
@@ -43,8 +43,8 @@ class NbestLists:
     sizes: dict[str, int] = field(default_factory=dict)  # of each feature, known once `survey` has read them
 
     def survey(self) -> list[str]:
-        """Read the lists once. Returns the names that no new feature may have: those that every list has,
-        and features of several values. ConfigError for several lists of which one has features without
+        """Read the lists once. Returns the names that no new feature may have: those that every list has, and
+        features of several values. ConfigError if there are several lists and one has features without
         names."""
         names_of: list[set[str]] = []
         for path in self.paths:
@@ -72,8 +72,8 @@ class NbestLists:
         return {f"List{number}": [float(number in lists)] for number in several}
 
     def sentences(self, computed: Collection[str], limit: int = 0) -> Iterator[NbestSentence]:
-        """The sentences, their entries united. `computed`: features that will be computed, and so are not
-        missed; `limit`: the most words that a sentence may have, 0: any number. UserError for an entry that
+        """Yield the sentences, with the union of their entries. `computed`: features that will be computed
+        and may be missing; `limit`: most words of a sentence, 0: any number. UserError for an entry that
         lacks a feature of others, unless fill_missing."""
         for sentence in side_by_side(self.paths, self.source):
             if limit:
@@ -96,8 +96,8 @@ class NbestLists:
             yield sentence
 
     def complete(self, hypothesis: Hypothesis, new: Mapping[str, list[float]], lists: frozenset[int]) -> None:
-        """Give an entry of several lists all of their features in one order: new values where there are any,
-        0 for those it lacks, and which lists have it."""
+        """Give an entry the features of all lists in one order: new values if there are any, 0 for features
+        that it lacks, and indicators of the lists that have it."""
         by_name = {**new, **hypothesis.features}
         features = {name: by_name.get(name, [0.0] * size) for name, size in self.sizes.items()}
         sparse = {name: values for name, values in hypothesis.features.items() if name not in self.sizes}
@@ -173,13 +173,13 @@ def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[fr
 
 
 def key(hypothesis: Hypothesis) -> tuple[str, ...]:
-    """The text as a reader sees it: nmt-translate writes no escapes, Moses does."""
+    """The text without Moses' escapes, which nmt-translate does not write."""
     return tuple(map(unescape, hypothesis.text))
 
 
 def add_word_penalty(sentence: NbestSentence) -> None:
-    """The one feature of Moses that the text alone tells: minus the number of words, for entries of lists
-    that lack it."""
+    """Add Moses' word penalty, minus the number of words, to entries of lists that lack it: the only feature
+    that follows from the text alone."""
     names = {
         name
         for hypothesis in sentence.hypotheses
@@ -192,10 +192,10 @@ def add_word_penalty(sentence: NbestSentence) -> None:
 
 
 def missing_features(sentence: NbestSentence, computed: Collection[str]) -> tuple[int, list[str]]:
-    """A list of which some entries lack features that other entries have, and those features; (0, []) when
-    all have all.
+    """Index of a list of which some entries lack features that other entries have, and those features; (0,
+    []) if no entry lacks any.
 
-    `computed` are not missed: a --feature of that name fills them in.
+    `computed` do not count as missing: a --feature of that name fills them in.
     """
     names = list(
         dict.fromkeys(

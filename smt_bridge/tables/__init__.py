@@ -1,1 +1,1 @@
-"""Phrase tables: filtered, scored, reported on, and given new rows."""
+"""Filter, score, extend and report on phrase tables."""

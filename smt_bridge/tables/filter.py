@@ -1,5 +1,5 @@
-"""Only the phrase pairs whose source occurs in given texts: on the real Multi30k table, an eighth of the work
-of everything that follows."""
+"""Filter a phrase table to the pairs whose source occurs in given texts; with the table of Multi30k, this
+cuts the work of everything that follows to an eighth."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -12,13 +12,14 @@ from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
 
-# words of the n-grams kept in a set; longer phrases, which few tables have, are searched for in the text
-# itself
+# n-grams of up to this many words are kept in a set; longer phrases, which few tables have, are searched for
+# in the text itself
 LONGEST = 8
 
 
 class Occurring:
-    """Does a source phrase occur in some sentences? Only blanks and tabs separate words."""
+    """The source phrases that occur in some sentences, for tests with `in`. Only blanks and tabs separate
+    words."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self.grams: set[bytes] = set()
@@ -44,7 +45,7 @@ def split(line: bytes) -> list[bytes]:
 
 
 def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
-    """The lines of tokenized texts, words joined by a blank. Other kinds of space are part of words."""
+    """Read the lines of tokenized texts, words joined by a blank. Other whitespace is part of words."""
     for path in paths:
         for line in files.read_lines(path):
             yield " ".join(files.split_words(line)).encode("utf-8")
@@ -56,8 +57,8 @@ def wanted_rows(
     unsorted: bool = False,
     over: Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]] = lambda rows: rows,
 ) -> Iterator[PhrasePair]:
-    """The wanted rows of a table. DataError for a table that is not sound. `over`: hands on all rows, and may
-    count them."""
+    """Yield the wanted rows of a table. DataError for a table that is not sound. `over` wraps the iteration
+    over all rows, for example to count them."""
     previous, keep = b"", False
     for pair in over(phrase_table.checked(table, unsorted)):
         if pair.source != previous:
@@ -69,21 +70,21 @@ def wanted_rows(
 def same_rows(
     pairs: Iterable[PhrasePair], others: Iterable[PhrasePair], name: str
 ) -> Iterator[tuple[PhrasePair, PhrasePair]]:
-    """Rows of the phrase table and of the reordering table, side by side. DataError for the first pair that
-    only one of them has."""
+    """Yield rows of the phrase table with the same rows of the reordering table. DataError for the first pair
+    that only one of them has."""
     for pair, row in zip_longest(pairs, others):
-        if pair is None or row is None or differ(pair, row):
+        if pair is None or row is None or is_other_pair(pair, row):
             raise row_mismatch(name, pair, row)
         yield pair, row
 
 
-def differ(first: PhrasePair, second: PhrasePair) -> bool:
-    """Are these rows of two pairs?"""
+def is_other_pair(first: PhrasePair, second: PhrasePair) -> bool:
+    """Whether two rows belong to different phrase pairs."""
     return (first.source, first.target) != (second.source, second.target)
 
 
 def row_mismatch(name: str, pair: PhrasePair | None, row: PhrasePair | None) -> DataError:
-    """The error for tables that are not of the same pairs."""
+    """Make the error for two tables that hold different pairs."""
 
     def shown(entry: PhrasePair | None) -> str:
         return "the end" if entry is None else f"'{entry.source.decode()} ||| {entry.target.decode()}'"
@@ -124,8 +125,8 @@ def filter_tables(
 def write_rows(
     rows: Iterable[tuple[bytes, bytes]], output: str | Path, reordering_output: str | Path | None = None
 ) -> int:
-    """Write lines of a phrase table and, where it has an output, of its reordering table, whole or not at
-    all; returns their number."""
+    """Write lines of a phrase table and, if it has an output, of its reordering table, atomically; returns
+    their number."""
     count = 0
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(output))

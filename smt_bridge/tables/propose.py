@@ -1,8 +1,7 @@
-"""New options from the network: target phrases that an encoder-decoder proposes for source phrases that a
-table covers thinly.
+"""Propose phrase pairs with an encoder-decoder, for source phrases that a table covers thinly.
 
-The RNN is not a scorer of what the table has, but a source of phrases. Beam search gives a few targets for
-each wanted source phrase; those that the table lacks become rows:
+The network does not score the pairs of the table here, but supplies new ones. Beam search gives a few targets
+for each wanted source phrase; those that the table lacks become rows:
 
     phi          p(source | target) and p(target | source) of the networks
     lexical      weights by the most likely links of the word translation table, which also make the alignment
@@ -38,7 +37,7 @@ from smt_bridge.tables.filter import Occurring, same_rows
 FLOOR = 1e-7  # of a lexical probability: what the 7 decimals of Moses' tables cannot show
 PROPOSED = b"2.718282"  # exp(1): the row counts as one proposal
 TABLE = b"1"
-COLUMNS = 4  # scores of a row, before
+COLUMNS = 4  # scores of a row before the last one is added
 REORDERING = 6  # probabilities of a row of the reordering table
 RARE = 10  # a source that was extracted more often gets the mean of the whole reordering table
 BATCH = 256  # source phrases searched at a time
@@ -69,8 +68,8 @@ class ProposedRow:
 
 
 def read_table(path: str, reordering: str | None) -> KnownPairs:
-    """One reading. DataError for a table that is not sound; ConfigError for one with more than Moses' four
-    scores."""
+    """Read a phrase table, and its reordering table if there is one. DataError for a table that is not sound;
+    ConfigError for one with more than Moses' four scores."""
     table = KnownPairs()
     pairs = phrase_table.checked(path)
     others: Iterator[tuple[PhrasePair, PhrasePair | None]] = (
@@ -96,7 +95,7 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
 
 
 def add_pair(table: KnownPairs, pair: PhrasePair, location: str) -> None:
-    """Remember a row of the phrase table."""
+    """Add a row of the phrase table to `table`."""
     table.targets.setdefault(pair.source, set()).add(pair.target)
     counts = phrase_table.counts(pair, location)
     if len(counts) > 1:
@@ -151,8 +150,8 @@ def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
 def best_links(
     origins: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
 ) -> tuple[list[tuple[int, int]], float]:
-    """Each word to the given word, or NULL, that makes it most likely: links (given, word), and the product
-    of the probabilities."""
+    """Link each word to the given word, or NULL, that makes it most likely; returns the links (given, word),
+    and the product of the probabilities."""
     points, weight = [], 1.0
     for position, word in enumerate(words):
         chances = [lexicon.get((origin, word), 0.0) for origin in origins]
@@ -171,8 +170,8 @@ def table_line(
     lexicons: tuple[Lexicon, Lexicon],
     counts: tuple[int, int],
 ) -> bytes:
-    """A line of the table. `chances`: p(source | target), p(target | source); `lexicons`: of target words
-    given source words, and back."""
+    """Format a line of the table. `chances`: p(source | target), p(target | source); `lexicons`: of target
+    words given source words, and vice versa."""
     s, t = source.split(b" "), target.split(b" ")
     forward, direct = best_links(s, t, lexicons[0])
     backward, inverse = best_links(t, s, lexicons[1])
@@ -212,10 +211,10 @@ class Networks:
     search: Callable[[Sequence[str], BeamConfig], list[list[BeamTranslation]]]
     inverse: PairFeature | None  # of the other direction, for p(source | target)
     beam_size: int
-    files: Sequence[Path] = ()  # of the former, on which its answers depend
+    files: Sequence[Path] = ()  # files of the searched network, on which its translations depend
 
     def identity(self) -> str:
-        """Of the latter, see Feature."""
+        """Identity of the network of the other direction, see Feature; empty if there is none."""
         return self.inverse.identity() if self.inverse else ""
 
     def compute(self, request: NetworkRequest) -> NetworkAnswers:
@@ -228,10 +227,10 @@ class Networks:
             translations = [
                 [(candidate.words, candidate.log_prob) for candidate in candidates] for candidates in results
             ]
-        return NetworkAnswers(translations, self.inverse_of(request.pairs))
+        return NetworkAnswers(translations, self.inverse_probabilities(request.pairs))
 
-    def inverse_of(self, proposed: Sequence[tuple[bytes, bytes]]) -> list[float]:
-        """p(source | target) of each pair; nothing without a network of that direction."""
+    def inverse_probabilities(self, proposed: Sequence[tuple[bytes, bytes]]) -> list[float]:
+        """p(source | target) of each pair; empty without a network of that direction."""
         if self.inverse is None or not proposed:
             return []
         pairs = WordPairs(
@@ -250,10 +249,10 @@ Proposal = tuple[bytes, bytes, float]  # source, target, p(target | source)
 class Proposer:
     """Builds table rows from the answers of the networks."""
 
-    inverse: bool  # is there a network of the other direction?
+    inverse: bool  # whether there is a network of the other direction
     config: ProposeConfig
     table: KnownPairs
-    lexicons: tuple[Lexicon, Lexicon]  # of target words given source words, and back
+    lexicons: tuple[Lexicon, Lexicon]  # of target words given source words, and vice versa
 
     def rows(
         self,
@@ -261,17 +260,18 @@ class Proposer:
         executor: NetworkExecutor,
         progress: Callable[[int], None] = lambda count: None,
     ) -> list[ProposedRow]:
-        """The proposals for some source phrases, in order of their lines. `executor` computes as Networks do;
-        `progress` is called with the number of phrases of each batch. UserError for phrases that it lost."""
+        """Propose rows for some source phrases, in order of their lines. `executor` computes as
+        `Networks.compute` does; `progress` is called with the number of phrases of each batch. UserError for
+        phrases whose results were lost."""
         batches = [sources[start : start + BATCH] for start in range(0, len(sources), BATCH)]
         proposed: list[list[Proposal]] = []
-        for batch, said in zip(
+        for batch, answers in zip(
             batches, require_results(executor.map(map(NetworkRequest, batches))), strict=True
         ):
-            proposed.append(self.targets_of(batch, said))
+            proposed.append(self.new_targets(batch, answers))
             progress(len(batch))
         rows: list[ProposedRow] = []
-        for proposals, chances in zip(proposed, self.inverse_of(proposed, executor), strict=True):
+        for proposals, chances in zip(proposed, self.inverse_probabilities(proposed, executor), strict=True):
             for (source, target, direct), back in zip(proposals, chances, strict=True):
                 counts = (self.table.target_counts.get(target, 0), self.table.counts.get(source, 0))
                 line = table_line(source, target, (back, direct), self.lexicons, counts)
@@ -279,15 +279,15 @@ class Proposer:
         return sorted(rows)
 
     def reordering(self, source: bytes, target: bytes) -> bytes:
-        """The row of the reordering table."""
+        """Row of the reordering table for a proposed pair."""
         own = self.table.reordering.get(source, [])
         mean = np.mean(own, 0) if own else self.table.mean
         return b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist()))
 
-    def targets_of(self, batch: Sequence[bytes], said: NetworkAnswers) -> list[Proposal]:
+    def new_targets(self, batch: Sequence[bytes], answers: NetworkAnswers) -> list[Proposal]:
         """Translations of a batch of sources that are likely enough and not yet in the table."""
         proposals = []
-        for source, translations in zip(batch, said.translations, strict=True):
+        for source, translations in zip(batch, answers.translations, strict=True):
             existing = self.table.targets.get(source, set())
             new = 0
             for words, log_prob in translations:
@@ -300,10 +300,11 @@ class Proposer:
                     new += 1
         return proposals
 
-    def inverse_of(
+    def inverse_probabilities(
         self, batches: Sequence[list[Proposal]], executor: NetworkExecutor
     ) -> Iterator[list[float]]:
-        """p(source | target) of each batch; without a network of that direction that of the other."""
+        """p(source | target) of each batch; without a network of that direction, p(target | source)
+        instead."""
         if not self.inverse:
             yield from ([chance for _, _, chance in proposals] for proposals in batches)
             return
@@ -311,14 +312,14 @@ class Proposer:
             NetworkRequest(pairs=[(source, target) for source, target, _ in proposals])
             for proposals in batches
         )
-        yield from (said.inverse for said in require_results(executor.map(requests)))
+        yield from (answers.inverse for answers in require_results(executor.map(requests)))
 
 
 def merge_rows(
     pairs: Iterable[PhrasePair], rows: Collection[ProposedRow], reordering: Iterable[bytes] | None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Lines of both tables, in LC_ALL=C order; every row of the table gets the score 1 of a pair that is no
-    proposal."""
+    """Merge lines of both tables in LC_ALL=C order; existing rows get the last score 1, which marks them as
+    not proposed."""
     others = iter(reordering) if reordering is not None else None
     old = ((pair.line(TABLE), next(others) if others else b"") for pair in pairs)
     return heapq.merge(old, ((row.line, row.reordering) for row in rows), key=lambda both: both[0])

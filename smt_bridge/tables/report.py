@@ -59,13 +59,13 @@ class Coverage:
 
 
 class TableReport:
-    """Reads chunks as they pass; memory does not grow with the table. UserError where the folder cannot be
-    written, or the plots package is missing."""
+    """Collects a report from chunks as they are written; memory does not grow with the table. UserError if
+    the folder cannot be written, or the plots package is missing."""
 
     def __init__(self, directory: str, names: Sequence[str], features: Sequence[PairFeature]) -> None:
         """Create the folder. `names` label the features in file names and plots."""
         self.directory = Path(directory)
-        plots.pyplot()  # reported before the work, not after it
+        plots.pyplot()  # fails now if the package is missing, not after the work
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -80,7 +80,7 @@ class TableReport:
         self.rare: list[Ranked] = []
 
     def add(self, piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> None:
-        """A chunk and its values: (pairs, features)."""
+        """Add a chunk and its values: (pairs, features)."""
         for pair, row in zip(piece, values, strict=True):
             self.pairs += 1
             self.unknown_pairs += self.cover(pair)
@@ -92,8 +92,8 @@ class TableReport:
             self.remember(list(group))
 
     def cover(self, pair: PhrasePair) -> bool:
-        """Count the words of the sides that the first network reads. Does the pair have one that it does not
-        know?"""
+        """Count the words of the sides that the first network reads; returns whether the pair has one that it
+        does not know."""
         phrases = {"source": pair.source, "target": pair.target}
         unknown = [
             self.sides[side].add(reader.cut(phrase_table.words(phrases[side])), reader.vocabulary)
@@ -102,8 +102,8 @@ class TableReport:
         return sum(unknown) > 0
 
     def remember(self, options: list[Option]) -> None:
-        """Keep the options of a source if it is long and among the most frequent, or among the rarest with a
-        choice."""
+        """Keep the options of a source if it is long, has more than BEST of them, and is among the most
+        frequent or the rarest such sources."""
         first = options[0][0]
         if len(first.source.split()) < LONG or len(options) <= BEST:
             return
@@ -165,7 +165,7 @@ class TableReport:
 
 
 def keep(heap: list[Ranked], rank: tuple[int, int], options: list[Option]) -> None:
-    """Add to a heap of the SOURCES highest ranks."""
+    """Add to a heap that keeps the SOURCES highest ranks."""
     if len(heap) < SOURCES:
         heapq.heappush(heap, (rank, options))
     elif rank > heap[0][0]:

@@ -1,10 +1,9 @@
-"""A phrase table with new score columns: streamed, everything but the score field byte-equal.
+"""Append score columns to a phrase table: streamed, everything but the score field byte-equal.
 
     check the whole table -> cut it into chunks at changes of source -> score chunks -> append columns in the
     table's order
 
-The limits of chunks depend on the table alone, so that shards, workers and resumed jobs all give the same
-bytes.
+Chunk boundaries depend on the table alone, so that shards, workers and resumed jobs all give the same bytes.
 """
 
 import json
@@ -52,13 +51,13 @@ log = logging.getLogger(__name__)
 
 
 def write_columns(table: str, columns: list[dict[str, object]]) -> None:
-    """Beside a finished table: what its new columns are."""
+    """Describe the new columns of a finished table, in a JSON file beside it."""
     files.write_text(f"{table}.scores.json", [json.dumps({"version": 1, "columns": columns}, indent=1)])
 
 
 def read_columns(table: str) -> dict[str, int]:
-    """Identities of features and their columns, from 1. DataError where the file that smt-score-table writes
-    beside a table is missing or damaged."""
+    """Map the identities of features to their columns, counted from 1. DataError if the file that
+    smt-score-table writes beside a table is missing or damaged."""
     path = Path(f"{table}.scores.json")
     try:
         columns = json.loads(path.read_text(encoding="utf-8"))["columns"]
@@ -73,7 +72,8 @@ def read_columns(table: str) -> dict[str, int]:
 
 
 class OldTable:
-    """Walked in step with a new table: both are in whole-line order, so memory does not grow with either."""
+    """An earlier table, read in step with a new one: both are in whole-line order, so memory does not grow
+    with either."""
 
     def __init__(self, path: str, identities: Sequence[str]) -> None:
         """`identities`: of the wanted features. DataError when the old table has none of them."""
@@ -90,8 +90,8 @@ class OldTable:
         self.found = self.asked = 0
 
     def find(self, piece: Sequence[PhrasePair]) -> NDArray[np.float64]:
-        """Natural logarithms of the old scores, nan where there is none: (pairs, features). Chunks have to be
-        given in the order of the table."""
+        """Natural logarithms of the old scores, nan where there is none: (pairs, features). Must be called
+        for all chunks in the order of the table."""
         values = np.full((len(piece), len(self.columns)), np.nan)
         for row, pair in enumerate(piece):
             wanted = sort_key(pair)
@@ -119,17 +119,17 @@ def sort_key(pair: PhrasePair) -> bytes:
 # units
 CHUNK = 4096
 LONGEST = 4 * CHUNK  # a source with more options than that is cut
-SAMPLES = 4  # chunks from all over the table, at least, that stand for it
+SAMPLES = 4  # least number of chunks, spread over the table, in a sample
 # Moses parses float32 and floors what it cannot hold; 0, negative numbers and nan break it silently
 FLOOR = 1e-38
 CEILING = 3e38  # what is larger becomes infinite there
 
-# A chunk and its values, (pairs, features), natural logarithms; nan, where it was lost on a cluster
+# A chunk and its values, (pairs, features), natural logarithms; nan if it was lost on a cluster
 ScoredChunk = tuple[list[PhrasePair], Scores]
 
 
 def cut_chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
-    """A table in pieces of CHUNK pairs or a little more, cut where the source changes."""
+    """Cut a table into pieces of CHUNK pairs or a little more, where the source changes."""
     piece: list[PhrasePair] = []
     for pair in pairs:
         if len(piece) >= CHUNK and (pair.source != piece[-1].source or len(piece) >= LONGEST):
@@ -152,7 +152,7 @@ class TableSurvey:
 
 
 def read_survey(table: str, unsorted: bool = False) -> TableSurvey:
-    """Read and check a table. DataError for the first thing in it that is wrong."""
+    """Read and check a table. DataError for its first error."""
     result = TableSurvey()
     every = 1
     for number, piece in enumerate(cut_chunks(phrase_table.checked(table, unsorted))):
@@ -176,8 +176,8 @@ def score_chunks(
     job: ScoringJob | None = None,
     old: OldTable | None = None,
 ) -> Iterator[ScoredChunk]:
-    """Each chunk with the values of `features` features: those of a resumed job as they were, the others
-    computed, nan for those that were lost."""
+    """Yield each chunk with the values of `features` features: read back if a resumed job had finished it,
+    else computed; nan for chunks that were lost."""
 
     def finished_rows(piece: list[PhrasePair]) -> int:
         if old:
@@ -191,7 +191,8 @@ def score_chunks(
 def compute_chunks(
     pieces: Iterable[list[PhrasePair]], executor: FeatureExecutor, features: int, old: OldTable | None = None
 ) -> Iterator[ScoredChunk]:
-    """Each chunk with its values, known or computed; nan for those that were lost."""
+    """Yield each chunk with its values, copied from the old table or computed; nan for chunks that were
+    lost."""
     waiting: deque[ScoredChunk] = deque()
 
     def tasks() -> Iterator[Task]:
@@ -336,7 +337,7 @@ def finish(job: ScoringJob | None, old: OldTable | None, report: TableReport | N
 
 
 def old_table(path: str | None, features: FeatureSet) -> OldTable | None:
-    """The earlier table whose scores are copied, from its beginning."""
+    """Open the earlier table from which scores are copied; None if there is none."""
     return OldTable(path, features.identities()) if path else None
 
 
@@ -349,7 +350,7 @@ class ScoredTable:
 
 
 def refuse_aligned(loaded: FeatureSet) -> None:
-    """ConfigError for a feature that rows of a table have too little for."""
+    """ConfigError for a feature that needs the sentence around a phrase, which rows of a table lack."""
     for spec, feature in zip(loaded.specs, loaded.features, strict=True):
         if feature.word_aligned:
             raise ConfigError(
@@ -359,12 +360,12 @@ def refuse_aligned(loaded: FeatureSet) -> None:
 
 
 def seekable(table: str) -> bool:
-    """Can the table be read twice?"""
+    """Whether the table can be read twice."""
     return table != "-" and Path(table).is_file()
 
 
 def has_job(table: str, output: str) -> bool:
-    """Is there a job folder? None for a table or an output that is a stream."""
+    """Whether there is a job folder; not if the table or the output is a stream."""
     return seekable(table) and output != "-"
 
 
@@ -381,12 +382,12 @@ def check_arguments(
 
 
 def needs_file(option: str, more: str = "") -> ConfigError:
-    """The error for an option that needs a table of its own file."""
+    """Make the error for an option that does not work with a stream."""
     return ConfigError(f"--{option} reads the table twice{more}: give files, not - or a pipe")
 
 
 def survey_table(table: str, unsorted: bool = False, report: bool = False) -> TableSurvey | None:
-    """One reading of the whole table; None where it can be read only once. ConfigError for a `report` on a
+    """Read the whole table once; returns None if it can be read only once. ConfigError for a `report` on a
     table without p(target | source)."""
     if not seekable(table):
         return None
@@ -440,7 +441,7 @@ def log_precision(
     features: FeatureSet, table_survey: TableSurvey | None, pieces: Iterator[list[PhrasePair]]
 ) -> Iterator[list[PhrasePair]]:
     """Log the error of the precision on a chunk from the middle of the table, or on the first one of a
-    stream; the same chunks again."""
+    stream; returns all chunks."""
     sample = table_survey.sample[len(table_survey.sample) // 2] if table_survey else next(pieces, [])
     log.info("%s", features.precision_error(of_phrases(sample[:SAMPLE])))
     return pieces if table_survey else chain([sample], pieces)
@@ -454,7 +455,7 @@ def start_job(
     reuse: str | None,
     how: ExecutorConfig,
 ) -> ScoringJob | None:
-    """The job folder beside the output; None for streams."""
+    """Open the job folder beside the output; None for streams."""
     if not has_job(source.path, output):
         return None
     status = Path(source.path).stat()
@@ -495,7 +496,7 @@ def write_chunks(
             done.columns = done.columns or len(piece[0].scores.split())
             if is_lost(values):
                 lost.add(done.pairs - len(piece) + 1, done.pairs, KILLED)
-                if not job:  # nothing is kept
+                if not job:  # the rest could not be kept for a resumed job
                     break
                 continue
             for line in scored_lines(piece, values):

@@ -25,7 +25,7 @@ class BleuReferences:
             self.most |= grams(reference)
 
     def statistics(self, words: Sequence[str]) -> list[int]:
-        """The 9 statistics of a hypothesis."""
+        """Compute the 9 statistics of a hypothesis."""
         matches = [0] * ORDER
         for gram, count in grams(words).items():
             matches[len(gram) - 1] += min(count, self.most.get(gram, 0))

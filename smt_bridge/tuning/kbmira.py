@@ -28,7 +28,7 @@ class Kbmira:
     def tune(
         self, pool: Pool, start: Floats | None, seed: int, progress: Progress = silent, **unused: object
     ) -> TuningPoint:
-        """From `start`, or from 0; see Tuner."""
+        """Run batch MIRA from `start`, or from zero weights; parameters as in `Tuner.tune`."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
         weights = np.where(free, 0.0 if start is None else start, 0.0)

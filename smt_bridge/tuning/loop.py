@@ -1,13 +1,15 @@
 """Tuning around the decoder: decode the development set into n-best lists, tune on all lists so far, decode
 again.
 
-Lists say little of weights far from those that they were decoded with: what the search would find there, it
-has not shown. So tuning starts from the best weights decoded so far, and goes from them towards what the
-tuner finds: all the way at first, half of it after each decoding that is not better.
+N-best lists say little about weights far from those they were decoded with, because the search might find
+quite different translations with such weights. Tuning therefore starts from the best weights decoded so far
+and moves towards the tuner's result: all the way at first, and half as far after each decoding that is not
+better.
 
 Each iteration leaves one file, `NN.npz`: the weights that it decoded with, the features and BLEU statistics
-of its lists, the BLEU of its best translations, and what the lists before it promised. Everything that
-follows depends on these files alone, so a killed tuning can be resumed, and ends with the same weights.
+of its lists, the BLEU of its best translations, and the BLEU that its weights reached on the earlier lists.
+Everything that follows depends on these files alone, so a killed tuning can be resumed, and ends with the
+same weights.
 """
 
 import logging
@@ -39,11 +41,11 @@ from smt_bridge.tuning.tuner import Tuner, TuningPoint
 
 log = logging.getLogger(__name__)
 
-# BLEU below the best: a loss like this says that the step was too long, not that nothing is left
+# loss of BLEU, against the best, that means that the step was too long rather than that tuning has converged
 SLUMP = 0.01
-ROUNDING = 1e-4  # a difference of scores that is one
+ROUNDING = 1e-4  # smaller differences of scores are rounding errors
 SETTINGS = "tune.json"
-# by a killed tuning
+# files that a killed tuning may leave behind
 LEFT_OVER = (
     "[0-9][0-9].*part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*",
 )  # fmt: skip
@@ -53,12 +55,12 @@ LEFT_OVER = (
 class Iteration:
     """One decoding of the development set."""
 
-    weights: Floats  # (D,), decoded with
+    weights: Floats  # (D,), of this decoding
     bleu: float  # corpus BLEU of the best translations, 0 to 1
     owner: Ints  # (N,), the sentence of each hypothesis
     features: Floats  # (N, D)
     stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py
-    promised: float = 0.0  # BLEU of these weights on the lists before; 0 where they were not tuned
+    promised: float = 0.0  # BLEU of these weights on the earlier lists; 0 for starting weights
 
 
 @dataclass
@@ -87,7 +89,7 @@ class Tuning:
         self.iterations = [self.read(self.folder / name) for name in names]
 
     def read(self, path: Path) -> Iteration:
-        """An iteration from its file. DataError for a damaged one."""
+        """Read an iteration from its file. DataError if it is damaged."""
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in ("weights", "owner", "features", "stats")}
@@ -123,7 +125,7 @@ class Tuning:
             raise ValueError("rows of other sentences")
 
     def save(self, iteration: Iteration) -> None:
-        """Write the next iteration, whole or not at all."""
+        """Write the next iteration atomically, and append it to `iterations`."""
         with (
             store.unfinished(self.path(len(self.iterations)), recorded=True) as part,
             open(part, "wb") as out,
@@ -156,12 +158,12 @@ class Tuning:
         return pools.make_pool(self.names, rows, self.sentences)
 
     def best(self) -> int:
-        """The iteration with the highest BLEU, the first of equals."""
+        """Index of the iteration with the highest BLEU, the first of equals."""
         return max(range(len(self.iterations)), key=lambda number: (self.iterations[number].bleu, -number))
 
     def finished(self) -> str:
-        """The reason to stop before the next iteration; empty if there is none. Patience does not count
-        steps that were too long."""
+        """The reason to stop before the next iteration; empty if there is none. Iterations whose step was too
+        long do not count towards patience."""
         count = len(self.iterations)
         if count >= self.config.iterations:
             return f"{count} iterations"
@@ -172,7 +174,8 @@ class Tuning:
         return ""
 
     def share(self) -> float:
-        """The share of the way, from the best weights decoded to what the tuner finds, that is gone."""
+        """How far to move from the best weights decoded so far to the tuner's result, as a share of the
+        distance."""
         fraction = 1.0
         for number in range(1, len(self.iterations)):
             if self.iterations[number].promised:
@@ -182,35 +185,36 @@ class Tuning:
                 fraction = min(1.0, 2 * fraction) if better else fraction / 2
         return fraction
 
-    def tuned(self, pool: Pool, seed: int) -> TuningPoint:
-        """The weights that the tuner finds on all lists so far."""
+    def tune_pool(self, pool: Pool, seed: int) -> TuningPoint:
+        """Tune on the lists of all iterations so far."""
         last, best = self.iterations[-1].weights, self.iterations[self.best()].weights
         others = [last, np.ones(len(last))]
         return self.tuner.tune(pool, best, seed, others=others, threads=self.threads)
 
     def next_weights(self) -> TuningPoint:
-        """The weights to decode with next, and their BLEU on all lists so far. They are those of the best
-        decoding where the tuner finds no others."""
+        """The weights to decode with next, and their BLEU on all lists so far. If the tuner finds no others,
+        they are those of the best decoding."""
         pool, share, best = self.pool(), self.share(), self.best()
-        tuned = self.tuned(pool, self.config.seed * 1000 + len(self.iterations)).weights
+        tuned = self.tune_pool(pool, self.config.seed * 1000 + len(self.iterations)).weights
         start, others = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
 
         def reached() -> Floats:
             return tuned if share == 1 else pools.normalize(start + share * (tuned - start))
 
-        while not self.same(reached(), start) and any(
-            self.same(reached(), self.iterations[number].weights) for number in others
+        while not self.is_same(reached(), start) and any(
+            self.is_same(reached(), self.iterations[number].weights) for number in others
         ):
             share /= 2  # decoded before, and worse
         return TuningPoint(reached(), pool.bleu(reached()))
 
-    def same(self, weights: Floats, others: Floats) -> bool:
-        """Is no weight further from the other one than what counts as a move?"""
+    def is_same(self, weights: Floats, others: Floats) -> bool:
+        """Whether no weight differs by as much as the setting `still`."""
         return bool(np.abs(weights - others).max() < self.config.still)
 
     def search_errors(self) -> tuple[int, float]:
-        """Sentences for which a list holds a translation of a higher score, by the weights of the best
-        decoding, than that decoding itself came up with; and BLEU with these translations, 0 to 1."""
+        """Number of sentences for which some list holds a translation that scores higher, under the weights
+        of the best decoding, than any that this decoding found; also returns BLEU with these translations, 0
+        to 1."""
         best = self.iterations[self.best()]
         pool = self.pool()
         scores = pool.features @ best.weights
@@ -220,7 +224,7 @@ class Tuning:
         return int(lost.sum()), pool.bleu(best.weights)
 
     def nothing_gained(self) -> str:
-        """The warning where no tuned weights decode better than those that were given; else empty."""
+        """A warning if no tuned weights decode better than the starting weights; else empty."""
         best = self.iterations[self.best()]
         if best.promised:
             return ""
@@ -243,8 +247,8 @@ Decode = Callable[[Weights], Generator[PhraseTranslation]]
 def run(
     tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Sequence[BleuReferences]
 ) -> str:
-    """Decode with the given weights, then tune and decode in turns until a stopping rule applies; returns the
-    reason. UserError when no weights change BLEU."""
+    """Decode with the weights `starts`, then tune and decode in turns until a stopping rule applies; returns
+    the reason. UserError if no weights change BLEU."""
     tuning.load()
     if tuning.iterations:
         log.info(
@@ -263,7 +267,7 @@ def run(
                     "every weight is 0: no direction changes BLEU; are these the references of this text, "
                     "tokenized and escaped like the model?"
                 )
-            if tuning.same(point.weights, tuning.iterations[tuning.best()].weights):
+            if tuning.is_same(point.weights, tuning.iterations[tuning.best()].weights):
                 reason = "the weights have converged"
                 break
         start_time = time.monotonic()
@@ -295,8 +299,8 @@ def collect(
     references: Sequence[BleuReferences],
     cache: list[dict[str, list[int]]],
 ) -> Iteration:
-    """Features and statistics of the decoder's n-best lists. `point`: its weights, and what the lists before
-    promised. `cache`: the statistics of each sentence's known texts."""
+    """Make an iteration from the decoder's n-best lists. `point`: the weights of the decoding, and their BLEU
+    on the earlier lists. `cache`: for each sentence, statistics of texts seen before."""
     owner, features, stats, tops = [], [], [], []
     for number, translation in enumerate(translations):
         sentence_cache = cache[number]
@@ -323,13 +327,13 @@ OTHER = "another --work folder"
 
 
 def check_folder(folder: Path) -> None:
-    """ConfigError for a folder with files in it that was not made by smt-tune."""
+    """ConfigError for a folder that has files in it and was not made by smt-tune."""
     store.check_ours(folder, SETTINGS, "a folder of smt-tune", OTHER)
 
 
 def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig, tuner: Tuner) -> None:
-    """Record in the folder, which the caller has locked, what is tuned and how, or check that it is the same.
-    ConfigError when it is not."""
+    """Record in the folder what is tuned and how, or check that a resumed tuning has the same settings. The
+    caller holds the lock of the folder. ConfigError if the settings differ."""
     same = {**settings, **asdict(config), **asdict(tuner)}
     for name in ("iterations", "patience"):
         same.pop(name)  # a resumed tuning may ask for more
@@ -339,8 +343,8 @@ def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig
 
 
 # ---- decoding ----------------------------------------------------------------------------------------------
-# What a tuning asks of the decoder: the development set decoded with other weights, here or by an executor,
-# and all weights of a system from those that are tuned.
+# Decoding the development set with other weights, by threads or by an executor, and converting between the
+# weights that are tuned and all weights of a system.
 
 
 BLOCK = 20  # lines that an executor decodes together
@@ -366,16 +370,16 @@ def with_weights(decoder: Decoder, weights: Weights) -> Decoder:
 def decode(
     decoder: Decoder, weights: Weights, sources: Sequence[str], workers: int, name: str
 ) -> Generator[PhraseTranslation]:
-    """The translations of lines with other weights, by threads. `name`: of the text, for errors in its
-    markup."""
+    """Translate lines with other weights, by threads. `name`: of the text, for errors in its markup."""
     return with_weights(decoder, weights).translate_all(iter(sources), workers, name)
 
 
 def decode_by_executor(
     executor: DecodingExecutor, decoder: Decoder, weights: Weights, sources: Sequence[str], name: str
 ) -> Generator[PhraseTranslation]:
-    """Decode lines with new weights by an executor that computes as `Redecoder` does; keeps only texts and
-    features. UserError, once all others are decoded, that names lines whose workers died."""
+    """Translate lines with other weights by an executor that computes as `Redecoder` does; the translations
+    hold only texts, features and totals. UserError that names the lines whose workers died, once all others
+    are translated."""
     marked, lost, first = decoder.all_marked(sources, name), LostLines(), 0
 
     def blocks() -> Iterator[DecodingBlock]:
@@ -400,14 +404,14 @@ class Redecoder:
         self.weights: Weights = {}
 
     def compute(self, block: DecodingBlock) -> list[PhraseTranslation]:
-        """The translations of a block, without what only explanations need."""
+        """Translate a block, without the details that only explanations need."""
         if block.weights != self.weights:
             self.decoder, self.weights = with_weights(self.decoder, block.weights), block.weights
         return [strip_details(self.decoder.translate_line(line)) for line in block.lines]
 
 
 def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
-    """Texts, features and totals alone."""
+    """Keep only texts, features and totals."""
     return PhraseTranslation(
         None,
         [
@@ -418,10 +422,13 @@ def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
 
 
 def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
-    """The weights that a tuning decodes with before it tunes: those of the system, and first the same without
-    its stateful features. The lists of a search with networks are short and much alike, so that from these
-    alone any weight may seem right for the features that the networks make up for, and yet lead the search
-    astray: it prunes by them. Lists of the search without networks show what such weights do."""
+    """The weights to decode with before the first tuning: those of the system without its stateful features,
+    then those of the system.
+
+    A search with networks gives short lists of similar texts. On these alone, any weight can seem right for a
+    feature that the networks make up for. But the search prunes by that feature, and a wrong weight leads it
+    astray; lists of a search without networks show this.
+    """
     own = from_weights(names, decoder.system.tuneable_weights())
     stateful = {feature.name for feature in decoder.features if isinstance(feature, StatefulFeature)}
     without = np.where([head in stateful for head in feature_names(names)], 0.0, own)
@@ -429,6 +436,6 @@ def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
 
 
 def whole_weights(system: PhraseBasedSystem, names: Sequence[str], values: Floats) -> Weights:
-    """The weights of the tuned features by name, with those of their scores that are not tuneable."""
+    """All weights of the tuned features by name, including those of scores that are not tuneable."""
     weights = system.with_weights(to_weights(names, values))
     return {name: weights[name] for name in system.sizes}

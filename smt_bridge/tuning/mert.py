@@ -25,24 +25,24 @@ from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 # with NumPy, where numba is missing. Both find the same bends.
 
 
-NARROW = 1e-9  # steps between two bends: what is less, rounding would decide
+NARROW = 1e-9  # least distance of two bends for a step between them; rounding would decide on closer ones
 LANES = 4  # smallest steps kept side by side in `trace`, a to d, so that none waits for the one before
 Bends = tuple[Ints, Ints, Ints, Floats]
 
 
 class LineSearch:
-    """Searches along directions in a pool. Several threads may share one."""
+    """Line search along directions in a pool. Several threads may share one."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.columns = np.asfortranarray(pool.features)  # a feature, or a product with all, is read in order
+        self.columns = np.asfortranarray(pool.features)  # column by column, as features are read
 
     def values(self, weights: Floats) -> Floats:
         """The score of each hypothesis: (D,) -> (N,)"""
         return np.asarray(self.columns @ weights)
 
     def slopes(self, direction: Floats) -> Floats:
-        """How much a step along `direction` (D,) adds to the score of each hypothesis: (N,)"""
+        """Change of each hypothesis's score per step along `direction` (D,): (N,)"""
         column = np.flatnonzero(direction)
         if len(column) == 1:
             return np.asarray(self.columns[:, column[0]] * direction[column[0]])
@@ -90,7 +90,8 @@ def trace(
     rows_after: Ints,
     steps: Floats,
 ) -> int:
-    """Fill the last four as `envelope` gives them; the number of bends. `cross`: room for a sentence."""
+    """Fill `first`, `rows_before`, `rows_after` and `steps` in the format of `envelope`; returns the number
+    of bends. `cross`: scratch space for the rows of a sentence."""
     bends = 0
     for sentence in range(len(starts) - 1):
         start, size = starts[sentence], starts[sentence + 1] - starts[sentence]
@@ -183,7 +184,7 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
 
 
 def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
-    """The row with the largest key in each group, the first of equals."""
+    """Index of the row with the largest key in each group, the first of equals."""
     top = np.maximum.reduceat(keys, begins)
     ties = np.flatnonzero(keys == np.repeat(top, np.diff(begins, append=len(keys))))
     return rows[ties[np.searchsorted(ties, begins)]]
@@ -214,7 +215,7 @@ def climb(
     extra: int = RANDOM_DIRECTIONS,
     stop: threading.Event | None = None,
 ) -> TuningPoint:
-    """Hill climbing from one starting point: passes over the features and some random directions, with a step
+    """Climb from one starting point: each pass tries all features and some random directions, and steps
     wherever BLEU improves; ends early once `stop` is set."""
     rng = np.random.default_rng(list(seed))
     weights, axes = start.copy(), np.flatnonzero(free)
@@ -236,7 +237,7 @@ def climb(
         size = np.abs(weights).sum()
         if size > 0:
             weights, values = weights / size, values / size
-        score = search.pool.bleu(weights)  # rounding may have changed it
+        score = search.pool.bleu(weights)  # may differ from the line search by rounding
         if score < previous_score + GAIN:
             break
     return TuningPoint(weights, score)
@@ -248,7 +249,7 @@ def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Float
 
 @dataclass
 class Mert:
-    """Line search from the given and from random starting points; the search continues from the best few
+    """Line search from the given starting points and from random ones; the search continues from the best few
     along more directions."""
 
     restarts: int = number(20, least=0, help="random starting points of mert, besides the given ones")
@@ -263,7 +264,7 @@ class Mert:
         threads: int = 1,
         progress: Progress = silent,
     ) -> TuningPoint:
-        """The best point found; see Tuner."""
+        """Search from all starting points; returns the best point. Parameters as in `Tuner.tune`."""
         search, free = LineSearch(pool), ~pool.constant()
         rng = np.random.default_rng(seed)
         start_points = [*([] if start is None else [start]), *others]
@@ -289,7 +290,7 @@ class Mert:
                 candidates = climb_all(points, 0, RANDOM_DIRECTIONS)
                 polished = [point.weights for point in candidates[:POLISHED]]
                 candidates += climb_all(polished, len(points), POLISH_DIRECTIONS)
-            finally:  # after an interrupt, nobody waits for the climbs in progress
+            finally:  # after an interrupt, end the climbs in progress
                 stop.set()
         best = max(candidates, key=lambda point: point.bleu)
         return TuningPoint(normalize(best.weights), best.bleu)

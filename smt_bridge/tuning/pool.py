@@ -32,7 +32,7 @@ BLOCK_BEGIN = re.compile(r"(FEATURES|SCORES)_TXT_BEGIN_[0-9]+$")
 
 
 def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
-    """Sentence id, the names in the header, and the rows of each block. `kind`: FEATURES or SCORES. DataError
+    """Yield sentence id, names in the header, and rows of each block. `kind`: FEATURES or SCORES. DataError
     for anything that is not such a file."""
     lines = enumerate(files.read_lines(path), 1)
     empty = True
@@ -64,7 +64,8 @@ def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]
 
 
 def parse_header(words: Sequence[str], kind: str, location: str) -> tuple[int, int, int]:
-    """Sentence id, number of rows, number of columns."""
+    """Parse the first line of a block: sentence id, number of rows, number of columns. DataError for another
+    line."""
     match = BLOCK_BEGIN.match(words[0])
     try:
         if not match or match[1] != kind:
@@ -101,7 +102,7 @@ def scores_block(sentence: int, stats: Floats) -> Iterator[str]:
 def write_moses(
     features: str, scores: str, names: Sequence[str], blocks: Iterable[tuple[int, Floats, Floats]]
 ) -> None:
-    """Write both files, whole or not at all. Each block: sentence, rows of features, rows of statistics."""
+    """Write both files atomically. Each block: sentence, rows of features, rows of statistics."""
     with files.Writing(features) as feature_out, files.Writing(scores) as score_out:
         for sentence, values, stats in blocks:
             feature_out.write_lines(features_block(sentence, names, values))
@@ -131,7 +132,7 @@ class Pool:
         return len(self.starts) - 1
 
     def best(self, weights: Floats) -> Ints:
-        """The row of each sentence's best hypothesis, the first of equals: (S,)"""
+        """Index of the row of each sentence's best hypothesis, the first of equals: (S,)"""
         return first_of_highest(self.features @ weights, self.starts)
 
     def bleu(self, weights: Floats) -> float:
@@ -139,14 +140,15 @@ class Pool:
         return float(bleu(self.stats[self.best(weights)].sum(0)))
 
     def constant(self) -> NDArray[np.bool_]:
-        """Which features never differ within a sentence, so that their weights change nothing: (D,)"""
+        """Whether each feature is constant within every sentence, so that its weight changes nothing: (D,)"""
         low = np.minimum.reduceat(self.features, self.starts[:-1])
         high = np.maximum.reduceat(self.features, self.starts[:-1])
         return np.asarray((low == high).all(0))
 
 
 def first_of_highest(values: Floats, starts: Ints) -> Ints:
-    """The row of the highest value of each sentence, the first of equals: (N,), (S + 1,) -> (S,)"""
+    """Index of the row with the highest value of each sentence, the first of equals: (N,), (S + 1,) ->
+    (S,)"""
     top = np.maximum.reduceat(values, starts[:-1])
     rows = np.flatnonzero(values == np.repeat(top, np.diff(starts)))
     return rows[np.searchsorted(rows, starts[:-1])]
@@ -156,8 +158,8 @@ Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: feature
 
 
 def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
-    """Build a pool with each distinct row once. DataError for a sentence without hypotheses, or a pool
-    without any BLEU."""
+    """Build a pool with each distinct row once. DataError for a sentence without hypotheses, or a pool in
+    which BLEU is always 0."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
     filled = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
     if len(filled) < count:
@@ -179,7 +181,7 @@ def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Poo
 
 
 def check_pool(pool: Pool) -> None:
-    """DataError for a pool that cannot be tuned, warnings for one that will be tuned badly."""
+    """DataError for a pool that cannot be tuned; warnings for one on which tuning is unreliable."""
     top = np.maximum.reduceat(pool.stats, pool.starts[:-1]).sum(0)
     if not (top[0:8:2] > 0).all():
         raise DataError(
@@ -200,14 +202,14 @@ def check_pool(pool: Pool) -> None:
 
 @dataclass
 class Lists:
-    """Rows as they were read, repeated ones included."""
+    """Rows of hypotheses as they were read, with duplicates."""
 
     names: list[str]
     rows: Rows
     sentences: int | None = None  # None: as many as have rows
 
     def pool(self) -> Pool:
-        """The pool of the rows; errors as in `make`."""
+        """The pool of the rows; errors as in `make_pool`."""
         return make_pool(self.names, self.rows, self.sentences)
 
     def blocks(self) -> Iterator[tuple[int, Floats, Floats]]:
@@ -243,7 +245,8 @@ def distinct_rows(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
 
 
 def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
-    """n-best lists, such as those of several tuning iterations, with BLEU statistics against the references.
+    """Read n-best lists, such as those of several tuning iterations, and compute BLEU statistics against the
+    references.
 
     DataError for lists with different features, sparse features, or an id without a reference.
     """
@@ -289,7 +292,7 @@ def column_names(sizes: dict[str, int]) -> list[str]:
 
 
 def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
-    """Moses' own pools: pairs of files of `extractor`, plain or gzip. DataError when they do not fit
+    """Read Moses' own pools: pairs of files of `extractor`, plain or gzip. DataError if they do not fit
     together."""
     if len(features) != len(scores):
         raise DataError(f"{len(features)} feature files, but {len(scores)} score files; give them pairwise")

@@ -14,8 +14,8 @@ from smt_bridge.tuning.pool import Floats, Ints, Pool, first_of_highest, normali
 from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 # ---- losses ------------------------------------------------------------------------------------------------
-# What it costs that the better of two hypotheses, or the best of a list, does not score
-# higher. Each returns its value and a gradient for the weights.
+# Losses of weights that do not score the better of two hypotheses, or the best of a list, highest. Each
+# returns its value and a gradient for the weights.
 
 
 Loss = Callable[[Floats], tuple[float, Floats]]  # weights (D,) -> value, (sub)gradient (D,)
@@ -40,7 +40,7 @@ def log_loss(weights: Floats, differences: Floats, shares: Floats) -> LogLoss:
 
 
 def pairwise_hinge(differences: Floats, margins: Floats) -> Loss:
-    """Mean of max(0, margin - (s(x) - s(x'))) over pairs; 0 without any."""
+    """Mean of max(0, margin - (s(x) - s(x'))) over pairs; 0 if there are none."""
     pairs = max(1, len(margins))
 
     def loss(weights: Floats) -> tuple[float, Floats]:
@@ -235,7 +235,7 @@ class Margin(Ranker):
             loss = pairwise_hinge(lists.differences(pairs), pairs.gaps)
         else:
             hopes = first_of_highest(lists.gains + lists.scores(previous), lists.starts)
-            margins = lists.of_all(lists.gains[hopes]) - lists.gains
+            margins = lists.repeat(lists.gains[hopes]) - lists.gains
             loss = structured_hinge(lists.features, lists.starts, hopes, margins)
         return bundle_minimum(loss, lists.features.shape[1], self.regularization, self.tolerance)
 
@@ -265,15 +265,15 @@ class ScaledLists:
     """The lists as rankers see them: no result depends on the units of a feature or of the gains."""
 
     features: Floats  # (N, D), each with the root mean square 1 within sentences
-    gains: Floats  # (N,), sentence BLEU; an entry is 1 below the best of its list on average
+    gains: Floats  # (N,), sentence BLEU, scaled: an entry is 1 below the best of its list on average
     starts: Ints  # (S + 1,)
 
-    def of_all(self, values: Floats) -> Floats:
-        """A value of each list for all its entries: (S,) -> (N,)"""
+    def repeat(self, values: Floats) -> Floats:
+        """Repeat the value of each list for all its entries: (S,) -> (N,)"""
         return np.repeat(values, np.diff(self.starts))
 
     def scores(self, weights: Floats | None) -> Floats:
-        """(N,); all equal without weights"""
+        """Score of each entry, (N,); all equal if `weights` is None."""
         return np.zeros(len(self.features)) if weights is None else self.features @ weights
 
     def differences(self, pairs: Pairs) -> Floats:
@@ -281,8 +281,8 @@ class ScaledLists:
         return self.features[pairs.better] - self.features[pairs.worse]
 
     def draw(self, weights: Floats | None, count: int, top: int, rng: np.random.Generator) -> Pairs:
-        """`count` random pairs of each list, less those of equal BLEU: of the entries with the `top` highest
-        scores, or of all without weights."""
+        """Draw `count` random pairs from each list, among the entries with the `top` highest scores, or among
+        all entries if `weights` is None; pairs of equal BLEU are left out."""
         sizes = np.diff(self.starts)
         order = np.arange(len(self.features))
         if weights is not None:

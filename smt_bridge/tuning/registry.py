@@ -26,7 +26,7 @@ TUNERS: dict[str, type[Tuner]] = {
 
 @dataclass
 class TuneConfig:
-    """How often smt-tune decodes and tunes in turns, and when it stops."""
+    """Settings of the tuning loop: its tuner, and when it stops."""
 
     method: str = name_in(
         TUNERS,

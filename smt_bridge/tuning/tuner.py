@@ -1,4 +1,5 @@
-"""What a tuner is: a dataclass whose fields are its settings, with a method that finds weights on a pool.
+"""The interface of tuners: a dataclass whose fields are its settings, with a method that finds weights on a
+pool.
 
 The tuners are in the dict TUNERS of registry.py; each of their fields becomes an option of smt-tune and
 smt-tune-nbest.
@@ -31,7 +32,7 @@ class TuningPoint:
 
 
 def silent(done: int, total: int) -> None:
-    """Progress that nobody asked for."""
+    """The default progress callback: reports nothing."""
 
 
 class Tuner(Protocol):
@@ -51,7 +52,7 @@ class Tuner(Protocol):
     ) -> TuningPoint:
         """Weights with Σ |w| = 1, and 0 for features that are constant within every sentence.
 
-        start: weights to start from, (D,); None where the user gave none. others: more points worth trying.
+        `start`: weights to start from, (D,); None if the user gave none. `others`: further starting points.
         The result depends on all of these and on the seed, but never on `threads`.
         """
         ...
@@ -91,7 +92,8 @@ def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
 def run_seeds(
     pool: Pool, tuner: Tuner, start: Floats | None, seeds: Sequence[int], threads: int, progress: Progress
 ) -> list[TuningPoint]:
-    """The point that each seed finds. UserError when no direction changes BLEU."""
+    """Tune with each seed; returns the point that each one reaches. UserError if no direction changes
+    BLEU."""
     equal = np.ones(len(pool.names)) / len(pool.names)
     points: list[TuningPoint] = []
 
@@ -115,8 +117,8 @@ def best_point(points: Sequence[TuningPoint]) -> TuningPoint:
 
 
 def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoint:
-    """The best of the points, or the start, with a warning, where they all score below it: not every tuner
-    maximizes BLEU itself."""
+    """The best of the points or, with a warning, the start if it scores higher than all of them: not every
+    tuner maximizes BLEU itself."""
     best = best_point(points)
     if start.bleu <= best.bleu or not np.any(start.weights):
         return best

@@ -20,7 +20,7 @@ from nmt.work.executors import EXECUTORS
 from smt_bridge.cli import rescore as rescore_command
 from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.features.kinds import Translation
-from smt_bridge.nbest.rescore import Way, affiliation, ask, inverse_affiliation, sum_scores, way_of
+from smt_bridge.nbest.rescore import Way, affiliation, ask, choose_way, inverse_affiliation, sum_scores
 from smt_bridge.nbest.union import NbestSentence
 from smt_bridge.tables.score import FLOOR
 from tests.conftest import Command, kill_once_written
@@ -428,7 +428,7 @@ def test_what_each_kind_of_feature_is_asked() -> None:
         (Aligned(), True, Way.ALIGNED),
         (Inverse(), True, Way.INVERSE_ALIGNED),
     ):
-        assert way_of(feature, by_phrase) is way
+        assert choose_way(feature, by_phrase) is way
 
 
 def test_each_distinct_pair_once() -> None:

@@ -64,7 +64,7 @@ def test_what_is_proposed() -> None:
     def found(options: int, least: float) -> list[bytes]:
         config = ProposeConfig(options=options, least=least)
         (said,) = executor(answers).map([NetworkRequest([b"the cat"])])
-        return [target for _, target, _ in proposer(known, config).targets_of([b"the cat"], said)]
+        return [target for _, target, _ in proposer(known, config).new_targets([b"the cat"], said)]
 
     assert found(options=9, least=0.05) == [b"l&apos; chat", b"un chat", b"&#91; chat"]
     assert found(options=1, least=0.05) == [b"l&apos; chat"]
