@@ -13,7 +13,7 @@ WIDEST = 400  # characters of a word in it; of a longer one, such as a path, bot
 
 
 class UserError(Exception):
-    """The message says: `file:line: what is wrong, what was expected, what to do`."""
+    """A user's error. The message reads: `file:line: what is wrong, what was expected, what to do`."""
 
     def __str__(self) -> str:
         return one_line(super().__str__())
@@ -32,8 +32,8 @@ class CheckpointError(UserError):
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Is it for too little memory? On the CPU torch has no class of its own for it, and CUDA's libraries
-    none at all."""
+    """Whether an error is an out-of-memory error; torch has no class for it on the CPU, nor do CUDA's
+    libraries."""
     message = str(error)
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError)
@@ -42,7 +42,7 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def one_line(message: str) -> str:
-    """A message as one line that a terminal can show: cut where it is too long, control characters
+    """A message as one line that is safe for a terminal: truncated if too long, with control characters
     escaped."""
     line = re.sub(r"[^\S ]+", " ", message).strip()
     if not line.isprintable():

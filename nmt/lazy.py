@@ -1,4 +1,4 @@
-"""Names that are imported when they are first used, so that importing a package is quick."""
+"""Names that are imported when first used, so that importing a package is fast."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The functions `__getattr__` and `__dir__` of a package, given the module of each of its lazy names."""
+    """Build `__getattr__` and `__dir__` for a package, given the module of each of its lazy names."""
 
     def getattribute(name: str) -> object:
         if name not in homes:

@@ -1,5 +1,4 @@
-"""BLEU and chrF by sacreBLEU, always with their signatures, from statistics that are kept sentence by
-sentence."""
+"""BLEU and chrF by sacreBLEU, with their signatures, from statistics of each sentence."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -54,8 +53,8 @@ class ChrfScore:
 
 
 def check_tokenizer(name: str) -> None:
-    """ConfigError for a tokenizer that sacreBLEU lacks, or whose package or model is missing on this machine:
-    nothing is downloaded."""
+    """ConfigError for a tokenizer that sacreBLEU lacks, or whose package or model is missing on this machine.
+    Downloads nothing."""
     if name not in BLEU.TOKENIZERS:
         raise ConfigError(
             f"BLEU tokenizer {shown(name)} is unknown, expected one of {', '.join(BLEU.TOKENIZERS)}"
@@ -68,19 +67,19 @@ def check_tokenizer(name: str) -> None:
             raise ConfigError(f"BLEU tokenizer {name!r}: its model {model} is not there; fetch it from {url}")
     try:
         BLEU(tokenize=name)
-    except Exception as error:  # each of the packages it may need raises its own kinds
+    except Exception as error:  # each of the packages that it may need raises its own types of errors
         raise ConfigError(
             f"BLEU tokenizer {name!r} cannot be used: {' '.join(str(error).split()) or type(error).__name__}"
         ) from error
 
 
 def tokenizer_for(language: str) -> str:
-    """The name of sacreBLEU's tokenizer for text of a language, as far as it is installed here."""
+    """The name of sacreBLEU's tokenizer for a language, among those installed here."""
     return next(filter(usable, TOKENIZERS.get(language, ())), DEFAULT_TOKENIZER)
 
 
 def usable(name: str) -> bool:
-    """Can a tokenizer be used on this machine?"""
+    """Whether a tokenizer can be used on this machine."""
     try:
         check_tokenizer(name)
     except ConfigError:
@@ -91,29 +90,30 @@ def usable(name: str) -> bool:
 class ChrfMetric(CHRF):
     """sacreBLEU's chrF, with statistics of single sentences.
 
-    sacreBLEU (2.4 to 2.6) has no public method for them; those used here are what it asks its subclasses
-    to override.
+    sacreBLEU (2.4 to 2.6) has no public method for these; the methods used here are those that its subclasses
+    override.
     """
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[int]]:
-        """Per sentence the character n-grams of hypothesis, reference and both, for n 1 to 6."""
+        """For each sentence, the numbers of character n-grams in hypothesis, reference and both, for n 1 to
+        6."""
         rows: list[list[int]] = self._extract_corpus_statistics(hypotheses, references)
         return rows
 
     def score_of(self, statistics: list[int]) -> float:
-        """chrF2, 0 to 100, of the statistics of a sentence, or of their sum over sentences."""
+        """chrF2, 0 to 100, from the statistics of a sentence, or from their sum over sentences."""
         return float(self._aggregate_and_compute([statistics]).score)
 
 
 class ChrfStatistics:
-    """The statistics of corpus chrF, one row per sentence: character n-grams of hypothesis, of reference, and
-    of both, for n 1 to 6."""
+    """The statistics of corpus chrF, one row per sentence: numbers of character n-grams in the hypothesis, in
+    the reference and in both, for n 1 to 6."""
 
     def __init__(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowercase: bool = False
     ) -> None:
-        """`references` holds one list of lines per reference translation; the best match counts. TypeError
-        for a str instead of a list."""
+        """`references`: a list of lines for each reference translation; the best match counts. TypeError for
+        a str instead of a list."""
         check_lines(hypotheses, "hypotheses")
         check_texts(references, "references")
         self.metric = ChrfMetric(lowercase=lowercase)
@@ -122,8 +122,8 @@ class ChrfStatistics:
         self.signature = self.metric.get_signature().format()
 
     def chrf(self, mask: Rows | None = None) -> ChrfScore:
-        """Corpus chrF2 of all sentences, or of those where `mask` is true, or of some rows; as
-        corpus_score."""
+        """Corpus chrF2 of all sentences, or of a subset, given as a mask or as row indices; equal to
+        sacreBLEU's corpus_score."""
         rows = self.rows if mask is None else self.rows[mask]
         return ChrfScore(self.metric.score_of(rows.sum(0).tolist()), self.signature)
 
@@ -136,7 +136,7 @@ class BleuStatistics:
     """The statistics of corpus BLEU, one row per sentence: matches of 1- to 4-grams, their totals, lengths of
     hypothesis and reference.
 
-    Any group of sentences can be scored without reading a text again.
+    Any subset of sentences can be scored without reading the texts again.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class BleuStatistics:
         tokenize: str = DEFAULT_TOKENIZER,
         lowercase: bool = False,
     ) -> None:
-        """`references` holds one list of lines per reference translation. DataError when lengths differ,
+        """`references`: a list of lines for each reference translation. DataError if lengths differ,
         TypeError for a str instead of a list."""
         check_lines(hypotheses, "hypotheses")
         check_texts(references, "references")
@@ -162,31 +162,31 @@ class BleuStatistics:
         for hypothesis, *others in zip(hypotheses, *references, strict=True):
             score = metric.sentence_score(hypothesis, others)
             rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
-        # Only after a score does the signature know the number of references.
+        # The signature includes the number of references only after a score has been computed.
         plain.corpus_score(["a"], [["a"]] * len(references))
         self.rows: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 10)
         self.signature = plain.get_signature().format()
 
     def bleu(self, mask: Rows | None = None) -> BleuScore:
-        """Corpus BLEU of all sentences, or of those where `mask` is true, or of some rows; as
-        corpus_score."""
+        """Corpus BLEU of all sentences, or of a subset, given as a mask or as row indices; equal to
+        sacreBLEU's corpus_score."""
         sums = self.sums(mask)
         score = BLEU.compute_bleu(sums[:4], sums[4:8], sums[8], sums[9], smooth_method="exp")
         return BleuScore(score.score, self.signature)
 
     def ratio(self, mask: NDArray[np.bool_] | None = None) -> float:
-        """Words of the hypotheses over words of the references, as BLEU counts them; 0 without references."""
+        """Ratio of hypothesis words to reference words, as BLEU counts them; 0 without references."""
         hypothesis, reference = self.sums(mask)[8:]
         return hypothesis / reference if reference else 0.0
 
     def sums(self, mask: Rows | None) -> list[int]:
-        """The statistics of all sentences, or of those where `mask` is true, added up."""
+        """The sum of the statistics over all sentences, or over a subset."""
         totals: list[int] = (self.rows if mask is None else self.rows[mask]).sum(0).tolist()
         return totals
 
 
 def bleu_splitter(tokenize: str = DEFAULT_TOKENIZER, lowercase: bool = False) -> Callable[[str], list[str]]:
-    """A function from a line to its words as BLEU counts them with this tokenizer of sacreBLEU."""
+    """Build a function that splits a line into words as BLEU does with this tokenizer of sacreBLEU."""
     tokenizer = BLEU(tokenize=tokenize).tokenizer
 
     def words(line: str) -> list[str]:
@@ -199,12 +199,12 @@ def bleu_splitter(tokenize: str = DEFAULT_TOKENIZER, lowercase: bool = False) ->
 def corpus_bleu(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = DEFAULT_TOKENIZER
 ) -> BleuScore:
-    """BLEU of a whole text; `references` holds one list of lines per reference translation."""
+    """BLEU of a whole text. `references`: a list of lines for each reference translation."""
     return BleuStatistics(hypotheses, references, tokenize).bleu()
 
 
 class References:
-    """The references of a text that is translated again and again: each is split once."""
+    """The references of a text that is translated repeatedly; each is split only once."""
 
     def __init__(self, lines: Sequence[str], tokenize: str = DEFAULT_TOKENIZER) -> None:
         """ConfigError for a tokenizer that cannot be used."""
@@ -213,12 +213,12 @@ class References:
         self.metric = BLEU(tokenize=tokenize, references=[self.lines])
 
     def bleu(self, hypotheses: Sequence[str]) -> BleuScore:
-        """Corpus BLEU, as sacreBLEU's command computes it."""
+        """Corpus BLEU, as computed by sacreBLEU's command."""
         score = self.metric.corpus_score(list(hypotheses), None).score
         return BleuScore(score, self.metric.get_signature().format())
 
     def chrf(self, hypotheses: Sequence[str]) -> ChrfScore:
-        """Corpus chrF2, as sacreBLEU's command computes it."""
+        """Corpus chrF2, as computed by sacreBLEU's command."""
         score = self.chrf_metric.corpus_score(list(hypotheses), None).score
         return ChrfScore(score, self.chrf_metric.get_signature().format())
 

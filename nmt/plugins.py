@@ -1,9 +1,9 @@
-"""Registries of parts by name, and what adds to them beside the toolkit's core: the systems of single papers
-(nmt/papers) and the user's own modules.
+"""Registries of parts by name, and their extension beyond the core: the systems of single papers (nmt/papers)
+and the user's own modules.
 
-The latter are imported before a command starts: NMT_PLUGINS="my_model,my_feature". Each adds its classes to
-the registries (see CONTRIBUTING.md): `MODELS["mine"] = MyModel`. Worker processes inherit the variable, so
-they know the same classes.
+The user's modules are imported before a command starts: NMT_PLUGINS="my_model,my_feature". Each adds its
+classes to the registries (see CONTRIBUTING.md): `MODELS["mine"] = MyModel`. Worker processes inherit the
+variable, so that they know the same classes.
 """
 
 import importlib
@@ -49,12 +49,12 @@ class Registry(UserDict[str, T]):
         return part
 
     def explain(self, text: str) -> str:
-        """The help of a setting that names a part, with what the parts of nmt/papers add to it."""
+        """The help of a setting that names a part, extended by the help of the parts of nmt/papers."""
         return "; ".join([text, *self.helps])
 
 
 def with_settings(kind: str) -> Callable[[type[T]], type[T]]:
-    """Decorator below @dataclass: adds the fields of the dataclasses that nmt/papers has for this kind of
+    """Decorator, applied below @dataclass, that adds the fields that nmt/papers defines for this kind of
     settings."""
 
     def extend(settings: type[T]) -> type[T]:
@@ -87,7 +87,8 @@ def named() -> list[str]:
 
 
 def load() -> None:
-    """Import them. ConfigError for one that is not there, that raises an error or that ends the process."""
+    """Import the modules of NMT_PLUGINS. ConfigError for one that is missing, raises an error or ends the
+    process."""
     for name in named():
         try:
             importlib.import_module(name)
@@ -102,7 +103,7 @@ def load() -> None:
 
 
 def error_location(error: BaseException) -> str:
-    """The `file:line` at which a module failed."""
+    """The `file:line` at which a module raised an error."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frame = traceback.extract_tb(error.__traceback__)[-1]

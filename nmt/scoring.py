@@ -1,4 +1,4 @@
-"""log p(target | source) of given pairs: natural logarithm, the end symbol included, many pairs at a time."""
+"""log p(target | source) of given pairs: natural logarithm, end symbol included, many pairs at a time."""
 
 import math
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ def pair_scores(
     """log p(target | source) of each target, whose source is sources[source_of[i]]: natural logarithm, end
     symbol included.
 
-    Equal to the sums of `word_scores` up to rounding. A model that can walk through tries does it 20 to 40
-    times as fast as one pair at a time: the targets of a source are a trie, and a level of all tries is one
-    matrix product.
+    Equal to the sums of `word_scores` up to rounding. For a model that can walk through tries this is 20 to
+    40 times as fast as one pair at a time: the targets of a source form a trie, and a level of all tries is
+    one matrix product.
     """
     if not isinstance(model, PrefixTrees):
         pairs = [(sources[row], target) for row, target in zip(source_of, targets, strict=True)]

@@ -111,7 +111,7 @@ class InputConstraints:
         avoid = [unescape_line(line, args.escaped) for line in read_phrases(args.avoid)] if args.avoid else []
         rows = [
             (location, unescape_line(term, args.escaped), unescape_line(target, args.escaped))
-            for location, term, target in (glossary.rows_of(args.terms) if args.terms else ())
+            for location, term, target in (glossary.read_rows(args.terms) if args.terms else ())
         ]
         constraints = Constraints(avoid=avoid, unmet=args.unmet)
         self.maker = ConstraintMaker(run.members[0], constraints, rows)

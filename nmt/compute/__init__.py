@@ -1,1 +1,1 @@
-"""How torch computes: device and threads, the back end of matrix products, reduced precision."""
+"""Torch's device, threads, matrix product back end and reduced precision; autograd helpers."""

@@ -1,4 +1,4 @@
-"""The device, its threads, and its back end of matrix products."""
+"""Selection of the device, its threads, and its back end of matrix products."""
 
 import logging
 import math
@@ -26,13 +26,13 @@ def processor_info(key: str) -> str:
 
 
 def processor_name() -> str:
-    """The processor's name and the version of torch, which a choice of back end holds for."""
+    """The processor's name and the version of torch, for which a choice of back end is valid."""
     name = processor_info("model name") or platform.processor() or platform.machine()
     return f"{name}, torch {torch.__version__}"
 
 
 def processor_flags() -> set[str]:
-    """The instruction sets of the processor; empty where the system does not list them."""
+    """The instruction sets of the processor; empty if the system does not list them."""
     return set(processor_info("flags").split())
 
 
@@ -66,14 +66,14 @@ SPEED_MARGIN = 1.5  # oneDNN has to be this much faster, so that the noise of a 
 
 @dataclass
 class BackEndChoice:
-    """A back end, and what its choice was based on."""
+    """A back end, and the measurements for which it was chosen."""
 
     back_end: str  # mkl | onednn
     error: float = math.nan  # largest error of oneDNN against fp64, as a multiple of MKL's; nan: not measured
     speed: float = math.nan  # processor time of MKL over that of oneDNN
 
     def report(self) -> None:
-        """Log the back end, and the error and speed it was chosen by."""
+        """Log the back end, and the error and speed for which it was chosen."""
         basis = "" if math.isnan(self.error) else CHOICE_BASIS.format(self.error, self.speed)
         log.debug("matrix products by %s%s", self.back_end, basis)
 
@@ -115,11 +115,11 @@ def measure_back_ends() -> tuple[float, float]:
 
 
 def choose_back_end(wish: str = "auto", memory: Path | None = None) -> BackEndChoice:
-    """Switch to the back end that `wish` names, or with `auto` to the one that measures best. ConfigError
-    when it is unknown, or not exact on this machine.
+    """Switch to the back end `wish`, or with `auto` to the one that measures best. ConfigError if it is
+    unknown, or not exact on this machine.
 
-    `memory` is a file of earlier choices: `auto` takes the one made on this processor, or measures and adds
-    its choice there.
+    `memory` is a file of earlier choices: `auto` reuses the one for this processor, or measures and adds its
+    choice there.
     """
     if wish not in ("auto", *BACK_ENDS):
         raise ConfigError(f"matmul: {wish!r} is unknown, expected auto, mkl or onednn")
@@ -150,7 +150,7 @@ def decide_back_end(wish: str) -> BackEndChoice:
 
 
 def recall_choice(memory: Path) -> BackEndChoice | None:
-    """The choice that was made on this processor; None when there is none."""
+    """The recorded choice for this processor; None if there is none."""
     with suppress(OSError, DataError, ValueError):
         for line in files.read_lines(memory):
             name, back_end, error, speed = line.split("\t")
@@ -160,7 +160,7 @@ def recall_choice(memory: Path) -> BackEndChoice | None:
 
 
 def remember_choice(memory: Path, choice: BackEndChoice) -> None:
-    """Add a choice; a run directory that cannot be written to is left as it is."""
+    """Record a choice for this processor. Does nothing if the run directory is not writable."""
     with suppress(OSError, UserError):
         lines = list(files.read_lines(memory)) if memory.exists() else []
         files.write_text(
@@ -180,13 +180,13 @@ class Arithmetic:
     back_end: str  # of matrix products
 
     def use(self) -> None:
-        """Let this thread compute so."""
+        """Apply both settings to this thread."""
         torch.set_num_threads(self.threads)
         use_back_end(self.back_end)
 
 
 def arithmetic_in_use() -> Arithmetic:
-    """Threads and back end of this process."""
+    """The number of threads and the back end of this process."""
     return Arithmetic(threads=torch.get_num_threads(), back_end=back_end_in_use())
 
 
@@ -207,7 +207,8 @@ def set_up_device(device: str, threads: int | None, matmul: str, memory: Path | 
     """Check the device, choose threads and matrix back end; returns a line for the log. ConfigError for a
     device that is unknown or missing.
 
-    `threads`: None: torch decides. `memory`: the file where a run remembers its back end on each processor.
+    `threads`: if None, torch decides. `memory`: the file in which a run records its back end for each
+    processor.
     """
     device = resolve_device(device)
     if threads:
@@ -231,8 +232,8 @@ def set_up_device(device: str, threads: int | None, matmul: str, memory: Path | 
 
 @cache
 def settle_threads() -> None:
-    """For Python programs, once: where torch was imported before nmt, its waiting threads spin, and that can
-    no longer be changed. Then one thread computes, unless the user has set another number."""
+    """For Python programs, once: if torch was imported before nmt, its waiting threads spin, which can no
+    longer be changed. Then compute with one thread, unless the user has set another number."""
     if (
         resources.SPINNING
         and not resources.is_chosen(torch.get_num_threads())

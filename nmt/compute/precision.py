@@ -1,57 +1,23 @@
-"""Matrix products in reduced precision: bf16 for training with fp32 weights, bf16 or int8 for inference. Also
-typed helpers for autograd functions with hand-written gradients."""
+"""Matrix products in reduced precision: bf16 for training with fp32 weights, bf16 or int8 for inference."""
 
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
 from torch.overrides import TorchFunctionMode
 
+from nmt.compute.autograd import Context, apply
 from nmt.compute.device import processor_flags
 from nmt.errors import ConfigError
 
-# ---- functions differentiated by hand ----------------------------------------------------------------------
-# Types for autograd functions, which torch leaves untyped.
-
-
-class Context(FunctionCtx):
-    """Values that a forward pass saves for its backward pass."""
-
-    saved_tensors: tuple[Tensor, ...]
-    needs_input_grad: tuple[bool, ...]
-    sizes: list[int]  # rows of each step of a recurrent layer, see nmt/data/batches.py
-    values: Any  # anything else that the backward pass needs and that is not a tensor
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None: ...
-
-
-def apply(function: type[torch.autograd.Function], *args: object) -> Tensor:
-    """Call a function that has one result."""
-    result: Tensor = function.apply(*args)
-    return result
-
-
-def apply_pair(function: type[torch.autograd.Function], *args: object) -> tuple[Tensor, Tensor]:
-    """Call a function that has two results."""
-    first, second = function.apply(*args)
-    return first, second
-
-
-def apply_triple(function: type[torch.autograd.Function], *args: object) -> tuple[Tensor, Tensor, Tensor]:
-    """Call a function that has three results."""
-    first, second, third = function.apply(*args)
-    return first, second, third
-
-
 # ---- products ----------------------------------------------------------------------------------------------
-# What remains of an intercepted matrix product once the product itself is computed.
+# Completing a call of torch for a matrix product after the product itself has been computed.
 
 
 def deliver_product(
@@ -122,7 +88,7 @@ class Mixed(TorchFunctionMode):
     each change of the weights.
     """
 
-    entered: ClassVar[list["Mixed"]] = []  # those that this process has entered, the innermost last
+    entered: ClassVar[list["Mixed"]] = []  # modes that this process has entered, the innermost last
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +106,8 @@ class Mixed(TorchFunctionMode):
         super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def round(self, value: Tensor) -> Tensor:
-        """bf16 of a tensor; cached for the last few tensors while they do not change."""
+        """Round a tensor to bf16. The results for the last few tensors are cached until the tensors
+        change."""
         cached = self.rounded.get(id(value))
         if cached and cached[0] is value and cached[1] == value._version:
             self.rounded.move_to_end(id(value))
@@ -185,12 +152,13 @@ class Mixed(TorchFunctionMode):
 
 
 def rounded(value: Tensor) -> Tensor:
-    """bf16 of an operand of several products, rounded once, inside `Mixed`; else the value itself."""
+    """Inside `Mixed`, an operand of several products rounded to bf16 once; otherwise the operand itself."""
     return value.bfloat16() if Mixed.entered and value.dtype == torch.float32 else value
 
 
 def in_mode(backward: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
-    """Run a hand-written backward pass in the current `Mixed` mode, which torch's autograd engine leaves."""
+    """Decorate a hand-written backward pass to run in the current `Mixed` mode, which torch's autograd engine
+    leaves."""
 
     @functools.wraps(backward)
     def again(*args: Inputs.args, **kwargs: Inputs.kwargs) -> Result:
@@ -208,7 +176,7 @@ MIXED_PRODUCTS = (torch.mm, torch.matmul, torch.addmm, Tensor.addmm_, Tensor.mat
 
 
 def needs_grad(operands: Sequence[Tensor]) -> bool:
-    """Whether torch would differentiate an operation on these."""
+    """Whether torch would differentiate an operation on these operands."""
     return torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
 
 
@@ -221,22 +189,23 @@ REDUCED_PRODUCTS = (torch.mm, torch.addmm, Tensor.addmm_)
 
 @runtime_checkable
 class Aligns(Protocol):
-    """A layer that multiplies with a copy of its matrix, see nmt/layers/output/softmax.py."""
+    """A layer that multiplies by a copy of its matrix; see nmt/layers/output/softmax.py."""
 
     def aligned(self) -> tuple[Tensor, Tensor | None]: ...
 
 
 class Reduced(TorchFunctionMode):
-    """`with Reduced("bf16", model):` computes products with the model's matrices in that precision; all else
-    stays fp32.
+    """`with Reduced("bf16", model):` computes products with the model's matrices in that precision;
+    everything else stays fp32.
 
     bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and of the matrix by its
-    largest value (symmetric, the scales of the input computed each time) and sums in int32.
+    largest absolute value (symmetrically; the scales of the input are computed at each call) and sums in
+    int32.
     """
 
     def __init__(self, precision: str, model: nn.Module) -> None:
         super().__init__()
-        with torch.no_grad():  # copies that stand for a parameter
+        with torch.no_grad():  # copies that replace a parameter
             aligned = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]
         make = {"bf16": bf16_product, "int8": int8_product}[precision]
         matrices = [
@@ -245,7 +214,7 @@ class Reduced(TorchFunctionMode):
         self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
 
     def product(self, matrix: Tensor) -> Callable[[Tensor], Tensor] | None:
-        """x -> x Wᵀ, for a matrix of the model (columns, inner)"""
+        """The function x -> x Wᵀ for a matrix (columns, inner) of the model; None for other matrices."""
         return self.products.get((matrix.data_ptr(), tuple(matrix.shape)))
 
     def __torch_function__(
@@ -274,21 +243,21 @@ def enter_all(contexts: Sequence[Reduced]) -> ExitStack:
 
 
 def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
-    """x -> x Wᵀ in bf16"""
+    """Build the function x -> x Wᵀ in bf16."""
     packed = matrix.bfloat16()
     return lambda x: F.linear(x.bfloat16(), packed).float()
 
 
 def int8_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
-    """x -> x Wᵀ in int8"""
-    pad = -matrix.shape[1] % 8  # the kernel wants whole blocks
+    """Build the function x -> x Wᵀ in int8."""
+    pad = -matrix.shape[1] % 8  # the kernel needs a multiple of 8
     scales = matrix.abs().amax(1).clamp_(min=1e-30) / 127
     packed = F.pad((matrix / scales[:, None]).round_().to(torch.int8), (0, pad)).t()
 
     def product(x: Tensor) -> Tensor:
         steps = x.abs().amax(1, keepdim=True).clamp_(min=1e-30) / 127
         rounded = F.pad((x / steps).round_().to(torch.int8), (0, pad))
-        # The only int8 product that torch has; it is documented, but private by name.
+        # Torch's only int8 product; documented, although its name is private.
         return torch._int_mm(rounded, packed).float().mul_(steps).mul_(scales)
 
     return product

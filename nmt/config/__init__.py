@@ -1,1 +1,1 @@
-"""Settings: their ranges, and how YAML and JSON become values."""
+"""Settings with their ranges, and conversion of YAML and JSON to values."""

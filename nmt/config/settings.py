@@ -35,8 +35,8 @@ MOST_UNITS = 1_000_000
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number; None: no bound. `least` and `most` belong to the range, `above` and `below` do
-    not."""
+    """Bounds of a number; None: unbounded. `least` and `most` are inclusive, `above` and `below`
+    exclusive."""
 
     least: float | None = None
     most: float | None = None
@@ -79,8 +79,8 @@ def number(
     below: float | None = None,
     help: str = "",
 ) -> T:
-    """A field of a dataclass: a number, or a list of numbers, and the range of each. `help`: what it means,
-    as --help says it."""
+    """Define a dataclass field for a number, or a list of numbers, with the range of each. `help`: its text
+    in --help."""
     metadata = {ALLOWED: Range(least, most, above, below), HELP: help}
     if isinstance(default, list):
         return field(default_factory=lambda: cast(T, list(default)), metadata=metadata)
@@ -88,25 +88,25 @@ def number(
 
 
 def choice(default: str, *others: str, help: str = "") -> str:
-    """A field of a dataclass: one of several words, the default first."""
+    """Define a dataclass field for one of several words, the default first."""
     return field(default=default, metadata={ALLOWED: (default, *others), HELP: help})
 
 
 def name_in(registry: Mapping[str, object], help: str = "") -> str:
-    """A field of a dataclass: a name in a registry, the first by default. The registry is read whenever a
-    value is checked, so that plugins may add to it."""
+    """Define a dataclass field for a name in a registry, the first by default. The registry is read whenever
+    a value is checked, so that plugins may add to it."""
     return field(default=next(iter(registry)), metadata={ALLOWED: registry, HELP: help})
 
 
 def setting(default: T, help: str = "") -> T:
-    """A field of a dataclass without a range: a flag, a text, a list of dataclasses."""
+    """Define a dataclass field without a range: a flag, a text, a list of dataclasses."""
     if isinstance(default, list):
         return field(default_factory=lambda: cast(T, list(default)), metadata={HELP: help})
     return field(default=default, metadata={HELP: help})
 
 
 def problem(item: "Field[object]", value: object) -> str:
-    """Say what is wrong with the value of a field; empty when nothing is. None is fine where it is the
+    """Describe what is wrong with the value of a field; empty if it is valid. None is valid if it is the
     default."""
     allowed = item.metadata.get(ALLOWED)
     if value is None and item.default is None:
@@ -129,8 +129,8 @@ def problem(item: "Field[object]", value: object) -> str:
 
 
 def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
-    """`key: what is wrong` for each value of a dataclass, and of the dataclasses in it, that is out of its
-    range."""
+    """Yield `key: what is wrong` for each value out of range, in a dataclass and the dataclasses inside
+    it."""
     for item in fields(config):
         value = getattr(config, item.name)
         if sections := sections_of(item.name, value):
@@ -141,7 +141,8 @@ def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
 
 
 def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]]":
-    """The dataclasses that a value is or lists, by their keys: `source`, or `corpora[0]`, `corpora[1]` ..."""
+    """The dataclasses that a value is or lists, with their keys: `source`, or `corpora[0]`, `corpora[1]`
+    ..."""
     if is_dataclass(value) and not isinstance(value, type):
         return [(name, value)]
     parts = value if isinstance(value, list) else []
@@ -153,14 +154,14 @@ def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]
 
 
 def check(config: "DataclassInstance", prefix: str = "") -> None:
-    """ConfigError for the first value out of its range. `prefix`: what messages put before a key, such as
+    """ConfigError for the first value out of range. `prefix`: precedes the key in messages, such as
     `training.`"""
     for message in problems(config, prefix):
         raise ConfigError(message)
 
 
 def changed(config: Config, values: Mapping[str, object]) -> Config:
-    """A configuration with some settings changed by name. TypeError for a name that it does not have."""
+    """A copy of a configuration with some settings changed by name. TypeError for an unknown name."""
     names = [item.name for item in fields(config)]
     for name in values:
         if name not in names:

@@ -1,4 +1,4 @@
-"""Dataclasses from JSON: every key is that of a field, every value has the type of its field."""
+"""Dataclasses from JSON: keys must be those of the fields, and values must have their types."""
 
 import json
 import math
@@ -18,11 +18,11 @@ Instance = TypeVar("Instance", bound="DataclassInstance")
 
 
 def parse(kind: type[Instance], text: str, header: Mapping[str, str] | None = None) -> Instance:
-    """A dataclass from the text of a JSON object. `header`: keys that the object has besides, with their
-    values, such as its format.
+    """Parse the text of a JSON object into a dataclass. `header`: other keys that the object must have, with
+    their values, such as its format.
 
-    ValueError, with the key, for text that is no JSON, for keys too many or too few, and for a value of
-    another type or a number that is not finite.
+    ValueError with the key for invalid JSON, for missing or unknown keys, and for a value of another type or
+    a number that is not finite.
     """
     try:
         content = json.loads(text)
@@ -39,7 +39,7 @@ def parse(kind: type[Instance], text: str, header: Mapping[str, str] | None = No
 
 
 def instance(kind: type[Instance], content: object, key: str) -> Instance:
-    """A dataclass from an object of JSON, which stands at a key. Errors as from `parse`."""
+    """Convert a JSON object to a dataclass. `key`: its position, for messages. Errors as from `parse`."""
     prefix = f"{key}." if key else ""
     if not isinstance(content, dict):
         raise wrong(key, "an object", content)
@@ -55,7 +55,7 @@ def instance(kind: type[Instance], content: object, key: str) -> Instance:
 
 
 def typed(hint: object, value: object, key: str) -> object:
-    """A value as its type hint wants it: an int is a float, too."""
+    """Convert a value to its type hint; an int is accepted as a float."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
         return instance(hint, value, key)
@@ -77,7 +77,7 @@ def typed(hint: object, value: object, key: str) -> object:
 
 
 def plain(hint: object, value: object, key: str) -> object:
-    """A text, a flag, a number, or anything where the hint is object."""
+    """Check a text, a flag or a number; any value passes if the hint is object."""
     if hint is object:
         return value
     if hint in (int, float):
@@ -94,5 +94,5 @@ def plain(hint: object, value: object, key: str) -> object:
 
 
 def wrong(key: str, expected: str, value: object) -> ValueError:
-    """The error for a value of another type."""
+    """The error for a value of the wrong type."""
     return ValueError(f"{key}: expected {expected}, found {shown(json.dumps(value))}")

@@ -1,5 +1,4 @@
-"""Safe parsing of YAML from outside: no endless nesting, no few lines that expand to more than any memory
-holds."""
+"""Safe parsing of untrusted YAML: limits nesting, and aliases that expand to more than memory holds."""
 
 from collections.abc import Sequence
 
@@ -12,7 +11,7 @@ MOST_NODES = 100_000  # values, those of an alias counted each time
 
 
 class NotYaml(ValueError):
-    """A text that is not YAML. `line` counts from 1; 0: unknown."""
+    """The text is not YAML. `line`: from 1; 0 if unknown."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -20,7 +19,8 @@ class NotYaml(ValueError):
 
 
 def parse(text: str) -> "DictConfig | ListConfig":
-    """A text as an OmegaConf configuration. NotYaml says in one line what is wrong, and where."""
+    """Parse a text into an OmegaConf configuration. The message of NotYaml is one line and includes the
+    cause."""
     try:
         if (size := nodes(yaml.compose(text, yaml.SafeLoader), {})) > MOST_NODES:
             raise NotYaml(f"{size:,} values, aliases followed, expected at most {MOST_NODES:,}")
@@ -34,7 +34,7 @@ def parse(text: str) -> "DictConfig | ListConfig":
 
 
 def nodes(node: object, counts: dict[int, int]) -> int:
-    """The number of values in a tree, those of an alias counted each time."""
+    """Number of values in a tree, counting those of an alias each time."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in counts:
@@ -44,8 +44,8 @@ def nodes(node: object, counts: dict[int, int]) -> int:
 
 
 def line_of(text: str, keys: Sequence[str]) -> int:
-    """The line, from 1, of the value that keys, or numbers of items of lists, lead to; of the last one found,
-    where one is missing."""
+    """The line, from 1, of the value at a path of keys and list indices; if part of the path is missing, the
+    line of the last one present."""
     node, line = yaml.compose(text, yaml.SafeLoader), 1
     for key in keys:
         below: yaml.Node | None = None

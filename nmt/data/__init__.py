@@ -1,1 +1,1 @@
-"""Text becomes ids here: words only, no torch before batches.py."""
+"""Corpora as ids and their batches; only words and numpy arrays until batches.py, which needs torch."""

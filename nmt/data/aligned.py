@@ -28,7 +28,7 @@ from nmt.formats.pharaoh import Links
 from nmt.text.vocab import BOS, EOS
 
 Ints = NDArray[np.int64]
-BEYOND = BOS  # stands before the sentence, and behind its end symbol; on both sides
+BEYOND = BOS  # padding before the sentence and after its end symbol, on both sides
 
 
 class AlignedPair(NamedTuple):
@@ -41,7 +41,7 @@ class AlignedPair(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The context of a word that a model reads."""
+    """The size and direction of the context that a model reads."""
 
     order: int  # words of an n-gram of the target, the predicted one included
     window: int  # source words, an odd number
@@ -75,13 +75,13 @@ class AlignedBatch:
 
     @property
     def tokens(self) -> int:
-        """Tokens that count for the size of a batch: those of the target, as of the source only windows are
-        read."""
+        """Tokens that count towards the size of a batch: only target tokens, since the source is read as
+        windows."""
         return len(self.words)
 
     @property
     def longest(self) -> int:
-        """Words of the longest target, end symbol included."""
+        """Length of the longest target, including its end symbol."""
         return max(self.lengths)
 
 
@@ -122,7 +122,7 @@ def make_aligned_batch(pairs: Sequence[AlignedPair], shape: Shape) -> AlignedBat
 
 
 class AlignedStream(BatchStream):
-    """The batches of each epoch: the pairs as for translators, as windows."""
+    """The batches of each epoch: the same pairs as for translators, but as windows."""
 
     def __init__(
         self, corpus: Corpus, batch_size: int, pool: int, seed: int, shape: Shape, tokens: int = 0
@@ -133,7 +133,7 @@ class AlignedStream(BatchStream):
     def batches(  # type: ignore[override]
         self, epoch: int, start: int = 0, share: Share = WHOLE
     ) -> Iterator[AlignedBatch]:
-        """The batches of an epoch, from batch `start` on, of a share."""
+        """Yield the batches of an epoch, from batch `start` on, that belong to `share`."""
         for rows in self.rows(epoch, start, share):
             yield make_aligned_batch([aligned_pair(self.corpus, int(row)) for row in rows], self.shape)
 
@@ -150,7 +150,7 @@ def aligned_pair(corpus: Corpus, index: int) -> AlignedPair:
 # The source word that each target word is affiliated with, from a word alignment (Devlin et al. 2014,
 # section 2.1).
 
-SENTENCE, PHRASE = "sentence", "phrase"  # where the nearest linked word is looked for
+SENTENCE, PHRASE = "sentence", "phrase"  # scopes of the search for the nearest linked word
 LONGEST = 7  # words of a phrase on either side
 Phrase = tuple[tuple[int, int], tuple[int, int]]  # (first, last) word of the source and of the target
 
@@ -159,8 +159,9 @@ def affiliations(points: Iterable[tuple[int, int]], source: int, target: int) ->
     """Choose one of `source` words for each of `target` words, given the links between them.
 
     A word with several links takes the middle one, rounded down. A word without links takes the source word
-    of the nearest linked target word, on a tie that of the right one. Without any link words lie on the
-    diagonal."""
+    of the nearest linked target word, with ties going to the right. If there are no links at all, words are
+    affiliated along the diagonal.
+    """
     links: list[list[int]] = [[] for _ in range(target)]
     for a, b in points:
         links[b].append(a)
@@ -190,8 +191,8 @@ def affiliate_pair(links: Links, source: int, target: int, within: str) -> list[
 
 
 def fewest_phrases(links: Links, source: int, target: int, longest: int = LONGEST) -> list[Phrase]:
-    """Segment a pair into the fewest phrase pairs of at most `longest` words, as a decoder would translate a
-    sentence of its training text. Returns [] where the alignment allows no segmentation."""
+    """Segment a pair into the fewest phrase pairs of at most `longest` words, as a decoder would to translate
+    a sentence of its training text. Returns [] if the alignment allows no segmentation."""
     by_source: list[list[int]] = [[] for _ in range(source)]
     by_target: list[list[int]] = [[] for _ in range(target)]
     for a, b in links:
@@ -211,7 +212,7 @@ def fewest_phrases(links: Links, source: int, target: int, longest: int = LONGES
 def source_span(
     start: int, end: int, by_source: Sequence[Sequence[int]], by_target: Sequence[Sequence[int]]
 ) -> tuple[int, int] | None:
-    """First and last source word of the phrase pair with a target span; None where there is none."""
+    """First and last source word of the phrase pair with a target span; None if there is none."""
     linked = [a for b in range(start, end + 1) for a in by_target[b]]
     if not linked:
         return None

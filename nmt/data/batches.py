@@ -26,9 +26,9 @@ from nmt.formats.pharaoh import Links
 from nmt.text.vocab import BOS, EOS
 
 # ---- shares of processes -----------------------------------------------------------------------------------
-# Which batches of an epoch a process computes, where several train together.
+# The batches of an epoch that a process computes when several train together.
 #
-# An update is made of some batches that follow one another, which the processes take in turn. Updates of 4
+# An update consists of consecutive batches, which are dealt to the processes in turn. Updates of 4
 # batches, by 3 processes:
 #
 #     batch      0  1  2  3   4  5  6  7   8  9
@@ -53,7 +53,7 @@ WHOLE = Share()  # all batches, for a process that trains alone
 
 
 # ---- epochs ------------------------------------------------------------------------------------------------
-# Which pairs an epoch has, where the corpora of a training are over- or undersampled.
+# The pairs of an epoch when the corpora of a training are over- or undersampled.
 #
 # An epoch takes c of the n pairs of a corpus: all of them ⌊c / n⌋ times, and c mod n of them, drawn anew in
 # each epoch without replacement, once more. Two corpora, `abc` with c = 5 and `wxyz` with c = 2:
@@ -68,7 +68,8 @@ DRAWN_PAIRS = 1  # distinguishes the random generators of draws from those of th
 
 
 class EpochPairs:
-    """The pairs of one epoch. `sizes`: pairs of each corpus, `counts`: how many of them the epoch takes."""
+    """The pairs of one epoch. `sizes`: number of pairs of each corpus, `counts`: number of them in an
+    epoch."""
 
     def __init__(self, sizes: Sequence[int], counts: Sequence[int], seed: int, epoch: int) -> None:
         self.plain = list(sizes) == list(counts)
@@ -81,7 +82,7 @@ class EpochPairs:
         ]
 
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows in the corpus of the pairs at some positions of the epoch: (n,) -> (n,)"""
+        """Corpus rows of the pairs at these positions of the epoch: (n,) -> (n,)"""
         if self.plain:
             return positions
         corpus = np.searchsorted(self.corpus_starts, positions, side="right") - 1
@@ -98,7 +99,7 @@ class EpochPairs:
 
 
 def draw_pairs(size: int, count: int, seed: Sequence[int]) -> NDArray[np.integer]:
-    """Draw `count` of the numbers below `size` without replacement."""
+    """Draw `count` distinct numbers below `size`."""
     if not count:
         return np.zeros(0, np.int32)
     numbers = shuffled_pairs(size, np.random.default_rng(seed))
@@ -114,25 +115,26 @@ def shuffled_pairs(size: int, random: np.random.Generator) -> NDArray[np.integer
 
 
 # ---- token batches -----------------------------------------------------------------------------------------
-# Batches by tokens: how pairs that are sorted by length are cut into batches of at most so many units.
+# Batches by tokens: sorted pairs are cut into batches of a maximum number of units.
 
 Ints = NDArray[np.int64]
 
 
 def mean_pairs(corpus: Corpus, tokens: int) -> int:
-    """Mean number of pairs of a batch, at least 1, from the size of the corpus alone. The size of pools
-    depends on it."""
+    """Mean number of pairs per batch, at least 1, from the size of the corpus alone. Determines the size of
+    pools."""
     pairs = len(corpus)
     units = max(int(offsets[-1]) for offsets in (corpus.source_offsets, corpus.target_offsets)) + pairs
     return max(1, tokens * pairs // max(1, units))
 
 
 def batch_ends(sizes: Ints, tokens: int) -> list[int]:
-    """Indices at which the batches of sorted pairs end: the fewest batches of at most `tokens` units of
-    either side, and about equal ones, so that the last is not a small remainder.
+    """Indices at which to cut sorted pairs into the fewest batches of at most `tokens` units on either side.
+    Batches are of about equal size, so that the last one is not a small remainder.
 
-    sizes (2, n): units of each pair's source and target, end symbols included. A pair that is longer than
-    `tokens` is a batch of its own."""
+    sizes (2, n): units of each pair's source and target, including end symbols. A pair longer than `tokens`
+    is a batch of its own.
+    """
     totals = sizes.cumsum(1)
     most = full_batch_ends(totals, tokens)
     if len(most) < 2:
@@ -143,7 +145,8 @@ def batch_ends(sizes: Ints, tokens: int) -> list[int]:
 
 
 def full_batch_ends(totals: Ints, tokens: int) -> list[int]:
-    """Indices at which batches end if each takes as many pairs as it can. totals (2, n): cumulated units."""
+    """Indices at which batches end if each takes as many pairs as it can. totals (2, n): cumulative sums of
+    units."""
     ends: list[int] = []
     done, count = [0, 0], totals.shape[1]
     end = 0
@@ -165,7 +168,7 @@ Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]
 
 @dataclass
 class Packed:
-    """N tokens of B sentences, as the docstring of the module shows. ids[last] are the end symbols, row by
+    """N tokens of B sentences in the layout of the module's docstring. ids[last] are the end symbols, row by
     row."""
 
     ids: Tensor  # (N,)
@@ -197,7 +200,7 @@ class Packed:
         return torch.bincount(self.rows, minlength=len(self.order))
 
     def reversed_order(self, fixed: int = 0) -> Tensor:
-        """Indices (N,) that reverse each sentence except its last `fixed` tokens: ids[reversed_order()] has
+        """Indices (N,) that reverse each sentence except its last `fixed` tokens: ids[reversed_order()] are
         the tokens in that order."""
         steps, last = self.steps, (self.lengths - 1 - fixed)[self.rows]
         starts = torch.tensor([0, *self.sizes[:-1]], device=self.ids.device).cumsum(0)
@@ -225,7 +228,7 @@ class Packed:
 
 @dataclass
 class Guidance:
-    """The K links of a batch between target tokens and source words."""
+    """The K links of a batch between target tokens and source units."""
 
     tokens: Tensor  # (K,) target tokens in packed order
     positions: Tensor  # (K,) positions of source units in their sentence, from 0
@@ -238,8 +241,8 @@ class Guidance:
 
 @dataclass
 class Batch:
-    """Pairs of sentences. `previous` has the word before each one of `target`: <s>, then the sentence without
-    its last word. `guidance`: what its attention should be, in trainings with guided alignment."""
+    """Pairs of sentences. `previous`: the word before each word of `target`, starting with <s>. `guidance`:
+    the attention to train towards, for guided alignment."""
 
     source: Packed
     target: Packed
@@ -277,7 +280,7 @@ class Batch:
 
 
 def pack(sentences: Sequence[Ids]) -> Packed:
-    """Pack non-empty id sequences, longest first; those of equal length keep their order."""
+    """Pack non-empty id sequences, longest first; sequences of equal length keep their order."""
     lengths = np.array([len(sentence) for sentence in sentences])
     order = np.argsort(-lengths, kind="stable")
     lengths = lengths[order]
@@ -310,12 +313,12 @@ def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
 
 
 class BatchStream:
-    """The batches of each epoch, the same for the same seed.
+    """The batches of each epoch, determined by the seed.
 
-    An epoch has each pair once, or as often as `counts` says. The pairs are shuffled, the pairs of every
-    `pool` batches are sorted by length and cut into batches, and these are shuffled. Sorting makes the
-    sentences of a batch alike in length, so steps have more rows (GroundHog pools 10 to 20 batches). One pool
-    at a time is held in memory, and four bytes for each pair of an epoch.
+    An epoch has each pair once, or as often as `counts` says. The pairs are shuffled; the pairs of every
+    `pool` batches are sorted by length and cut into batches, and these are shuffled. Sorting gives the
+    sentences of a batch similar lengths, so that steps have more rows (GroundHog pools 10 to 20 batches).
+    Memory holds one pool at a time, and four bytes per pair of an epoch.
     """
 
     def __init__(
@@ -329,8 +332,9 @@ class BatchStream:
         tokens: int = 0,
     ) -> None:
         """`cut` splits a pair into new units each time it is read: (source, target, key) -> (source, target).
-        `counts`: pairs of each of `corpus.parts` in an epoch. `tokens`: a batch holds at most so many units
-        of either side, end symbols included, instead of `batch_size` pairs, counted before `cut`."""
+        `counts`: number of pairs per epoch from each of `corpus.parts`. `tokens`: instead of `batch_size`
+        pairs, a batch holds at most this many units on either side, including end symbols, counted before
+        `cut`."""
         self.corpus = corpus
         self.sizes = corpus.parts or (len(corpus),)
         self.counts = counts or self.sizes
@@ -370,11 +374,11 @@ class BatchStream:
         )
 
     def order_by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Indices that sort pairs by their longer side, equal ones in their order."""
+        """Indices that sort pairs by their longer side; ties keep their order."""
         return np.argsort(self.corpus.lengths(rows), kind="stable")
 
     def cut_pool(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Split a pool into batches, shortest pairs first; returns the indices of the pairs of each batch in
+        """Split a pool into batches, shortest pairs first. Returns for each batch the indices of its pairs in
         the pool."""
         order = self.order_by_length(rows)
         if self.tokens:
@@ -382,14 +386,15 @@ class BatchStream:
         return [order[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
 
     def rows(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[NDArray[np.int64]]:
-        """Indices of the pairs of each batch of an epoch, from batch `start` on, of a share."""
+        """Yield corpus rows of the pairs of each batch of an epoch, from batch `start` on, that belongs to
+        `share`."""
         return (rows for _, rows in self.positions_and_rows(epoch, start, share))
 
     def positions_and_rows(
         self, epoch: int, start: int, share: Share
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield for each batch the positions of its pairs in the epoch's pairs, and their rows in the corpus.
-        The two are equal where an epoch has each pair once. Only offsets are read, no units."""
+        The two are equal if an epoch has each pair once. Reads offsets only, no units."""
         pairs, done = self.pairs(epoch), 0
         for first, positions in self.pools(epoch):
             count = self.count_pool(pairs, positions)
@@ -404,8 +409,8 @@ class BatchStream:
             done += count
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
-        """Yield the batches of an epoch, from batch `start` on, of a share; units of other batches are not
-        read."""
+        """Yield the batches of an epoch, from batch `start` on, that belong to `share`; does not read units
+        of other batches."""
         for positions, rows in self.positions_and_rows(epoch, start, share):
             pairs: list[tuple[Ids, Ids]] = [self.corpus.pair(int(row)) for row in rows]
             if self.cut:
@@ -452,8 +457,8 @@ def unit_links(links: Links, source: Sequence[int], target: Sequence[int]) -> Un
 def guidance(
     pairs: Sequence[UnitLinks], sizes: Sequence[int], order: Sequence[int], weight: float
 ) -> Guidance:
-    """Links of a batch. `pairs`: links of each sentence; `sizes`, `order`: the layout of its targets, as in
-    nmt.data.batches.Packed."""
+    """Collect the links of a batch. `pairs`: links of each sentence pair; `sizes`, `order`: the layout of the
+    targets, as in nmt.data.batches.Packed."""
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     rows = np.argsort(np.asarray(order))  # of each sentence
     links = np.concatenate(
@@ -479,7 +484,8 @@ class GuidedStream:
     """The batches of another stream, with the links of their pairs."""
 
     def __init__(self, stream: BatchStream, links: Corpus, weight: float) -> None:
-        """`links`: of the pairs of the stream's corpus, row by row; `weight`: of their cost."""
+        """`links`: corpus of the links of the stream's pairs, row by row; `weight`: weight of guidance in the
+        cost."""
         self.stream, self.links, self.weight = stream, links, weight
 
     def count(self, epoch: int) -> int:
@@ -487,7 +493,7 @@ class GuidedStream:
         return self.stream.count(epoch)
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
-        """Yield the batches of an epoch, from batch `start` on, of a share."""
+        """Yield the batches of an epoch, from batch `start` on, that belong to `share`."""
         part = epoch, start, share
         for rows, batch in zip(self.stream.rows(*part), self.stream.batches(*part), strict=True):
             pairs = [row_links(self.links, int(row)) for row in rows]

@@ -1,9 +1,10 @@
-"""Training pairs as memory-mapped ids, which take memory only as pages of the disk cache.
+"""Training pairs as memory-mapped ids; they use only memory of the operating system's page cache.
 
 A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits), a
 manifest, and `stamp.json`, which identifies the texts and settings and has the number of pairs of each of
 several corpora. Corpora for aligned models have a third side, `affiliation`: for each target word the
-position of a source word."""
+position of a source word.
+"""
 
 import json
 from array import array
@@ -31,7 +32,7 @@ REMEDY = "remove {}: the same command makes it again"
 
 
 def id_type(size: int) -> type[np.unsignedinteger]:
-    """Smallest type that holds the ids of a vocabulary: 16 bits, or 32."""
+    """Smallest type that holds the ids of a vocabulary: 16 or 32 bits."""
     return np.uint16 if size <= 1 << 16 else np.uint32
 
 
@@ -55,7 +56,7 @@ class SideWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the ids and offsets that are in memory."""
+        """Write buffered ids and offsets to the files."""
         self.ids.tofile(self.ids_file)
         self.offsets.tofile(self.offsets_file)
         self.ids_file.flush()
@@ -63,7 +64,7 @@ class SideWriter:
         del self.ids[:], self.offsets[:]
 
     def finish(self) -> dict[str, Path]:
-        """Write the rest and close; returns the paths of the files by their final names."""
+        """Flush and close the files; returns their paths by their final names."""
         self.flush()
         self.close()
         return {path.stem: path for path in self.paths}
@@ -93,11 +94,12 @@ def binarize(
     stamp: str,
     sizes: Sequence[int] = (),
 ) -> BinarizeReport:
-    """Write pairs as ids. Pairs with a side longer than `max_length`, or an empty one, are dropped. `sizes`:
-    the number of pairs of each of several corpora, which follow one another.
+    """Write pairs as ids. Drops pairs with an empty side or a side longer than `max_length`. `sizes`: the
+    number of pairs of each of several concatenated corpora.
 
     `stamp` identifies the texts and settings. It is written last, so that the files of an interrupted run do
-    not look complete."""
+    not look complete.
+    """
     report = BinarizeReport()
     remaining, parts = iter(pairs), list[int | None](sizes) or [None]
     with store(directory, {"source": source, "target": target}, stamp, report) as sides:
@@ -190,10 +192,11 @@ def read_stamp(directory: Path) -> dict[str, object]:
 
 
 def open_corpus(directory: Path, *vocab_sizes: int, thorough: bool = True) -> Corpus:
-    """Map a binarized corpus into memory. DataError when it is damaged, or holds an id beyond a vocabulary.
+    """Map a binarized corpus into memory. DataError if it is damaged, or holds an id beyond a vocabulary.
 
     `vocab_sizes`: of source and target. A language model's text has one side, the target; aligned pairs have
-    a third. `thorough` false: only sizes are checked, where another process reads and checks it all.
+    a third. If `thorough` is false, only sizes are checked, for a process beside another one that reads and
+    checks everything.
     """
     stamp = read_stamp(directory)
     widths = stamp.get("widths")
@@ -225,7 +228,7 @@ def open_corpus(directory: Path, *vocab_sizes: int, thorough: bool = True) -> Co
 
 
 def read_corpus_sizes(directory: Path, stamp: Mapping[str, object]) -> tuple[int, ...]:
-    """Number of pairs of each of several corpora. DataError unless they sum to all pairs."""
+    """Number of pairs of each of several corpora. DataError unless they sum to the number of all pairs."""
     sizes = stamp.get("corpora", [])
     if (
         not isinstance(sizes, list)
@@ -239,7 +242,8 @@ def read_corpus_sizes(directory: Path, stamp: Mapping[str, object]) -> tuple[int
 def open_side(
     directory: Path, side: str, width: str, pair_count: object, vocab_size: int | None, thorough: bool
 ) -> Stored:
-    """Map ids and offsets of one side. DataError unless they fit together, and the vocabulary."""
+    """Map ids and offsets of one side. DataError unless they match each other and the size of the
+    vocabulary."""
     ids = map_file(directory / f"{side}.ids", np.dtype(width))
     offsets = map_file(directory / f"{side}.offsets", np.dtype(np.int64))
     if (
@@ -269,8 +273,8 @@ def open_side(
 def check_affiliation(
     directory: Path, target: Stored, own: Stored | None = None
 ) -> NDArray[np.integer] | None:
-    """Returns the ids of the third side, if there is one. DataError unless it has a position for each target
-    word."""
+    """Returns the ids of the third side, or None without one. DataError unless it has a position for each
+    target word."""
     if own is None:
         return None
     if not np.array_equal(own[1], target[1]):
@@ -289,8 +293,8 @@ def map_file(path: Path, dtype: np.dtype[Number]) -> NDArray[Number]:
 
 
 def blocks(path: Path, dtype: np.dtype[Number]) -> Iterator[NDArray[Number]]:
-    """Read the numbers of a file in blocks. It is not mapped, so that its pages do not count as memory of
-    this process."""
+    """Read the numbers of a file in blocks. The file is not mapped, so that its pages do not count as memory
+    of this process."""
     with open(path, "rb") as stream:
         while len(block := np.fromfile(stream, dtype, BLOCK)):
             yield block

@@ -1,4 +1,4 @@
-"""The sources of a training corpus, and the corpus as ids; nmt/data/binarized.py stores and opens it.
+"""Settings and checks of a training corpus, and the corpus as ids; nmt/data/binarized.py stores and opens it.
 
 There are two kinds: parallel text, and the unique phrase pairs of a Moses phrase table, which are sampled
 uniformly whatever their counts (Cho et al. 2014, section 3.1; van Merriënboer 2018, section 4.3.1).
@@ -95,7 +95,7 @@ def corpus_tags(corpora: Sequence[CorpusConfig]) -> tuple[str, ...]:
 
 
 def check_corpora(corpora: Sequence[CorpusConfig], temperature: float) -> None:
-    """ConfigError for settings that contradict each other. Ranges of numbers are checked elsewhere."""
+    """ConfigError for settings that contradict each other. Does not check ranges of numbers."""
     if temperature != 1 and not corpora:
         raise ConfigError("data.temperature: there is one corpus only; list several in data.corpora")
     for index, corpus in enumerate(corpora):
@@ -117,7 +117,7 @@ def check_corpora(corpora: Sequence[CorpusConfig], temperature: float) -> None:
 
 
 def check_tag(tag: str, key: str) -> None:
-    """ConfigError for a tag that is not of the form <name>, or means something else."""
+    """ConfigError for a tag that is not of the form <name>, or is a reserved symbol."""
     if tag and not (TAG_PATTERN.fullmatch(tag) and tag.isprintable()):
         raise ConfigError(f"{key}: {shown(tag)} is no tag, expected a name between < and >, such as <bt>")
     if tag in SPECIALS or BYTE_UNIT.fullmatch(tag):
@@ -125,7 +125,7 @@ def check_tag(tag: str, key: str) -> None:
 
 
 def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
-    """ConfigError for shares that do not sum to 1, or that are given beside weights."""
+    """ConfigError for shares that do not sum to 1, or that are combined with weights."""
     shares = [corpus.share for corpus in corpora]
     if not any(shares):
         return
@@ -146,8 +146,8 @@ def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
 
 
 def check_corpora_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
-    """DataError for files that are missing or empty. `thorough` also reads all text once: for bad text, files
-    of unequal length, and lines that have a tag already."""
+    """DataError for files that are missing or empty. `thorough` also reads all text once, to report bad text,
+    files of unequal length, and lines that already have a tag."""
     tags = corpus_tags(corpora)
     for corpus in corpora:
         for path in (corpus.source, corpus.target):
@@ -175,7 +175,7 @@ def check_untagged(path: str, tags: Sequence[str]) -> None:
 
 
 def epoch_counts(sizes: Sequence[int], corpora: Sequence[CorpusConfig], temperature: float) -> list[int]:
-    """Number of pairs of each corpus in an epoch, given the sizes of the corpora (at least 1): their shares,
+    """Number of pairs per epoch from each corpus, given the sizes of the corpora (at least 1): their shares,
     rounded by largest remainder."""
     total = sum(sizes)
     wanted = [corpus.share for corpus in corpora]
@@ -290,9 +290,10 @@ class DataConfig:
 class Corpus:
     """Pairs of id sequences, without start and end symbols.
 
-    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, likewise for the target. `affiliation`
-    has, in corpora for aligned models, for each target word the position of a source word in its sentence.
-    `parts`: the number of pairs of each of several concatenated corpora."""
+    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, likewise for the target. `affiliation`:
+    for aligned models, the position of a source word in its sentence for each target word. `parts`: the
+    number of pairs of each of several concatenated corpora.
+    """
 
     source: NDArray[np.integer]
     source_offsets: NDArray[np.int64]
@@ -340,21 +341,22 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
 
 
 def text_rules(side: SideConfig) -> str:
-    """The settings of a side, for a digest. The size of the vocabulary does not count, its words do."""
+    """The settings of a side, for a digest. Omits the size of the vocabulary, since the digest includes its
+    words."""
     return repr(replace(side, vocabulary=0))
 
 
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
-    """A digest for aligned models, which also changes with the alignment, and with `within`, the unit in
-    which affiliations are looked for."""
+    """A digest for aligned models, which also changes with the alignment, and with `within`, the scope of
+    affiliations (SENTENCE or PHRASE)."""
     status = files.status(config.alignment)
     text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
     return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()
 
 
 def check_config(config: DataConfig, thorough: bool = False) -> None:
-    """Check the texts of a translator. ConfigError for contradictions, DataError for files that are missing
-    or empty.
+    """Check the texts of a translator. ConfigError for contradictory settings, DataError for files that are
+    missing or empty.
 
     `thorough` also reads all text once, to report bad bytes and unequal numbers of lines before work starts.
     """
@@ -437,8 +439,8 @@ def check_text_config(config: DataConfig, thorough: bool = False) -> None:
 
 
 def table_pairs(config: DataConfig) -> Iterator[Pair]:
-    """Yield the distinct phrase pairs of `phrase_table` as words, without Moses' escapes. They count as
-    tokenized."""
+    """Yield the distinct phrase pairs of `phrase_table` as words, without Moses' escapes; they count as
+    tokenized text."""
     twice = repeated_keys(config.phrase_table)
     seen: set[int] = set()
     for row, pair in enumerate(phrase_table.read(config.phrase_table), 1):

@@ -70,7 +70,8 @@ class ChunkStream:
     """The chunks of each epoch; all epochs have the same text in the same order."""
 
     def __init__(self, text: NDArray[np.integer], tracks: int, steps: int) -> None:
-        """text (n,), end symbols included; the remainder of its division by the tracks is dropped."""
+        """text (n,), end symbols included. If its length is not a multiple of `tracks`, the rest is
+        dropped."""
         self.text, self.steps = text, steps
         self.tracks = min(tracks, len(text))
         self.length = len(text) // max(1, self.tracks)
@@ -80,7 +81,7 @@ class ChunkStream:
         return -(-self.length // self.steps)
 
     def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[TrackChunk]:
-        """Yield the chunks of an epoch, from number `start` on, of a share."""
+        """Yield the chunks of an epoch, from number `start` on, that belong to `share`."""
         origin = np.arange(self.tracks) * self.length
         for number in filter(share.has, range(start, self.count(epoch))):
             at = np.arange(number * self.steps, min(self.length, (number + 1) * self.steps))
@@ -117,7 +118,7 @@ def as_corpus(texts: Sequence[Ids]) -> Corpus:
 
 
 def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stamp: str) -> BinarizeReport:
-    """Write sentences as ids. All are kept, as language models read long and empty ones, too."""
+    """Write sentences as ids. None is dropped, since language models also read long and empty sentences."""
     report = BinarizeReport()
     with store(directory, {"target": vocab}, stamp, report) as sides:
         for words in lines:

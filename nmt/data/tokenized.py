@@ -1,5 +1,5 @@
-"""The training text as words: tokenized once, by one or more processes, and kept in a temporary file without
-a name."""
+"""The training text as words: tokenized once, by one or more processes, and stored in an anonymous temporary
+file."""
 
 import logging
 import sys
@@ -28,7 +28,7 @@ from nmt.text.tokenize import Tokenizer, TokenizerSettings
 from nmt.work.executors import convert_lines
 
 # ---- duplicate lines ---------------------------------------------------------------------------------------
-# Duplicate lines are detected in bounded memory: their digests are in a temporary file without a name.
+# Duplicate lines are detected in bounded memory: their digests are stored in an anonymous temporary file.
 
 DIGEST_BUCKET = 1 << 19  # digests sorted at a time
 DIGEST_BLOCK = 1 << 18  # digests read at a time
@@ -76,15 +76,15 @@ log = logging.getLogger(__name__)
 
 class ListedText:
     """The pairs of lines of several corpora, one corpus after the other, without those that filters drop.
-    Filters are applied once; the result takes a byte of memory a line."""
+    Filters are applied once; the result takes one byte of memory per line."""
 
     def __init__(self, corpora: Sequence[CorpusConfig]) -> None:
         self.corpora = corpora
 
     @cached_property
     def used(self) -> list[bytearray | None]:
-        """For each corpus a flag for each line, whether it is used; None where all are. DataError where none
-        is."""
+        """For each corpus one flag per line, whether it is used; None if all are. DataError for a corpus with
+        no line left."""
         return [filter_lines(corpus) if corpus.filters.active else None for corpus in self.corpora]
 
     @cached_property
@@ -103,8 +103,8 @@ class ListedText:
 
 
 def filter_lines(corpus: CorpusConfig) -> bytearray:
-    """Flags: 1 for each line that the filters of a corpus keep, else 0. Logs the reasons of the others.
-    DataError where no line is left."""
+    """Apply the filters of a corpus: 1 for each line that is kept, else 0. Logs the reasons for dropped
+    lines. DataError if no line is left."""
     config, used, reasons = corpus.filters, bytearray(), Counter[str]()
     limits = clean_config(config)
     seen = Digests() if config.drop_duplicates else None
@@ -146,7 +146,7 @@ Row = tuple[list[str], ...]  # the words of a line of each text
 
 @dataclass(frozen=True)
 class Splitting:
-    """Settings of the tokenizers of each text, which can be sent to other processes."""
+    """Settings of the tokenizers of each text; can be sent to other processes."""
 
     sides: tuple[TokenizerSettings, ...]
 
@@ -160,8 +160,8 @@ class Splitting:
 
 
 class TokenizedText:
-    """One text, or two texts line by line. It is tokenized when its words are first read; afterwards they
-    come from a temporary file. Only one reader at a time."""
+    """One text, or two parallel texts. The text is tokenized when its words are first read; later reads use a
+    temporary file. Supports only one reader at a time."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class TokenizedText:
         show_bar: bool = False,
         listed: ListedText | None = None,
     ) -> None:
-        """`folder`: where the temporary file is put, if it exists. `workers`: processes that tokenize.
+        """`folder`: for the temporary file, if it exists. `workers`: number of tokenizing processes.
         `listed`: several corpora, instead of the lines of `paths`."""
         self.workers, self.show_bar, self.listed = workers, show_bar, listed
         self.rows = listed.rows if listed else partial(files.parallel, *paths)
@@ -194,7 +194,7 @@ class TokenizedText:
             yield tuple(line.split(" ") if line else [] for line in row)
 
     def tokenize(self, splitting: Splitting) -> Iterator[tuple[str, ...]]:
-        """Tokenize the rows. They are kept if the caller reads all of them."""
+        """Tokenize the rows. They are stored if the caller reads all of them."""
         self.splitting = None
         try:
             file = TemporaryFile(dir=self.folder)
@@ -216,13 +216,13 @@ class TokenizedText:
         yield from zip(*[lines] * len(self.splitting.sides), strict=True)
 
     def show_progress(self, items: Iterable[Item], unit: str, title: str) -> Iterator[Item]:
-        """Yield items, each of which stands for a line of the text, and show the progress."""
+        """Yield items, one per line of the text, and show the progress."""
         total = partial(files.number_of_lines, *self.counted_files)
         with Progress(total, unit, self.show_bar, title) as progress:
             yield from progress.over(items)
 
 
 def close_file(file: IO[bytes]) -> None:
-    """Close a temporary file. Ignores errors of a full disk, which have been reported already."""
+    """Close a temporary file. Ignores a full disk, which has been reported already."""
     with suppress(OSError):
         file.close()

@@ -1,1 +1,1 @@
-"""File formats of Moses: n-best lists and phrase tables, as bytes and text."""
+"""Moses' file formats: n-best lists, phrase tables, word alignments; and word vectors."""

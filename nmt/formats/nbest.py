@@ -21,7 +21,7 @@ SEGMENTATION = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?=[0-9]{1,9}(-[0-9]{1,9})?")
 
 @dataclass
 class Hypothesis:
-    """One translation of a list.
+    """One translation in an n-best list.
 
     `features` keeps the order of the line; values that are probabilities are natural logarithms.
     """
@@ -35,7 +35,7 @@ class Hypothesis:
 
     @property
     def text(self) -> list[str]:
-        """The words as the line has them, with Moses' escapes."""
+        """The words as they stand on the line, with Moses' escapes."""
         if self.raw:
             return files.split_words(self.raw.split("|||", 2)[1])
         return [escape_bar(word) for word in self.words]
@@ -47,7 +47,7 @@ def format_number(value: float) -> str:
 
 
 def escape_bar(word: str) -> str:
-    """The word without a `|`, which separates fields."""
+    """Replace each `|` in a word, since it separates fields."""
     return word.replace("|", "&#124;")
 
 
@@ -61,7 +61,8 @@ def format_features(features: Mapping[str, Sequence[float]]) -> str:
 
 
 def write(hypothesis: Hypothesis) -> str:
-    """One line, without a line end. A `|` inside a word becomes `&#124;`, as in Moses' tokenizer."""
+    """Format a hypothesis as one line, without a line end. A `|` inside a word becomes `&#124;`, as in Moses'
+    tokenizer."""
     words = " ".join(map(escape_bar, hypothesis.words))
     return " ||| ".join(
         [
@@ -77,8 +78,8 @@ def write(hypothesis: Hypothesis) -> str:
 def extended(
     hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], total: float | None = None
 ) -> str:
-    """The line it was read from, with more features at the end of its third field and, if given, another
-    total; all other bytes stay."""
+    """The original line with more features at the end of its third field and, if given, another total; all
+    other bytes stay."""
     parts = hypothesis.raw.split("|||")
     if features:
         parts[2] = f"{parts[2].rstrip(' ')} {format_features(features)} "
@@ -88,24 +89,23 @@ def extended(
 
 
 def with_field(line: str, index: int, text: str) -> str:
-    """The line with another text in field number `index`, from 0."""
+    """Replace the text of field number `index`, from 0, of a line."""
     parts = line.split("|||")
     parts[index] = f" {text} "
     return "|||".join(parts)
 
 
 def read(path: str | Path) -> Iterator[Hypothesis]:
-    """The entries of a file, in its order. DataError with the line number for a malformed line."""
+    """Yield the hypotheses of a file, in its order. DataError with the line number for a malformed line."""
     for number, line in enumerate(files.read_lines(path), 1):
         yield parse(line, f"{files.name_of(path)}:{number}")
 
 
 def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """The entries of each sentence, (id, entries).
+    """Group the hypotheses by sentence: (id, hypotheses).
 
-    DataError where ids decrease, where features differ from line to line, and for an empty file. Moses'
-    tuners read dense features by position: one that is missing or elsewhere on some lines would be taken for
-    another.
+    DataError if ids decrease, if features differ from line to line, and for an empty file. Moses' tuners read
+    dense features by position: they would mistake a missing or moved feature for another one.
     """
     name = files.name_of(path)
     group: list[Hypothesis] = []
@@ -133,12 +133,12 @@ def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
 
 
 def list_features(features: Mapping[str, int]) -> str:
-    """Names and numbers of values, for a message."""
+    """Feature names and their numbers of values, for a message."""
     return " ".join(f"{name}({count})" for name, count in features.items()) or "none"
 
 
 def parse(line: str, location: str) -> Hypothesis:
-    """The entry of a line. DataError when a field is missing or a value is not a finite number.
+    """Parse a line. DataError if a field is missing or a value is not a finite number.
 
     `location` is file:line, for messages.
     """
@@ -163,7 +163,7 @@ def parse(line: str, location: str) -> Hypothesis:
 
 
 def parse_features(text: str, location: str) -> dict[str, list[float]]:
-    """The values of a feature field by name. DataError for one that Moses' tuners would misread."""
+    """Values by feature name. DataError for a feature field that Moses' tuners would misread."""
     features: dict[str, list[float]] = {}
     name = UNLABELED
     parse_value = float if numbers.plain(text) else numbers.real
@@ -188,7 +188,7 @@ def parse_features(text: str, location: str) -> dict[str, list[float]]:
 
 
 def why_no_number(token: str) -> str:
-    """A message on a token of the feature field that is not a number."""
+    """The message for a token of the feature field that is not a number."""
     if token[-1] == ":":
         return (
             f"{numbers.shown(token)} is a label of Moses before version 2, which its tuners now read as "
@@ -220,7 +220,7 @@ def segmentation(hypothesis: Hypothesis, location: str) -> list[tuple[tuple[int,
 
 
 def alignment(hypothesis: Hypothesis, location: str) -> Links:
-    """The word alignment of a hypothesis, which follows the segmentation. DataError for a list that was
+    """The word alignment of a hypothesis: the field after the segmentation. DataError for a list that was
     written without -print-alignment-info-in-n-best."""
     for index, text in enumerate(hypothesis.rest):
         tokens = files.split_words(text)
@@ -235,6 +235,6 @@ def alignment(hypothesis: Hypothesis, location: str) -> Links:
 
 
 def span(text: str) -> tuple[int, int]:
-    """`2` or `0-1` as (first, last)."""
+    """Parse `2` or `0-1` as (first, last)."""
     first, _, last = text.partition("-")
     return int(first), int(last or first)

@@ -16,7 +16,7 @@ GOLD_POINT = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class GoldLinks:
-    """Links of human annotators: the sure ones, and the possible ones, which contain the sure ones (Och and
+    """Links by human annotators: the sure links, and the possible ones, which include the sure ones (Och and
     Ney 2003)."""
 
     sure: Links
@@ -24,7 +24,7 @@ class GoldLinks:
 
 
 def parse(line: str, location: str) -> Links:
-    """The links of a line. DataError for anything but points i-j, the possible links i?j or ipj included."""
+    """Parse the links of a line. DataError for anything but points i-j and possible links i?j or ipj."""
     words = files.split_words(line)
     for word in words:
         if not POINT.fullmatch(word):
@@ -38,18 +38,18 @@ def parse(line: str, location: str) -> Links:
 
 
 def line_of(links: Links) -> str:
-    """The points of a sentence pair, in order: 0-0 1-2"""
+    """Format the links of a sentence pair, in order: 0-0 1-2"""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
 def read(path: str | Path) -> Iterator[Links]:
-    """The links of each line of a file, plain or gzip. DataError for a line that holds anything else."""
+    """Yield the links of each line of a file, plain or gzip. DataError for a malformed line."""
     for number, line in enumerate(files.read_lines(path), 1):
         yield parse(line, f"{files.name_of(path)}:{number}")
 
 
 def check_points(links: Links, source: int, target: int, location: str) -> None:
-    """DataError for a point outside a sentence pair of these lengths."""
+    """DataError for a link outside a sentence pair of these lengths."""
     for a, b in links:
         if a >= source or b >= target:
             raise DataError(
@@ -59,8 +59,8 @@ def check_points(links: Links, source: int, target: int, location: str) -> None:
 
 
 def parse_gold(line: str, location: str, first: int = 0) -> GoldLinks:
-    """The links of a line of a gold alignment: `i-j` is sure, `i?j` or `ipj` possible. `first`: the number of
-    the first word, 0 or 1. DataError for anything else."""
+    """Parse a line of a gold alignment: `i-j` is sure, `i?j` or `ipj` possible. `first`: the number of the
+    first word, 0 or 1. DataError for anything else."""
     sure, possible = set[tuple[int, int]](), set[tuple[int, int]]()
     for word in files.split_words(line):
         match = GOLD_POINT.fullmatch(word)

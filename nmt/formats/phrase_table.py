@@ -51,16 +51,16 @@ class PhrasePair:
     end: int
 
     def line(self, extra: bytes = b"") -> bytes:
-        """The line again, with `extra` (one or more scores) appended to the score field."""
+        """The line with `extra` (one or more scores) appended to the score field."""
         return self.raw[: self.end] + b" " + extra + self.raw[self.end :] if extra else self.raw
 
     def fields(self) -> list[bytes]:
-        """All fields of the line, without the blanks around them."""
+        """All fields of the line, stripped of blanks."""
         return [part.strip(b" \t\r") for part in self.raw.split(b"|||")]
 
 
 def parse(line: bytes, location: str) -> PhrasePair:
-    """The pair of a line. DataError for fewer than 3 fields, an empty phrase or an empty score field.
+    """Parse a line. DataError for fewer than 3 fields, an empty phrase or an empty score field.
 
     `location` is file:line, for messages.
     """
@@ -90,7 +90,7 @@ def parse(line: bytes, location: str) -> PhrasePair:
 
 
 def guess_format(line: bytes) -> str:
-    """Guess from its first line what a file without fields is: a hint for the error message."""
+    """Guess the format of a file without fields from its first line, as a hint for the error message."""
     if b"\0" in line or line[:4] == b"\xfd7zX":
         return "This is a binary file: give the text table (plain or gzip) that the binary one was made from"
     return "Is this a phrase table?"
@@ -128,7 +128,7 @@ def check(pair: PhrasePair, location: str) -> None:
 
 
 def check_scores(scores: bytes, location: str) -> None:
-    """DataError for a score field that holds anything but probabilities in single precision."""
+    """DataError for a score field with anything but probabilities that single precision can hold."""
     if SCORES.fullmatch(scores) and max(map(float, scores.split())) <= LARGEST:
         return
     for word in scores.split():
@@ -188,19 +188,20 @@ def check_rest(pair: PhrasePair, location: str) -> None:
 
 
 def quoted(text: bytes) -> str:
-    """The beginning of a field, for a message."""
+    """The beginning of a field, quoted for a message."""
     return repr(text[:60].decode("utf-8", "replace"))
 
 
 def read(path: str | Path) -> Iterator[PhrasePair]:
-    """The pairs of a table (plain, gzip or `-`), in its order; checked as far as training needs it."""
+    """Yield the phrase pairs of a table (plain, gzip or `-`), in its order; checked as far as training needs
+    it."""
     for number, line in enumerate(files.read_byte_lines(path), 1):
         yield parse(line, f"{files.name_of(path)}:{number}")
 
 
 def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
-    """The pairs of a table for Moses: each line valid, all with the same number of scores, in whole-line
-    `LC_ALL=C` order.
+    """Yield the phrase pairs of a table for Moses: all lines valid, with the same number of scores, in
+    whole-line `LC_ALL=C` order.
 
     Memory does not grow with the table. DataError with the line number for the first problem; an empty table
     is an error too. `unsorted` accepts any order, with one warning.
@@ -251,7 +252,7 @@ def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
 
 
 def words(phrase: bytes, location: str = "phrase table") -> list[str]:
-    """The words of a phrase as a model reads them: without Moses' escapes. Only space and tab separate
+    """The words of a phrase as a model reads them, without Moses' escapes. Only space and tab separate
     words."""
     try:
         text = phrase.decode("utf-8")
@@ -261,7 +262,7 @@ def words(phrase: bytes, location: str = "phrase table") -> list[str]:
 
 
 def direct(pair: PhrasePair) -> float:
-    """ln p(target | source) of the table. DataError where the table has too few scores."""
+    """ln p(target | source) of a phrase pair. DataError if the table has too few scores."""
     scores = pair.scores.split()
     if len(scores) <= DIRECT:
         raise DataError(f"the table has {len(scores)} scores, but p(target | source) is Moses' third")
@@ -269,7 +270,7 @@ def direct(pair: PhrasePair) -> float:
 
 
 def counts(pair: PhrasePair, location: str = "") -> list[int]:
-    """How often target, source and both were extracted; [] without counts.
+    """How often target, source and both were extracted; [] if the table has no counts.
 
     DataError for counts that are not numbers; `location` is file:line.
     """

@@ -1,5 +1,5 @@
-"""Word vectors as text: a line `word v_1 ... v_D` for each word, blanks between. word2vec and fastText write
-a first line `V D`, the numbers of words and of columns; GloVe writes none."""
+"""Word vectors as text: a line `word v_1 ... v_D` for each word, separated by blanks. word2vec and fastText
+write a first line with the numbers of words and of columns; GloVe writes none."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def write(path: str | Path, words: Sequence[str], vectors: Iterable[Sequence[float]]) -> None:
-    """Write float32 vectors as word2vec does. `read` gives the same numbers, bit by bit."""
+    """Write float32 vectors in word2vec's format. `read` returns exactly the same numbers."""
     rows = iter(vectors)
     first = next(rows, ())
     lines = (
@@ -30,12 +30,12 @@ def write(path: str | Path, words: Sequence[str], vectors: Iterable[Sequence[flo
 
 
 def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Iterator[tuple[str, Vector]]:
-    """The vectors (size,) of the wanted words of a file, plain or gzip, which is read line by line. Words
-    with blanks in them, which some files have, are passed over.
+    """Yield the vectors (size,) of the wanted words of a file, plain or gzip, which is read line by line.
+    Skips words that contain blanks, which some files have.
 
-    DataError, with the line, for vectors of another size (`key`: the setting that has it), values that are no
-    finite numbers, a wanted word that occurs twice, bytes that are not UTF-8, and a file that is cut off. The
-    numbers of other words are counted, but not read.
+    DataError with the line for vectors of another size (`key`: the setting with the size), for values that
+    are not finite numbers, for a wanted word that occurs twice, for bytes that are not UTF-8, and for a
+    truncated file. For other words only the number of values is checked.
     """
     name, lines, promised, seen = files.name_of(path), files.read_lines(path), None, set[str]()
     number, rows = 0, 0
@@ -62,7 +62,7 @@ def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Itera
 
 
 def check_size(actual: int, size: int, location: str, key: str) -> None:
-    """DataError for vectors of another size than `key` says."""
+    """DataError for vectors of another size than that of the setting `key`."""
     if actual != size:
         raise DataError(
             f"{location}: a vector of {actual} numbers, expected {size} as {key} says; set {key} to the size "
@@ -71,13 +71,13 @@ def check_size(actual: int, size: int, location: str, key: str) -> None:
 
 
 def has_blanks(line: str, size: int) -> bool:
-    """Is the word of a line one with blanks: is what is too much for the vector no number?"""
+    """Whether the word of a line contains blanks: the fields in excess of the vector are not numbers."""
     more = line.split(" ")[1:-size]
     return bool(more) and not all(map(is_number, more))
 
 
 def is_number(text: str) -> bool:
-    """Would Python read it as a number?"""
+    """Whether Python's float() accepts the text."""
     try:
         float(text)
     except ValueError:
@@ -86,7 +86,7 @@ def is_number(text: str) -> bool:
 
 
 def numbers_of(text: str, location: str) -> Vector:
-    """The numbers between blanks. DataError for one that is none, or not finite."""
+    """Parse numbers separated by blanks. DataError for one that is malformed or not finite."""
     parts = text.split(" ")
     try:
         with np.errstate(over="ignore"):

@@ -29,13 +29,13 @@ from nmt.errors import DataError, UserError
 from nmt.io import numbers
 
 # ---- folders -----------------------------------------------------------------------------------------------
-# The folders above an output: made when it is written, and removed again when it is not.
+# The folders above an output: created for writing, and removed again if nothing is written.
 
 
 @contextmanager
 def parent_folders(path: str | Path) -> Iterator[None]:
-    """Make the missing folders above a path, and at the end remove those that nothing came into. OSError as
-    `make_parents`."""
+    """Create the missing folders above a path, and at the end remove those that are still empty. OSError as
+    from `make_parents`."""
     folders = make_parents(path)
     try:
         yield
@@ -44,10 +44,10 @@ def parent_folders(path: str | Path) -> Iterator[None]:
 
 
 def make_parents(path: str | Path) -> list[Path]:
-    """Make the missing folders in which a file or folder is to lie; returns them, the innermost first.
+    """Create the missing folders above a path; returns them, the innermost first.
 
-    OSError where that cannot be done, and for an absolute path whose first folder does not exist: that is
-    rather a mistyped name (`/hme/ann/out`) than a wish for a new one.
+    OSError if that fails, and for an absolute path whose first folder does not exist, which is probably a
+    mistyped name (`/hme/ann/out`).
     """
     above = list(Path(os.path.abspath(path)).parents)
     missing = [folder for folder in above if not os.path.lexists(folder)]
@@ -66,7 +66,7 @@ def make_parents(path: str | Path) -> list[Path]:
 
 
 def remove_empty_folders(folders: Iterable[Path]) -> None:
-    """Remove these folders, the innermost first, as far as nothing is in them."""
+    """Remove these folders, the innermost first, if they are empty."""
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
@@ -95,15 +95,15 @@ SERIAL = itertools.count()  # makes the names of unfinished files unique in this
 
 
 def name_of(path: str | Path) -> str:
-    """The name of a file in messages: `-` is stdin."""
+    """The name of a file for messages; `-` becomes stdin."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """A buffered byte stream of a plain or gzip file, or of stdin.
+    """Open a plain or gzip file, or stdin, as a buffered byte stream.
 
-    DataError when it cannot be opened, or turns out to be a broken gzip file.
+    DataError if it cannot be opened, or turns out to be a broken gzip file.
     """
     if str(path) == "-":
         yield sys.stdin.buffer
@@ -165,7 +165,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def promised_size(header: str, name: str, path: str | Path) -> int:
-    """N of a first line `name size=N`. DataError for any other line."""
+    """Parse N from a first line `name size=N`. DataError for any other line."""
     try:
         return numbers.count(header.removeprefix(f"{name} size="))
     except ValueError as error:
@@ -176,7 +176,7 @@ def promised_size(header: str, name: str, path: str | Path) -> int:
 
 
 def decode(raw: bytes, path: str | Path, number: int) -> str:
-    """One line as text. DataError when it is not UTF-8 or contains NUL."""
+    """Decode a line. DataError if it is not UTF-8 or contains NUL."""
     if b"\0" in raw:
         raise DataError(
             f"{name_of(path)}:{number}: NUL character, expected text; is this a binary or UTF-16 file?"
@@ -191,15 +191,15 @@ def decode(raw: bytes, path: str | Path, number: int) -> str:
 
 
 def preview(path: str | Path) -> Iterator[str]:
-    """The lines of a regular file, for a check before `read_lines`, to which warnings and their remedies are
-    left. Empty for a stream, which can be read only once."""
+    """Yield the lines of a regular file, for a check before `read_lines`, which will give the warnings. Empty
+    for a stream, which can be read only once."""
     if str(path) == "-" or not Path(path).is_file():
         return iter(())
     return map(decode, read_byte_lines(path), itertools.repeat(path), itertools.count(1))
 
 
 def status(path: str | Path) -> os.stat_result:
-    """The size and times of a file. DataError for one that cannot be read."""
+    """The size and times of a file. DataError if it cannot be read."""
     try:
         return os.stat(path)
     except OSError as error:
@@ -207,15 +207,15 @@ def status(path: str | Path) -> os.stat_result:
 
 
 def count_lines(path: str | Path) -> int:
-    """The number of lines of a regular file, 0 for a stream. DataError for one that is not text: a bad line
-    is reported before hours of work, not after them."""
+    """Number of lines of a regular file, 0 for a stream. DataError for a file that is not text, so that a bad
+    line is reported before hours of work."""
     existing([path])
     return sum(1 for _ in preview(path))
 
 
 def number_of_lines(*paths: str | Path) -> int:
-    """The lines of regular files in all, counted without a look at them: about a second for a gigabyte. 0,
-    unknown, where one is a stream or cannot be read."""
+    """Total number of lines of regular files, without decoding them: about a second per gigabyte. 0 (unknown)
+    if one is a stream or cannot be read."""
     total = 0
     for path in paths:
         if str(path) == "-" or not Path(path).is_file():
@@ -232,7 +232,7 @@ def number_of_lines(*paths: str | Path) -> int:
 
 
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
-    """The lines of files of equal length, side by side.
+    """Yield parallel lines of files of equal length.
 
     DataError names the shorter file and gives both numbers of lines.
     """
@@ -253,10 +253,9 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
 
 
 def check_parallel(*paths: str | Path) -> int:
-    """Read files through once: DataError for bad text or unequal numbers of lines. Returns the number of
-    lines.
+    """Read files once: DataError for bad text or unequal numbers of lines. Returns the number of lines.
 
-    Where one is a pipe, nothing is read; 0 then.
+    If one of them is a pipe, reads nothing and returns 0.
     """
     existing(paths)
     if not all(Path(path).is_file() for path in paths):
@@ -268,7 +267,7 @@ def check_parallel(*paths: str | Path) -> int:
 
 
 def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:
-    """The error for parallel files of unequal length: names the shortest and the longest."""
+    """The error for parallel files of unequal length, which names the shortest and the longest."""
     short, long = counts.index(min(counts)), counts.index(max(counts))
     return DataError(
         f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; "
@@ -277,7 +276,7 @@ def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:
 
 
 def split_words(line: str) -> list[str]:
-    """The words of a tokenized line.
+    """Split a tokenized line into words.
 
     Only space and tab separate words, as in Moses: NBSP or U+2028 stay inside a word.
     """
@@ -285,7 +284,7 @@ def split_words(line: str) -> list[str]:
 
 
 class Output:
-    """An open output, bytes or text, whose failures (a full disk, say) are UserErrors."""
+    """An open output for bytes or text; a failure, such as a full disk, is raised as UserError."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.stream = stream
@@ -321,14 +320,14 @@ def cannot_write(name: str | Path, error: OSError) -> UserError:
 
 class Writing:
     """`with Writing(path) as out:` writes to a file beside `path` and renames it at the end. Missing folders
-    above it are made. After an error nothing is left behind.
+    above it are created. After an error nothing is left behind.
 
     `-` is stdout. A device or a pipe is written directly. A name that ends in .gz is compressed.
     """
 
     def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
-        """`folder`, on the same disk, takes the unfinished file instead. Its name there is always the same,
-        so that killed jobs do not pile up files."""
+        """`folder`: for the unfinished file, on the same disk. Its name there is always the same, so that
+        killed jobs do not leave more and more files."""
         self.path = str(path)
         self.name = "<stdout>" if self.path == "-" else self.path
         self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
@@ -385,7 +384,7 @@ class Writing:
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:
-    """Write a whole text file, each line with its `\\n`, atomically."""
+    r"""Write a whole text file atomically, adding `\n` to each line."""
     with Writing(path) as out:
         out.write_lines(lines)
 
@@ -397,8 +396,8 @@ def existing(paths: Sequence[str | Path]) -> None:
             raise DataError(f"{path}: cannot read: No such file or directory")
 
 
-# ---- files of folders that strangers made ------------------------------------------------------------------
-# Files of folders that a stranger may have made: runs, hybrid systems, jobs.
+# ---- files of untrusted folders ----------------------------------------------------------------------------
+# Files of folders that may come from an untrusted source: runs, hybrid systems, jobs.
 #
 # A pipe or a device would hang the command or fill the memory, and a link to a file elsewhere would show that
 # file's lines in messages. So files are regular and not larger than their kind can be, and a link that leads
@@ -411,8 +410,8 @@ NOT_REGULAR = "not a regular file (a pipe or a device?)"
 
 
 def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
-    """A regular file, opened for reading; a pipe does not block. OSError for others, and for more than `most`
-    bytes."""
+    """Open a regular file for reading; never blocks on a pipe. OSError for other kinds, and for more than
+    `most` bytes."""
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         check_regular_status(os.fstat(number), most)
@@ -424,7 +423,7 @@ def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
 
 
 def check_regular_status(status: os.stat_result, most: int | None) -> None:
-    """OSError for what is no regular file, or larger than `most` bytes."""
+    """OSError for anything but a regular file, and for more than `most` bytes."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
@@ -434,14 +433,14 @@ def check_regular_status(status: os.stat_result, most: int | None) -> None:
 
 
 def read_small(path: str | Path) -> bytes:
-    """A small file. OSError as `open_regular`."""
+    """Read a small file. OSError as from `open_regular`."""
     with open_regular(path, SMALL_FILE) as stream:
         return stream.read(SMALL_FILE)
 
 
 def check_regular(path: Path, most: int | None = None, inside: bool = True) -> None:
-    """DataError for a file that is not regular, too large, or `inside` its folder only by name: a link that
-    leads out of it. One that is missing is left to whoever reads it."""
+    """DataError for a file that is not regular or too large, or, with `inside`, a link that leads out of its
+    folder. A missing file passes: the code that reads it reports it."""
     try:
         check_regular_status(path.stat(), most)
     except FileNotFoundError:
@@ -453,7 +452,7 @@ def check_regular(path: Path, most: int | None = None, inside: bool = True) -> N
 
 
 def leads_out(path: Path) -> bool:
-    """Is a file of a folder a link to a file elsewhere?"""
+    """Whether a file of a folder is a link to a file elsewhere."""
     folder = os.path.realpath(path.parent)
     return os.path.commonpath([folder, os.path.realpath(path)]) != folder
 

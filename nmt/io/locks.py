@@ -29,11 +29,11 @@ FILE = ".lock"
 
 @contextmanager
 def locked(folder: str | Path, command: str, wait: bool = False, patience: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a folder for a command; the folder is made if need be, and removed again if nothing
-    was put into it. UserError, which names the holder, when another process has it.
+    """Hold the lock of a folder for a command. The folder is created if missing, and removed again if it
+    stays empty. UserError that names the holder if another process has the lock.
 
-    `wait`: wait for the other process instead; for folders that are held for a moment only. `patience`:
-    wait so many seconds before the error, for a holder that may be about to end.
+    `wait`: wait for the other process, for folders that are locked only briefly. `patience`: seconds to wait
+    before the error, for a holder that may be about to end.
     """
     folder = Path(folder)
     path = folder / FILE
@@ -63,7 +63,7 @@ def locked(folder: str | Path, command: str, wait: bool = False, patience: float
 
 
 def acquire(folder: Path, until: float) -> FileLock:
-    """The lock of a folder, held. `until`: of the clock time.monotonic, when waiting ends."""
+    """Acquire the lock of a folder. `until`: when to stop waiting, on the clock time.monotonic."""
     reported, gone = False, 0
     while True:
         try:
@@ -72,7 +72,7 @@ def acquire(folder: Path, until: float) -> FileLock:
             lock.acquire()
             return lock
         except FileNotFoundError as error:
-            # whoever made the folder has just removed it; or none can be made there, as in /proc
+            # another process has just removed the folder, or none can be created there, as in /proc
             gone += 1
             if gone > 20:
                 raise files.cannot_write(folder, error) from error
@@ -89,8 +89,8 @@ def acquire(folder: Path, until: float) -> FileLock:
 
 
 def clear(folder: str | Path) -> None:
-    """Remove a folder whose lock this process holds, the lock last: another process finds it locked, or new
-    and empty."""
+    """Remove a folder whose lock this process holds, the lock last: to another process it is either locked,
+    or new and empty."""
     for inside in Path(folder).iterdir():
         if inside.name != FILE:
             with suppress(OSError):
@@ -101,7 +101,8 @@ def clear(folder: str | Path) -> None:
 
 
 def holder(folder: str | Path) -> str:
-    """Who holds a folder, or held it last: command, process, machine, time. Empty when nobody has."""
+    """The current or last holder of a folder's lock: command, process, machine, time. Empty if there was
+    none."""
     try:
         return (Path(folder) / FILE).read_text(encoding="utf-8", errors="replace")[:200]
     except OSError:
@@ -109,6 +110,6 @@ def holder(folder: str | Path) -> str:
 
 
 def is_empty(folder: str | Path) -> bool:
-    """Is the folder missing, or is nothing but a lock in it?"""
+    """Whether the folder is missing, or empty except for a lock."""
     path = Path(folder)
     return not path.exists() or (path.is_dir() and all(inside.name == FILE for inside in path.iterdir()))

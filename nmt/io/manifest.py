@@ -1,11 +1,10 @@
-"""`manifest.json`: sizes and checksums of the files of a folder, so that a flipped bit or a truncated file is
-noticed before it does harm.
+"""`manifest.json`: sizes and checksums of the files of a folder, to detect changed or truncated files before
+they do harm.
 
     {"format": "nmt-manifest 1", "files": {"step-100.pt": [{"size": 4242, "sha256": "..."}], ...}}
 
-A file that is being replaced is listed with its old and its new checksum until it is renamed, so that the
-folder is valid at every moment, whenever a process is killed. Stamps say in the same way whether an input is
-unchanged.
+While a file is being replaced, it is listed with its old and its new checksum, so that the folder is valid
+whenever a process is killed. Stamps record in the same way whether an input has changed.
 """
 
 import hashlib
@@ -26,19 +25,19 @@ FORMAT = "nmt-manifest 1"
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """One content of a file: its size in bytes and its checksum."""
+    """One version of a file: its size in bytes and its checksum."""
 
     size: int
     sha256: str
 
 
-# the content of a file, and while it is replaced its former content too
+# the version of a file; while it is being replaced, also the previous version
 Entries = dict[str, list[ManifestEntry]]
-Stamp = dict[str, int | str]  # what an input was: size, time of change (ns), sha256; it can be stored as JSON
+Stamp = dict[str, int | str]  # of an input: size, modification time (ns), sha256; stored as JSON
 
 
 def digest(path: str | Path) -> str:
-    """The checksum of a file, as the whole project computes it. DataError when it cannot be read."""
+    """The SHA-256 of a file, in the form that the whole project uses. DataError if it cannot be read."""
     try:
         with files.open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -47,13 +46,13 @@ def digest(path: str | Path) -> str:
 
 
 def entry(path: Path) -> ManifestEntry:
-    """The present content of a file."""
+    """Size and checksum of a file as it is now."""
     checksum = digest(path)
     return ManifestEntry(path.stat().st_size, checksum)
 
 
 def read(folder: str | Path) -> Entries | None:
-    """The manifest of a folder; None without one. DataError when it is damaged."""
+    """The manifest of a folder; None if it has none. DataError if it is damaged."""
     path = Path(folder) / FILE
     try:
         content = json.loads(files.read_small(path).decode("utf-8"))
@@ -75,7 +74,7 @@ def read(folder: str | Path) -> Entries | None:
 
 
 def load(folder: str | Path) -> Entries:
-    """The manifest of a folder that has to have one. DataError when it is missing or damaged."""
+    """The manifest of a folder that must have one. DataError if it is missing or damaged."""
     entries = read(folder)
     if entries is None:
         raise DataError(f"{Path(folder) / FILE}: not there; was the folder copied whole?")
@@ -83,7 +82,7 @@ def load(folder: str | Path) -> Entries:
 
 
 def write(folder: str | Path, names: Iterable[str]) -> None:
-    """The manifest of these files of a folder, as they are now."""
+    """Write a manifest of these files of a folder as they are now."""
     save(folder, {name: [entry(Path(folder) / name)] for name in names})
 
 
@@ -94,11 +93,12 @@ def save(folder: str | Path, entries: Entries) -> None:
 
 
 def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] = ()) -> None:
-    """Rename finished files, written under other names on the same disk, to their own names, in this order;
-    forget and remove `drop`.
+    """Rename finished files, written under other names on the same disk, to their final names, in this order;
+    remove `drop` from the folder and the manifest.
 
     At every moment the manifest has a checksum for each file of the folder: until all are renamed it lists
-    the old contents too."""
+    the old versions too.
+    """
     folder, previous = Path(folder), read(folder) or {}
     for part in parts.values():
         sync(part)
@@ -116,7 +116,7 @@ def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] =
 
 
 def sync(path: Path) -> None:
-    """Wait until a file is on the disk, not only on its way there."""
+    """Flush a file to the disk."""
     try:
         with open(path, "rb") as stream:
             os.fsync(stream.fileno())
@@ -125,8 +125,8 @@ def sync(path: Path) -> None:
 
 
 def verify(folder: str | Path, names: Iterable[str]) -> None:
-    """Check that these files are as they were written. DataError names the first that is not, or a manifest
-    that is missing."""
+    """Check these files against the manifest. DataError for the first that differs, or for a missing
+    manifest."""
     entries = load(folder)
     for name in names:
         with opened(folder, name, entries):
@@ -134,8 +134,8 @@ def verify(folder: str | Path, names: Iterable[str]) -> None:
 
 
 def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedReader:
-    """A file opened for reading, its content checked: the caller reads what was checked, even if another file
-    gets the name meanwhile."""
+    """Open a file and verify its content. The caller reads exactly the verified file, even if another one
+    gets its name meanwhile."""
     path = Path(folder) / name
     listed = entries is not None and name in entries
     try:
@@ -171,14 +171,14 @@ def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedRe
 
 
 def stamp(path: str | Path) -> Stamp:
-    """Size, time of change and checksum of an input as it is now. DataError where it cannot be read."""
+    """Size, modification time and checksum of an input as it is now. DataError if it cannot be read."""
     status = files.status(path)
     return {"size": status.st_size, "time": status.st_mtime_ns, "sha256": digest(path)}
 
 
 def unchanged(path: str | Path, recorded: Mapping[str, object]) -> bool:
-    """Does an input still have the content of its stamp? It is read only when its time of change differs.
-    DataError when it is gone."""
+    """Whether an input still has the content of its stamp. It is read only if its modification time differs.
+    DataError if it is missing."""
     status = files.status(path)
     if status.st_size != recorded.get("size"):
         return False
@@ -186,6 +186,6 @@ def unchanged(path: str | Path, recorded: Mapping[str, object]) -> bool:
 
 
 def digest64(text: bytes) -> bytes:
-    """8 bytes, by which equal texts are found: among 100 million the chance that any two of them collide is
+    """8-byte digest for detecting equal texts; among 100 million texts the probability of any collision is
     0.03%."""
     return blake2b(text, digest_size=8).digest()

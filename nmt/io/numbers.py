@@ -1,8 +1,8 @@
-"""Strict parsing of numbers: ASCII digits, finite, and no longer than a number can be.
+"""Strict parsing of numbers: ASCII digits, finite, and of bounded length.
 
 Python's int() and float() also accept `1_000`, digits of other scripts, nan and inf, and int() takes minutes
-for a million digits. Every number that a user or a file gives is parsed here. ValueError says what is wrong;
-the caller adds where.
+for a million digits. All numbers from users and files are parsed here. ValueError describes the problem; the
+caller adds the location.
 """
 
 import math
@@ -18,13 +18,13 @@ ACCEPTED = "_\t\n\v\f\r\x1c\x1d\x1e\x1f"  # ASCII that float() accepts in or aro
 
 
 def shown(text: str | bytes, most: int = LONGEST) -> str:
-    """A piece of input for a message: in quotes, and cut to `most` characters."""
+    """Quote a piece of input for a message, truncated to `most` characters."""
     text = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
     return repr(text if len(text) <= most else f"{text[:most]}...")
 
 
 def integer(text: str) -> int:
-    """A whole number of at most 64 bits."""
+    """Parse a whole number of at most 64 bits."""
     if not INTEGER.fullmatch(text):
         raise ValueError(f"{shown(text)} is not a whole number")
     value = int(text)
@@ -34,7 +34,7 @@ def integer(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """A whole number of 0 or more, digits only."""
+    """Parse a whole number of 0 or more, digits only."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{shown(text)} is not a count")
     return int(text) if len(text) < 19 else integer(text)
@@ -51,8 +51,8 @@ def real(text: str) -> float:
 
 
 def plain(text: str) -> bool:
-    """May float() parse the words of a line? For ASCII without `_` and odd spaces it accepts what `real`
-    does, and nan and inf."""
+    """Whether float() may parse the words of a line: for ASCII without `_` and unusual spaces it accepts what
+    `real` accepts, plus nan and inf."""
     if not text.isascii():
         return False
     for character in ACCEPTED:  # noqa: SIM110  (twice as fast as all() or isprintable())
@@ -62,7 +62,7 @@ def plain(text: str) -> bool:
 
 
 def reals(words: Iterable[str]) -> list[float]:
-    """Many finite numbers, fast: the same as `real` of each."""
+    """Parse many finite numbers, with the same result as `real` for each, but faster."""
     words = list(words)
     joined = "".join(words)
     if plain(joined) and " " not in joined:

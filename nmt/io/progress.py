@@ -1,4 +1,4 @@
-"""How far a long job has come: a bar on a terminal, a line a minute in the log."""
+"""Progress of a long job: a bar on a terminal, a line per minute in the log."""
 
 import logging
 import sys
@@ -17,8 +17,8 @@ Total = int | Callable[[], int]  # 0: unknown. A function is called only once th
 
 EVERY = 60.0  # seconds between lines
 DRAW = 0.1  # seconds between two states of the bar
-FORETOLD = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"  # where the rate does not say what is left
-MOST = 256  # units that may pass before the clock is read again
+FORETOLD = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"  # without tqdm's time left
+MOST = 256  # maximum number of units between two readings of the clock
 
 
 class Progress:
@@ -34,9 +34,10 @@ class Progress:
         opening: str = "",
         left: Callable[[], float] | None = None,
     ) -> None:
-        """`total` None: the first call of `reach` says. `visible`: as a bar on stderr, which is a terminal.
-        `title`: what is going on. `opening`: a line for the log when the work begins, after all that may be
-        refused. `left`: seconds to the end, from a caller who knows better than the rate so far tells."""
+        """`total`: None if the first call of `reach` gives it. `visible`: show a bar on stderr, which must be
+        a terminal. `title`: what the job does. `opening`: a line for the log when work begins, after all
+        checks. `left`: seconds to the end, if the caller can estimate them better than from the rate so
+        far."""
         self.unit, self.visible, self.title, self.opening = unit, visible, title, opening
         self.left = left
         self.total: Total = 0
@@ -96,18 +97,18 @@ class Progress:
             self.look()
 
     def skip(self, count: int) -> None:
-        """Count units that an earlier start did; they are no part of the rate."""
+        """Count units that were finished before this start; they do not affect the rate."""
         self.given += count
         self.add(count)
 
     def over(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, each counted once whoever asked for it comes back for the next."""
+        """Yield the items, counting each one when the next is requested."""
         for item in items:
             yield item
             self.add(1)
 
     def look(self) -> None:
-        """Read the clock; draw the bar, write a line."""
+        """Read the clock; update the bar and write a log line when they are due."""
         now = time.monotonic()
         passed = now - self.looked
         if self.bar is not None and (passed >= DRAW or self.done == self.total):
@@ -120,7 +121,7 @@ class Progress:
             self.logged = now
             if log.isEnabledFor(logging.INFO):
                 log.info("%s", self.line(), extra={"on_bar": self.bar is not None})
-        # The clock is read about twice while the bar stays as it is.
+        # Read the clock about twice between two updates of the bar.
         step = (self.done - self.seen) * DRAW / 2 / passed if passed > 0 else MOST
         self.step = max(1, min(int(step), 2 * self.step, MOST))
         self.due = self.done + self.step
@@ -128,14 +129,14 @@ class Progress:
             self.looked, self.seen = now, self.done
 
     def known_total(self) -> int:
-        """The total as a number; 0: unknown."""
+        """The total as a number; 0 if unknown."""
         if not isinstance(self.total, int):
             self.total = self.total()
         return self.total
 
     @property
     def rate(self) -> float:
-        """Units a second since this start."""
+        """Units per second since this start."""
         return (self.done - self.given) / max(1e-9, time.monotonic() - self.start)
 
     def line(self) -> str:
@@ -152,7 +153,7 @@ class Progress:
 
 
 def rate_of(rate: float) -> str:
-    """Units a second in words: 1,234 a second, 3.5 a second; slow ones by the minute or hour."""
+    """Format a rate: 1,234 a second, 3.5 a second; slow ones per minute or hour."""
     factor, name = next(
         ((factor, name) for factor, name in ((1, "a second"), (60, "a minute")) if rate * factor >= 1),
         (3600, "an hour"),
@@ -162,7 +163,7 @@ def rate_of(rate: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """75 -> 1 min 15 s"""
+    """Format seconds: 75 -> 1 min 15 s"""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

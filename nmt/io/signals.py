@@ -19,11 +19,11 @@ GRACE = 10.0
 SAME = 0.5
 
 
-class Held:
-    """`with held:` in the main thread delays the reaction to a signal to the end of the block.
+class DelayedSignals:
+    """`with delayed:` in the main thread postpones handling of a signal to the end of the block.
 
-    Compiled code needs this: an exception that a signal handler raises while the arguments of such code are
-    unpacked is a segmentation fault.
+    Compiled code needs this: an exception from a signal handler while its arguments are unpacked causes a
+    segmentation fault.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Held:
             late()
 
 
-held = Held()
+delayed = DelayedSignals()
 
 
 def listen(first: Callable[[int], object]) -> None:
@@ -53,8 +53,8 @@ def listen(first: Callable[[int], object]) -> None:
         if len(came) > 1:
             if came[-1] - came[0] > SAME:
                 end(number)
-        elif held.depth:
-            held.late = lambda: first(number)
+        elif delayed.depth:
+            delayed.late = lambda: first(number)
         else:
             first(number)
 
@@ -65,8 +65,8 @@ def listen(first: Callable[[int], object]) -> None:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """For a call of compiled code that takes minutes: a handler of ours would wait until it returns, so the
-    kernel ends the process. Nothing may be half-written then."""
+    """Let the kernel end the process at a signal during a call of compiled code that takes minutes, since a
+    Python handler would run only after the call. Nothing may be half-written then."""
     handlers = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -80,8 +80,8 @@ def at_once() -> Iterator[None]:
 
 
 class Stop:
-    """The `stop` callback of a training: true once SIGTERM or SIGINT has come, so that it finishes the
-    update at hand and saves. A second signal ends the process at once."""
+    """The `stop` callback of a training: true after SIGTERM or SIGINT, so that training finishes the current
+    update and saves. A second signal ends the process at once."""
 
     def __init__(self) -> None:
         self.number = 0  # of the signal; 0: none yet
@@ -95,7 +95,7 @@ class Stop:
 
 
 def leave(number: int) -> NoReturn:
-    """End the process by an exception, so that files which are being written are removed on the way out."""
+    """End the process by an exception, so that files being written are removed on the way out."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, GRACE)
     if number == signal.SIGINT:

@@ -16,7 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.precision import Context, apply, apply_triple, in_mode
+from nmt.compute.autograd import Context, apply, apply_triple
+from nmt.compute.precision import in_mode
 from nmt.data.batches import Guidance, Packed
 from nmt.layers.cells import GRU
 

@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.precision import Context, apply, apply_pair, in_mode
+from nmt.compute.autograd import Context, apply, apply_pair
+from nmt.compute.precision import in_mode
 from nmt.plugins import Registry, with_settings
 
 # ---- what cells have in common -----------------------------------------------------------------------------

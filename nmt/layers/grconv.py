@@ -22,7 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.precision import Context, apply, in_mode
+from nmt.compute.autograd import Context, apply
+from nmt.compute.precision import in_mode
 
 RECURRENT_SCALE = 0.4  # spectral radius of W_l and W_r (van Merriënboer 2018, section 6.3.2)
 

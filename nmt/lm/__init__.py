@@ -1,5 +1,5 @@
-"""The neural language models by the names that `lm.type` takes. A model of your own adds a line:
-LANGUAGE_MODELS["mine"] = Mine."""
+"""Registry of the neural language models by the names of `lm.type`. To add your own: LANGUAGE_MODELS["mine"]
+= Mine."""
 
 from nmt.errors import ConfigError
 from nmt.io.numbers import shown
@@ -22,7 +22,7 @@ LANGUAGE_MODELS: Registry[type[LanguageModel]] = Registry(
 
 
 def language_model_class(kind: str) -> type[LanguageModel]:
-    """The class that `lm.type` names. ConfigError for an unknown one."""
+    """The class that `lm.type` names. ConfigError for an unknown name."""
     if kind not in LANGUAGE_MODELS:
         raise ConfigError(
             f"lm.type: {shown(kind)} is unknown, expected one of {', '.join(map(repr, LANGUAGE_MODELS))}"

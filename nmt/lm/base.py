@@ -1,4 +1,4 @@
-"""Common parts of neural language models: base classes that score sentences, and what a model may add.
+"""Base classes of neural language models, which score sentences, and the optional methods of a model.
 
 A model of your own defines `embedding`, `output` and `read`, and for search and sampling `start` and `step`.
 """
@@ -25,8 +25,8 @@ from nmt.layers.output import OutputLayer, OutputSettings, check_output
 
 @dataclass
 class LMConfig(OutputSettings):
-    """The section `lm` of a run: `type` names a class in nmt.lm.LANGUAGE_MODELS, whose `Config` has
-    the keys of that type. An empty type: the run is a translator."""
+    """The section `lm` of a run: `type` names a class in nmt.lm.LANGUAGE_MODELS, whose `Config` has the keys
+    of that type. If `type` is empty, the run is a translator."""
 
     noun: ClassVar[str] = "a language model"
     remedy: ClassVar[str] = ""
@@ -47,7 +47,7 @@ class LMConfig(OutputSettings):
     )
 
     def check(self) -> None:
-        """ConfigError for a value out of range, and for values that do not go together."""
+        """ConfigError for a value out of range, and for values that contradict each other."""
         settings.check(self, "lm.")
         check_output(self, "lm")
 
@@ -62,24 +62,24 @@ Ints = NDArray[np.int64]
 
 
 class TextScorer(Protocol):
-    """Scores texts of ids, each a sentence on its own."""
+    """Scores texts of ids, each as a sentence of its own."""
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
         """log p of each unit of each text and of its end symbol."""
         ...
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p of each text as a whole, (texts,); common beginnings are computed once. `ends`: include the
-        end symbol; otherwise texts are beginnings of sentences."""
+        """log p of each text as a whole, (texts,); common prefixes are computed once. `ends`: include the end
+        symbol; otherwise texts are prefixes of sentences."""
         ...
 
 
 class RunFile(Protocol):
-    """File of a run with what a type of model learns from its training text besides its weights."""
+    """A file of a run that stores data other than weights that a model type learns from its training text."""
 
     @classmethod
     def learn(cls, config: Any, lines: Iterator[list[str]], show_bar: bool) -> Self:
-        """Learn from the units of each line of the training text; `config`: the section `lm`."""
+        """Learn from the training text, given as the units of each line. `config`: the section `lm`."""
         ...
 
     @classmethod
@@ -110,8 +110,8 @@ class NgramScores(TextScorer, Protocol):
 
 
 class LanguageModel(nn.Module):
-    """A neural language model, which is trained, and scores. A subclass defines `loss` and `token_log_probs`;
-    what only some models can do is None here, or an error."""
+    """A neural language model that can be trained and scores text. A subclass defines `loss` and
+    `token_log_probs`; optional methods return None or raise NotImplementedError here."""
 
     Config: ClassVar[type[LMConfig]] = LMConfig  # the keys of the section `lm` for this type
     # by names of nmt.runs.directory.RUN_FILES
@@ -122,9 +122,9 @@ class LanguageModel(nn.Module):
     def build(
         cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
     ) -> Self:
-        """A model over the words of a vocabulary. `config`: of the class's Config. `files`: the content of
-        its `run_files`. `fill=False` leaves the parameters as they are, for weights that are about to be
-        loaded."""
+        """Build a model over the words of a vocabulary. `config`: an instance of the class's Config. `files`:
+        the content of its `run_files`. `fill=False` leaves the parameters uninitialized, if weights are
+        loaded next."""
         return cls(config, len(symbols), fill)
 
     @property
@@ -133,29 +133,30 @@ class LanguageModel(nn.Module):
 
     @property
     def carries(self) -> bool:
-        """Whether its state is carried from line to line of running text; then it has `score_running`."""
+        """Whether its state is carried from line to line of running text; such a model defines
+        `score_running`."""
         return False
 
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); and the
-        state after it for running text, which only models that carry their state take."""
+        """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); and for
+        running text the state after it, for models that carry their state."""
         assert isinstance(batch, Batch), "this model does not read running text"
         return self.loss(batch, smoothing), None
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the units of sentences on their own: ()"""
+        """Σ -log p of the units of independent sentences: ()"""
         raise NotImplementedError
 
     def token_log_probs(self, batch: Batch) -> Tensor:
-        """log p of each unit, natural, in packed order, without gradient: (N,)"""
+        """Natural log p of each unit, in packed order, without gradient: (N,)"""
         raise NotImplementedError
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """log p, natural, of each unit of each text and of its end symbol."""
+        """Natural log p of each unit of each text and of its end symbol."""
         return word_scores(self, [((), text) for text in texts])
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p, natural, of each text, (texts,), its end symbol counted or not."""
+        """Natural log p of each text, (texts,). `ends`: include its end symbol."""
         return np.array([sum(scores if ends else scores[:-1]) for scores in self.score_texts(texts)])
 
     def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
@@ -163,39 +164,42 @@ class LanguageModel(nn.Module):
         raise NotImplementedError
 
     def without_log_z(self) -> TextScorer | None:
-        """Scores with log Z taken as 0, of a model that was trained so that they are log p (Devlin et al.
-        2014)."""
+        """A scorer that takes log Z as 0, for a model trained to be self-normalized (Devlin et al. 2014);
+        None for other models."""
         return None
 
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
-        """log Z of each distinct context of some sentences. Near 0, unnormalized scores approximate log p."""
+        """log Z of each distinct context of some sentences. If they are near 0, unnormalized scores
+        approximate log p."""
         raise NotImplementedError
 
     def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> NgramScores | None:
-        """Scores of n-grams as the phrase-based decoder uses them, of a model whose context is the n - 1
-        words before. `normalized`: take log Z as 0. `keep_tables`: prepare for many small calls."""
+        """A scorer of n-grams for the phrase-based decoder, for a model whose context is the previous n - 1
+        words; None for other models. `normalized`: take log Z as 0. `keep_tables`: prepare for many small
+        calls."""
         return None
 
     def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
-        """Ids of words. Where the model reads words by their spelling, those outside the vocabulary, UNK in
-        `token_ids`, get ids above those of the vocabulary, which are valid until the next call."""
+        """Ids of words. If the model reads words by their spelling, words outside the vocabulary (UNK in
+        `token_ids`) get ids above those of the vocabulary, which are valid until the next call."""
         return list(token_ids)
 
     def filter_vectors(self, token_ids: Tensor) -> Tensor | None:
-        """Vectors of words that depend on their spelling alone, without gradient: (T,) -> (T, width)"""
+        """Vectors of words that depend only on their spelling, without gradient: (T,) -> (T, width); None if
+        the model has none."""
         return None
 
     def sample(
         self, lines: int, max_length: int, seed: int, temperature: float = 1.0
     ) -> Iterator[list[str]] | None:
-        """Lines as tokens of several symbols, each cut off after `max_length` symbols; None for models that
-        are sampled step by step (nmt.search.sampling)."""
+        """Sample lines as tokens of several symbols, each truncated after `max_length` symbols; None for
+        models that are sampled step by step (nmt.search.sampling)."""
         return None
 
 
 def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> TextScorer:
-    """The model itself, or with `normalized` its scores without log Z. ConfigError for a model that was not
-    trained for that."""
+    """The model itself or, with `normalized`, its scorer without log Z. ConfigError for a model that is not
+    self-normalized."""
     scorer = model.without_log_z() if normalized else model
     if scorer is None:
         raise ConfigError(
@@ -206,7 +210,7 @@ def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> Te
 
 
 def trie_scores(texts: Sequence[Ids], ends: bool, walk: Callable[[Ints], Walk[Any]]) -> Floats:
-    """log p, natural, of each text, (texts,), through a trie: each prefix is computed once. `walk`: starts a
+    """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `walk`: starts a
     walk through tries of some units. `ends`: include end symbols."""
     if not texts:
         return np.zeros(0)
@@ -217,7 +221,7 @@ def trie_scores(texts: Sequence[Ids], ends: bool, walk: Callable[[Ints], Walk[An
 
 
 class SoftmaxLM(LanguageModel):
-    """A distribution over the vocabulary from features, a row for each unit."""
+    """A language model with a softmax over the vocabulary, computed from one row of features per unit."""
 
     output: OutputLayer
     normalizer: float = 0.0  # weight of (log Z)² in training
@@ -231,11 +235,12 @@ class SoftmaxLM(LanguageModel):
         raise NotImplementedError
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the units of sentences on their own; in training with `normalizer` (log Z)²: ()"""
+        """Σ -log p of the units of independent sentences; during training plus `normalizer` times (log Z)²:
+        ()"""
         return self.cross_entropy(self.read(batch), batch.target.ids, smoothing)
 
     def answers(self, token_ids: Tensor) -> Tensor:
-        """Ids in the output layer to predict for some units: (N,) -> (N,)"""
+        """Map ids of units to the ids that the output layer predicts: (N,) -> (N,)"""
         return token_ids
 
     def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
@@ -248,17 +253,17 @@ class SoftmaxLM(LanguageModel):
             return self.output.log_probs_of(self.read(batch), self.answers(batch.target.ids))
 
     def attention(self, state: Any) -> None:
-        """Return None: a language model attends to no source."""
+        """Returns None: a language model attends to no source."""
 
 
 class FeatureLM(SoftmaxLM):
-    """A distribution over the vocabulary from features. A search state is one tensor, a row for each
-    hypothesis."""
+    """A softmax language model whose search state is one tensor, with one row per hypothesis."""
 
     embedding: nn.Module  # word ids (N,) -> vectors (N, E)
 
     def word_embedding(self, side: str) -> nn.Module:
-        """For `WordEmbeddings` of nmt/models/protocols.py; there is one side."""
+        """Implements `WordEmbeddings` of nmt/models/protocols.py; `side` is ignored, since there is only
+        one."""
         return self.embedding
 
     def reorder(self, state: Tensor, rows: Tensor) -> Tensor:

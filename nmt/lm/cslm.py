@@ -1,8 +1,9 @@
-"""The continuous space language model: p(w | the n - 1 words before) by a feed-forward network (Schwenk
-2007). With one tanh layer it is the model of Bengio et al. 2003; without a hidden layer the log-bilinear one.
+"""The continuous space language model: p(w | previous n - 1 words) by a feed-forward network (Schwenk 2007).
+With one tanh layer it is the model of Bengio et al. 2003; without a hidden layer the log-bilinear model.
 
-Words before the beginning of a sentence are <s>, which has a vector of its own here. E size of a word vector,
-n order, U distinct contexts, G n-grams, N words, H units of the first layer, K features, V vocabulary.
+Positions before the beginning of a sentence hold <s>, which has a vector of its own here. E size of a word
+vector, n order, U distinct contexts, G n-grams, N words, H units of the first layer, K features, V
+vocabulary.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,7 +91,7 @@ class CSLMConfig(NgramConfig):
 
 
 class CSLM(FeatureLM):
-    """The feed-forward network. CSLMScores scores many n-grams at once."""
+    """The feed-forward network; CSLMScores scores many n-grams at once."""
 
     Config: ClassVar[type[LMConfig]] = CSLMConfig
     embedding: nn.Embedding
@@ -111,19 +112,19 @@ class CSLM(FeatureLM):
             initialize(self, config.init, config.init_scale)
 
     def features(self, contexts: Tensor) -> Tensor:
-        """Contexts (N, n - 1), the last word last -> what the output layer reads (N, K)"""
+        """Contexts (N, n - 1), the last word last -> input of the output layer (N, K)"""
         vectors = F.dropout(self.embedding(contexts).flatten(1), self.dropout, self.training)
         return self.above(self.first(vectors))
 
     def above(self, first: Tensor) -> Tensor:
-        """The first layer's sums (N, H) -> (N, K)"""
+        """Pre-activations of the first layer (N, H) -> input of the output layer (N, K)"""
         hidden = F.dropout(self.activate(first), self.dropout, self.training)
         for layer in self.layers:
             hidden = F.dropout(self.activate(layer(hidden)), self.dropout, self.training)
         return hidden
 
     def contexts(self, text: Packed) -> Tensor:
-        """The n - 1 words before each word of some sentences, <s> before their beginning: (N, n - 1)"""
+        """The previous n - 1 words of each word, with <s> before the beginning of the sentence: (N, n - 1)"""
         steps = text.steps
         starts = torch.tensor([0, *text.sizes[:-1]], device=steps.device).cumsum(0)
         columns = []
@@ -142,14 +143,14 @@ class CSLM(FeatureLM):
         return torch.full((len(sources), self.order - 1), BOS, device=self.device)
 
     def step(self, state: Tensor, token_ids: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of every next word after `token_ids` (R,), None before the first: (R, V), natural logarithm;
-        and the new contexts."""
+        """Natural log p of every next word after `token_ids` (R,), None before the first: (R, V); and the new
+        contexts."""
         if token_ids is not None:
             state = torch.cat([state[:, 1:], token_ids[:, None]], 1)
         return self.output.log_probs(self.features(state)), state
 
     def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> "CSLMScores":
-        """log p of n-grams, many at a time. `normalized`: take log Z as 0. `keep_tables`: compute the tables
+        """Scorer of many n-grams at a time. `normalized`: take log Z as 0. `keep_tables`: compute the tables
         of the first layer once for the whole vocabulary, for many small calls."""
         with torch.no_grad():
             table = first_layer_table(self, self.embedding.weight) if keep_tables else None
@@ -175,10 +176,10 @@ class CSLM(FeatureLM):
 
 
 class CSLMScores:
-    """log p of n-grams by a CSLM, natural, many at a time.
+    """Natural log p of many n-grams by a CSLM.
 
-    Each distinct context is computed once, its first layer from a table of each word's contribution at each
-    position.
+    Each distinct context is computed once; its first layer sums entries of a table of each word's
+    contribution at each position.
     """
 
     def __init__(self, model: CSLM, normalized: bool = False, table: Tensor | None = None) -> None:
@@ -209,7 +210,7 @@ class CSLMScores:
         return [part.tolist() for part in np.split(flat, np.cumsum([len(text) + 1 for text in texts])[:-1])]
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p of each text, (texts,), its end symbol counted or not."""
+        """log p of each text, (texts,). `ends`: include its end symbol."""
         if not texts:
             return np.zeros(0)
         contexts, words = ngrams(texts, self.order)
@@ -234,8 +235,8 @@ def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
 
 
 def first_layer_table(model: CSLM, vectors: Tensor) -> Tensor | None:
-    """Contribution of each of W words, given by their vectors, to the first layer at each position:
-    ((n - 1) * W, H). None if too large."""
+    """Contribution of each of W words, given by their vectors, to the first layer at each position: ((n - 1)
+    * W, H). None if the table would be too large."""
     parts = torch.split(model.first.weight, vectors.shape[1], 1)
     if len(parts) * len(vectors) * model.first.out_features > MOST_TABLE:
         return None
@@ -243,8 +244,8 @@ def first_layer_table(model: CSLM, vectors: Tensor) -> Tensor | None:
 
 
 class FirstLayer:
-    """Sums of the first layer, Σ_k W_k e(w_k) + b, for contexts (U, n - 1); from a table of W_k e(w) if there
-    are fewer distinct words than contexts."""
+    """Pre-activations of the first layer, Σ_k W_k e(w_k) + b, for contexts (U, n - 1); from a table of W_k
+    e(w) if there are fewer distinct words than contexts."""
 
     def __init__(self, model: CSLM, contexts: Ints, table: Tensor | None = None) -> None:
         self.model, self.table = model, table
@@ -261,7 +262,7 @@ class FirstLayer:
         self.contexts = torch.from_numpy(contexts).to(model.device)
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """The sums for some of the contexts: (stop - start, H)"""
+        """The pre-activations of contexts `start` to `stop`: (stop - start, H)"""
         contexts = self.contexts[start:stop]
         if self.table is None:
             return F.linear(
@@ -278,7 +279,7 @@ class FirstLayer:
 #
 #     r = Σ_k R_k u(w_{t-k});  p(w | context) = softmax(u(w)ᵀ r + b_w)
 #
-# The words before and the word that follows have the same vectors u, unless `tied` is false.
+# Context words and predicted words share the vectors u, unless `tied` is false.
 
 
 @dataclass
@@ -300,7 +301,7 @@ class LogBilinearConfig(NgramConfig):
 
 
 class LogBilinear(CSLM):
-    """A CSLM whose only layer has no activation and no bias, and is as wide as a word vector."""
+    """A CSLM with a single layer that has no activation and no bias, and the width of a word vector."""
 
     Config: ClassVar[type[LMConfig]] = LogBilinearConfig
 

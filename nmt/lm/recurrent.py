@@ -1,8 +1,8 @@
-"""Recurrent language models: p(w | all words before) by LSTM, gated or Elman layers, or cells of nmt/papers
+"""Recurrent language models: p(w | all previous words) by LSTM, gated or Elman layers, or cells of nmt/papers
 and of plugins (CONFIGURED_CELLS of nmt/layers/cells.py); words are read from a table or by their spelling.
 
 The first word is predicted from the state after an end symbol: a sentence starts from zeros and </s>, running
-text from the state of the text before.
+text from the state after the previous text.
 
 B sentences or tracks, N words, R rows (hypotheses), H hidden units, S size of a state, V vocabulary.
 """
@@ -91,11 +91,11 @@ class RecurrentConfig(CellSettings, LMConfig):
 
     @property
     def inputs(self) -> int:
-        """Size of what the first layer reads."""
+        """Size of the first layer's input."""
         return self.embedding
 
     def layer(self, inputs: int) -> Cell:
-        """A recurrent layer over inputs of this size."""
+        """Build a recurrent layer over inputs of this size."""
         if self.layer_norm:
             return NormalizedLSTM(inputs, self.hidden)
         if self.cell in CONFIGURED_CELLS:
@@ -104,7 +104,7 @@ class RecurrentConfig(CellSettings, LMConfig):
 
 
 class RecurrentLM(FeatureLM):
-    """The network. A state holds the states of all layers side by side, (R, S)."""
+    """The network. Its state concatenates the states of all layers, (R, S)."""
 
     Config: ClassVar[type[LMConfig]] = RecurrentConfig
 
@@ -142,8 +142,8 @@ class RecurrentLM(FeatureLM):
         return next(self.parameters()).new_zeros(rows, sum(self.state_sizes))
 
     def unroll(self, token_ids: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """Words read (N,), rows at each step, state (B, S) -> features (N, H), state after the last step (R,
-        S) without gradient"""
+        """Words read (N,), rows at each step, state (B, S) -> features (N, H), and the state after the last
+        step (R, S) without gradient"""
         vectors = self.inputs(token_ids)
         if self.recompute and torch.is_grad_enabled():
             masks = self.masks(vectors)
@@ -155,8 +155,8 @@ class RecurrentLM(FeatureLM):
     def layers(
         self, hidden: Tensor, sizes: list[int], start: Tensor, masks: Sequence[Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """`unroll` for word vectors (N, E); the state keeps its gradient. `masks`: dropout drawn beforehand,
-        (N, H) for each layer, or none."""
+        """Like `unroll`, for word vectors (N, E); the state keeps its gradient. `masks`: dropout masks drawn
+        beforehand, (N, H) for each layer; by default dropout is drawn here."""
         after, keep = [], 1 - self.dropout
         starts = torch.split(start, self.state_sizes, 1)
         for layer, (cell, state) in enumerate(zip(self.cells, starts, strict=True)):
@@ -169,8 +169,8 @@ class RecurrentLM(FeatureLM):
         return hidden, torch.cat(after, 1)
 
     def masks(self, vectors: Tensor) -> list[Tensor]:
-        """Dropout masks of each layer's outputs, in the order in which `layers` draws them: (N, H) each; none
-        without dropout."""
+        """Dropout masks of each layer's outputs, in the order in which `layers` draws them: (N, H) each;
+        empty without dropout."""
         if not (self.training and self.dropout):
             return []
         shapes = [(len(vectors), int(cell.hidden)) for cell in self.cells]  # type: ignore[arg-type]
@@ -184,13 +184,13 @@ class RecurrentLM(FeatureLM):
         return F.dropout(values, self.dropout, self.training)
 
     def read(self, batch: Batch) -> Tensor:
-        """Features of the words of some sentences, (N, H)"""
+        """Features of the words of a batch of sentences, (N, H)"""
         token_ids = torch.where(batch.previous == BOS, EOS, batch.previous)
         return self.unroll(token_ids, batch.target.sizes, self.zeros(batch.target.sizes[0]))[0]
 
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """Σ -log p of the units, and for running text the state to continue from; its gradient ends with the
-        chunk (truncated BPTT)."""
+        """Σ -log p of the units, and for running text the state to continue from; gradients stop at the chunk
+        boundary (truncated BPTT)."""
         if isinstance(batch, Batch):
             return self.loss(batch, smoothing), None
         features, after = self.unroll(
@@ -199,8 +199,8 @@ class RecurrentLM(FeatureLM):
         return self.cross_entropy(features, batch.ids, smoothing), after
 
     def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
-        """Σ -log p of units given their features, (N, K), (N,) -> (); in training also what parts of
-        the model add to it."""
+        """Σ -log p of units given their features, (N, K), (N,) -> (); during training plus the auxiliary
+        costs of the model's parts."""
         cost = super().cross_entropy(features, ids, smoothing)
         return cost + total_penalty(self.penalized) if self.penalized else cost
 
@@ -209,13 +209,13 @@ class RecurrentLM(FeatureLM):
         return carried if isinstance(carried, Tensor) else self.zeros(chunk.tracks)
 
     def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
-        """log p of each unit of running text, natural, (T * B,), and the state after it"""
+        """Natural log p of each unit of running text, (T * B,), and the state after it"""
         with torch.no_grad():
             features, after = self.unroll(chunk.previous, chunk.sizes, self.initial_state(chunk, carried))
             return self.output.log_probs_of(features, self.answers(chunk.ids)), after
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
+        """Natural log p of each text, (texts,), through a trie: each prefix is computed once."""
 
         def walk(words: Ints) -> Walk[Tensor]:
             ids = on_device(np.where(words == BOS, EOS, words), self.device)
@@ -232,7 +232,7 @@ class RecurrentLM(FeatureLM):
         return self.zeros(len(sources))
 
     def advance(self, state: Tensor, token_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """One word for each row: (R, S), (R,) -> features (R, H), state (R, S)"""
+        """Advance each row by one word: (R, S), (R,) -> features (R, H), state (R, S)"""
         hidden, after = self.embedding(token_ids), []
         for cell, part in zip(self.cells, torch.split(state, self.state_sizes, 1), strict=True):
             after.append(cell.step(hidden, part))  # type: ignore[operator]
@@ -240,8 +240,8 @@ class RecurrentLM(FeatureLM):
         return hidden, torch.cat(after, 1)
 
     def step(self, state: Tensor, token_ids: Tensor | None) -> tuple[Tensor, Tensor]:
-        """log p of every next word after `token_ids` (R,), None before the first: (R, V), natural logarithm;
-        and the new state."""
+        """Natural log p of every next word after `token_ids` (R,), None before the first: (R, V); and the new
+        state."""
         if token_ids is None:
             token_ids = torch.full((len(state),), EOS, device=self.device)
         features, state = self.advance(state, token_ids)
@@ -259,8 +259,8 @@ class RecurrentLM(FeatureLM):
 
 @dataclass
 class CharacterConfig(RecurrentConfig):
-    """The keys of `lm` for type characters: those of a recurrent model and the sizes of the convolutions. The
-    defaults are the small model of Jernite 2018."""
+    """The keys of `lm` for type characters: those of a recurrent model plus the sizes of the convolutions.
+    The defaults are the small model of Jernite 2018."""
 
     vector_sides: ClassVar[tuple[str, ...]] = ()
     type: str = "characters"
@@ -296,7 +296,7 @@ class CharacterConfig(RecurrentConfig):
 
     @property
     def inputs(self) -> int:
-        """Size of what the first layer reads."""
+        """Size of the first layer's input."""
         return self.embedding or self.sizes.total
 
 
@@ -337,7 +337,7 @@ class CharacterLM(RecurrentLM):
         return self.embedding.maxima(self.embedding.spelling[token_ids])
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p, natural, of each text, (texts,); through a trie if all words are in the vocabulary."""
+        """Natural log p of each text, (texts,), through a trie if all words are in the vocabulary."""
         if any(max(text, default=0) >= self.embedding.vocab_size for text in texts):
             return LanguageModel.score_sentences(self, texts, ends)
         return super().score_sentences(texts, ends)

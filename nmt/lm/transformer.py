@@ -1,6 +1,7 @@
-"""A Transformer as a language model: p(w | the words of the sentence before), by attention to them.
+"""A Transformer as a language model: p(w | previous words of the sentence).
 
-Each line is a sentence of its own; it begins with <s>. N words, R rows (hypotheses), D width, V vocabulary.
+Each line is an independent sentence that begins with <s>. N words, R rows (hypotheses), D width, V
+vocabulary.
 """
 
 from collections.abc import Sequence
@@ -59,17 +60,18 @@ class TransformerLM(SoftmaxLM):
             initialize(self, config.init, config.init_scale)
 
     def read(self, batch: Batch) -> Tensor:
-        """Features of the words of some sentences, (N, D)"""
+        """Features of the words of a batch of sentences, (N, D)"""
         grid = WordGrid.of(batch.target, self.stack.embedding.weight)
         features: Tensor = self.stack(batch.previous, grid)
         return features
 
     def word_embedding(self, side: str) -> nn.Embedding:
-        """For `WordEmbeddings` of nmt/models/protocols.py; there is one side."""
+        """Implements `WordEmbeddings` of nmt/models/protocols.py; `side` is ignored, since there is only
+        one."""
         return self.stack.embedding
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p, natural, of each text, (texts,), through a trie: each prefix is computed once."""
+        """Natural log p of each text, (texts,), through a trie: each prefix is computed once."""
 
         def walk(words: Ints) -> Walk[KeyValueCache]:
             ids = on_device(words, self.device)
@@ -87,13 +89,13 @@ class TransformerLM(SoftmaxLM):
 
     @torch.no_grad()
     def advance(self, state: KeyValueCache, token_ids: Tensor) -> tuple[Tensor, KeyValueCache]:
-        """One word for each row, (R,) -> features (R, D), and the state after it"""
+        """Advance each row by one word: (R,) -> features (R, D), and the new state"""
         features, cache, _ = self.stack.advance(state, token_ids)
         return features, cache
 
     def step(self, state: KeyValueCache, token_ids: Tensor | None) -> tuple[Tensor, KeyValueCache]:
-        """log p of every next word after `token_ids` (R,), None before the first: (R, V), natural logarithm;
-        and the new state."""
+        """Natural log p of every next word after `token_ids` (R,), None before the first: (R, V); and the new
+        state."""
         if token_ids is None:
             token_ids = torch.full((state.row_index.shape[1],), BOS, device=self.device)
         features, state = self.advance(state, token_ids)

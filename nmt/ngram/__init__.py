@@ -1,1 +1,1 @@
-"""Count models: no torch."""
+"""Count-based n-gram models, without torch."""

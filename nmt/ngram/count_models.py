@@ -63,17 +63,18 @@ class NgramModel:
         return len(self.words) - 2
 
     def knows(self, word: str) -> bool:
-        """Has the word a unigram of its own?"""
+        """Whether the word has a unigram of its own."""
         return word in self.ids and self.ids[word] != self.unknown
 
     def encode(self, words: Sequence[str]) -> list[int]:
-        """Words as numbers; those without a unigram are <unk>."""
+        """Map words to numbers; words without a unigram become <unk>."""
         get, unknown = self.ids.get, self.unknown
         return [get(word, unknown) for word in words]
 
     def flatten(self, texts: Sequence[Sequence[str]], whole: bool = True) -> tuple[Ints, Ints, Ints]:
-        """Texts one after the other: their words, (N,), where the text of each word begins, (N,), and where
-        each text begins, (texts,). `whole`: sentences, with <s> and </s> around them."""
+        """Concatenate texts. Returns their words, (N,), the index at which the text of each word begins,
+        (N,), and the index at which each text begins, (texts,). `whole`: texts are sentences, with <s> and
+        </s> around them."""
         bos, eos = ([self.ids[BOS]], [self.ids[EOS]]) if whole else ([], [])
         lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
         starts = np.cumsum(lengths) - lengths
@@ -81,9 +82,9 @@ class NgramModel:
         return np.fromiter(words, np.int64, int(lengths.sum())), np.repeat(starts, lengths), starts
 
     def nodes(self, text: Ints, first: Ints) -> list[Ints]:
-        """For each n the node of the n-gram that ends at each token, -1 where there is none: (N,) each.
+        """For each n the node of the n-gram that ends at each token, (N,) each; -1 if the model lacks it.
 
-        `first` (N,): where the sentence of each token begins; no n-gram starts before it.
+        `first` (N,): the index at which the sentence of each token begins; no n-gram starts before it.
         """
         V, nodes = len(self.words), [text]
         positions = np.arange(len(text))
@@ -96,7 +97,7 @@ class NgramModel:
         return nodes
 
     def find(self, n: int, keys: Ints) -> Ints:
-        """Nodes of order n with these keys, -1 for those that are not in the model: (K,) -> (K,)"""
+        """Nodes of order n with these keys: (K,) -> (K,); -1 for keys that are not in the model."""
         level = self.levels[n - 1]
         if not len(level.keys):
             return np.full(len(keys), -1, np.int64)
@@ -104,7 +105,7 @@ class NgramModel:
         return np.where(level.keys[index] == keys, index, -1)
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
-        """log p, natural, of each token given those before it in its sentence: (N,)"""
+        """Natural log p of each token given the previous ones of its sentence: (N,)"""
         nodes = self.nodes(text, first)
         total = self.levels[0].log10[text]
         backoff = np.zeros(len(text))  # of contexts longer than that of the n-gram found so far
@@ -118,8 +119,8 @@ class NgramModel:
         return LN10 * (total + backoff)
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
-        """log p, natural, of each word of each text. `whole`: sentences, read after <s> and with </s> as
-        their last word."""
+        """Natural log p of each word of each text. `whole`: texts are sentences, scored after <s> and with
+        </s> as their last word."""
         if not texts:
             return []
         flat, first, starts = self.flatten(texts, whole)
@@ -140,7 +141,7 @@ class NgramModel:
 def write_arpa(
     model: NgramModel, path: str | Path, over: Callable[[Iterator[str]], Iterator[str]] = lambda lines: lines
 ) -> None:
-    """Write an ARPA file; .gz compresses. `over`: hands on the lines, and may count them."""
+    """Write an ARPA file; .gz compresses. `over`: wraps the iterator of lines, for example to count them."""
     with files.Writing(str(path)) as out:
         for line in over(arpa_lines(model)):
             out.write(line + "\n")
@@ -168,7 +169,7 @@ def arpa_lines(model: NgramModel) -> Iterator[str]:
 
 
 def is_arpa(path: str | Path) -> bool:
-    """Does the file, compressed or not, begin as an ARPA file does? DataError when it cannot be read."""
+    """Whether a file, compressed or not, begins like an ARPA file. DataError if it cannot be read."""
     try:
         with files.open_bytes(path) as stream:
             head = stream.read(64)
@@ -178,8 +179,8 @@ def is_arpa(path: str | Path) -> bool:
 
 
 def read_arpa(path: str | Path) -> NgramModel:
-    """An ARPA file as arrays. DataError with the line number for one that is damaged, cut off, or not an ARPA
-    file."""
+    """Read an ARPA file into arrays. DataError with the line number if it is damaged, truncated, or not an
+    ARPA file."""
     reader = ArpaReader(str(path))
     sizes = reader.header()
     words: dict[str, int] = {}
@@ -205,7 +206,8 @@ def read_arpa(path: str | Path) -> NgramModel:
 
 
 def trimmed(model: NgramModel) -> NgramModel:
-    """Without highest orders that have no n-gram, because sentences are shorter or all were pruned."""
+    """The model without its highest orders if these have no n-grams, because sentences are shorter or all
+    were pruned."""
     while model.order > 1 and not len(model.levels[-1].keys):
         model.levels.pop()
     return model
@@ -230,7 +232,7 @@ class ArpaReader:
         return line.rstrip("\r")
 
     def error(self, expected: str, line: str) -> DataError:
-        """DataError that names the last line and what was expected there."""
+        """A DataError that names the last line read and what was expected there."""
         return DataError(f"{self.path}:{self.number}: expected {expected}, found {shown(line, 60)}")
 
     def filled(self) -> str:
@@ -240,7 +242,7 @@ class ArpaReader:
         return line
 
     def header(self) -> list[int]:
-        """The number of n-grams of each order, as the header gives it."""
+        """Number of n-grams of each order, from the header."""
         if (line := self.filled()).strip() != "\\data\\":
             raise DataError(
                 f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {shown(line)}"
@@ -259,7 +261,7 @@ class ArpaReader:
         return sizes
 
     def rows(self, n: int, size: int, highest: bool) -> Iterator[tuple[float, list[str], float]]:
-        """log10 p, words and log10 back-off of each n-gram of a section."""
+        """Yield log10 p, words and log10 back-off of each n-gram of a section."""
         if (line := self.filled()).strip() != f"\\{n}-grams:":
             raise self.error(f"\\{n}-grams:", line)
         for _ in range(size):
@@ -285,8 +287,8 @@ class ArpaReader:
             yield values[0], words, values[1]
 
     def unigrams(self, size: int, words: dict[str, int]) -> NgramOrder:
-        """The unigrams, whose words are added to `words`."""
-        log10, backoff = array("d"), array("d")  # they grow with the file: its header may promise anything
+        """Read the unigrams; adds their words to `words`."""
+        log10, backoff = array("d"), array("d")  # not sized by the header, which may be wrong
         for row, (prob, gram, back) in enumerate(self.rows(1, size, False)):
             if words.setdefault(gram[0], row) != row:
                 raise DataError(f"{self.path}:{self.number}: the unigram {shown(gram[0])} is repeated")
@@ -333,14 +335,14 @@ class ArpaReader:
 
 
 def logarithm(text: str) -> float:
-    """A logarithm, read as float() does, which accepts more than the format does."""
+    """Parse a logarithm, as float() does, which accepts more than the format does."""
     if not text.isascii() or "_" in text:
         raise ValueError
     return float(text)
 
 
 def blank_fields(line: str, n: int) -> list[str]:
-    """The fields of a line that has blanks instead of tabs, as some tools write."""
+    """The fields of a line with blanks instead of tabs, as some tools write."""
     parts = files.split_words(line)
     return [parts[0], " ".join(parts[1 : n + 1]), *parts[n + 1 :]] if parts else []
 
@@ -351,10 +353,10 @@ KENLM = b"mmap lm "  # every binary file of KenLM begins with it
 
 
 class KenLM:
-    """A KenLM binary. Words are scored one by one, since KenLM's own sentence scorer splits at more than
-    blanks."""
+    """A KenLM binary model. Words are scored one by one, since KenLM's own sentence scorer also splits at
+    characters other than blanks."""
 
-    vocab_size = 0  # the file does not say
+    vocab_size = 0  # unknown: not stored in the file
 
     def __init__(self, path: str) -> None:
         self.kenlm, self.model = load_kenlm(path)
@@ -364,11 +366,11 @@ class KenLM:
         return word in self.model
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
-        """log p, natural, of each word of each text; see NgramModel."""
+        """Natural log p of each word of each text; see NgramModel."""
         return [self.text_scores(words, whole) for words in texts]
 
     def text_scores(self, words: Sequence[str], whole: bool) -> Floats:
-        """log p, natural, of each word of a text."""
+        """Natural log p of each word of a text."""
         state, after = self.kenlm.State(), self.kenlm.State()
         if whole:
             self.model.BeginSentenceWrite(state)
@@ -385,8 +387,9 @@ CountModel = NgramModel | KenLM
 
 
 def load_count_model(path: str | Path) -> CountModel:
-    """An n-gram model from an ARPA file, .gz too, or a KenLM binary. ConfigError where a binary file needs
-    the package kenlm and it is not installed, DataError for a file that is not an n-gram model."""
+    """Load an n-gram model from an ARPA file, optionally compressed, or a KenLM binary. ConfigError if a
+    binary file needs the package kenlm and it is not installed, DataError for a file that is not an n-gram
+    model."""
     path = str(path)
     if not os.path.isfile(path):
         raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")
@@ -403,7 +406,7 @@ def load_count_model(path: str | Path) -> CountModel:
 
 
 def load_kenlm(path: str) -> tuple[Any, Any]:
-    """The module kenlm and a model."""
+    """Load a KenLM binary; returns the module kenlm and the model."""
     try:
         import kenlm
     except ImportError as error:

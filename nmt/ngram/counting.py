@@ -1,4 +1,4 @@
-"""N-grams of a text counted in arrays, and back-off models made of what an estimator computes from them.
+"""Counts the n-grams of a text in arrays, and builds back-off models from an estimator's results.
 
 M n-grams of one length, N tokens of the text, V words.
 """
@@ -22,7 +22,7 @@ from nmt.work.stages import Part, SharedFolder, task_file
 
 # ---- counting ----------------------------------------------------------------------------------------------
 
-MINUS_ALL = -99.0  # log10 p of what never follows
+MINUS_ALL = -99.0  # log10 p of a word that never follows
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Counted:
     keys: Ints  # parent * V + last word
     raw: Ints  # number of occurrences
     suffix: Ints  # all words but the first, as a node of the order below
-    begins: NDArray[np.bool_]  # is its first word <s>?
+    begins: NDArray[np.bool_]  # whether its first word is <s>
     vocab_size: int  # V
 
     @property
@@ -50,7 +50,7 @@ class Counted:
 
 
 def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> NumberedText:
-    """Words to numbers, as `number` does it. DataError for a text without words, too."""
+    """Number the words, as `number_words` does; also DataError for a text without words."""
     text = number_words(sentences, skip_symbols)
     if not len(text.words) > 3 and 0 not in text.ids:
         raise no_words()
@@ -63,8 +63,8 @@ def no_words() -> DataError:
 
 
 def number_words(sentences: Iterable[Sequence[str]], skip_symbols: bool, first: int = 1) -> NumberedText:
-    """Words to numbers. A word <unk> is the unknown word; <s> and </s> in a sentence are an error, or
-    removed. `first`: the number of the first line."""
+    """Map words to numbers. The word <unk> is the unknown word; <s> and </s> in a sentence are an error, or
+    dropped with `skip_symbols`. `first`: the number of the first line."""
     numbers = {UNK: 0, BOS: 1, EOS: 2}
     ids = array("i")
     for line, words in enumerate(sentences, first):
@@ -82,7 +82,7 @@ def number_words(sentences: Iterable[Sequence[str]], skip_symbols: bool, first: 
 
 
 def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
-    """The n-grams of every length; none crosses the edges of a sentence."""
+    """Count the n-grams of every length up to `order`; none crosses a sentence boundary."""
     V, N = len(text.words), len(text.ids)
     words = text.ids.astype(np.int64)
     starts = np.maximum.accumulate(np.where(words == 1, np.arange(N), 0))
@@ -120,7 +120,8 @@ def log10_of(probs: Floats) -> Floats:
 def finish_model(
     words: list[str], levels: list[NgramOrder], gammas: list[Floats], rows: list[Ints]
 ) -> NgramModel:
-    """The model with each back-off weight at its context; of each order only the given rows stay."""
+    """Build the model, with each back-off weight at its context. `rows`: the n-grams to keep of each
+    order."""
     V = len(words)
     for level, gamma in zip(levels, gammas[1:], strict=False):
         weight = np.concatenate([gamma, np.zeros(len(level.keys) - len(gamma))])
@@ -147,7 +148,8 @@ def finish_model(
 
 @dataclass
 class NgramStatistics:
-    """The n-grams of one length; sentences have <s> and </s>, and none crosses their edges."""
+    """Statistics of the n-grams of one length; sentences have <s> and </s>, and no n-gram crosses their
+    boundaries."""
 
     words: int  # n
     occurrences: int
@@ -159,8 +161,8 @@ class NgramStatistics:
 def statistics(
     sentences: Iterable[Sequence[str]], order: int, others: Sequence[Sequence[str]] = ()
 ) -> list[NgramStatistics]:
-    """The n-grams of 1 to `order` words of a text; `others`: sentences whose n-grams are looked up in it.
-    DataError for a text without words, or with <s> or </s>."""
+    """Statistics of the n-grams of 1 to `order` words of a text. `others`: sentences in which to count unseen
+    n-grams. DataError for a text without words, or with <s> or </s>."""
     text = numbered(sentences)
     counted = count_ngrams(text, order)
     unseen = unseen_shares(text, counted, others)
@@ -183,9 +185,9 @@ def statistics(
 def unseen_shares(
     text: NumberedText, counted: list[Counted], others: Sequence[Sequence[str]]
 ) -> list[float | None]:
-    """For each length the share of the n-grams of some sentences that the text does not have; None without
+    """For each length the share of the n-grams in other sentences that the text does not have; None without
     sentences."""
-    # a model without probabilities finds n-grams too
+    # finding n-grams needs no probabilities
     model = NgramModel(text.words, [NgramOrder(here.keys, np.zeros(0), np.zeros(0)) for here in counted])
     flat, first, _ = model.flatten(others)
     position = np.arange(len(flat)) - first
@@ -207,7 +209,7 @@ def unseen_shares(
 
 NUMBER_STAGE, COUNT_STAGE, SUM_STAGE = "number", "count", "sum"
 WORDS_FILE = "words"
-SHARD_WORDS = 500_000  # of a shard
+SHARD_WORDS = 500_000  # words of a shard
 MOST_BUCKETS = 64  # at most: their number is that of the shards
 SYMBOLS = [UNK, BOS, EOS]  # numbers 0 to 2
 
@@ -245,12 +247,12 @@ class CountWorker(stages.StageWorker):
 
 
 def buckets_of(shards: int) -> int:
-    """How many buckets there are."""
+    """Number of buckets for this number of shards."""
     return max(1, min(MOST_BUCKETS, shards))
 
 
 def read_words(path: Path) -> list[str]:
-    """The words of a file: those that it has beside <unk>, <s> and </s>."""
+    """Read the numbered words from a file: all but <unk>, <s> and </s>."""
     text = stages.read_part(path, 0).decode()
     return [*SYMBOLS, *(text.split("\n") if text else [])]
 
@@ -259,7 +261,7 @@ def read_words(path: Path) -> list[str]:
 
 
 def number_shard(worker: CountWorker, task: int) -> Iterable[Part]:
-    """The words of a shard in order of appearance, and its text in numbers."""
+    """Number the words of a shard in order of appearance; yields the words, and the text as numbers."""
     shard = stages.read_shard(worker.folder, task)
     sentences = (files.split_words(line) for (line,) in shard.rows)
     text = number_words(sentences, worker.settings.skip_symbols, shard.first)
@@ -267,7 +269,8 @@ def number_shard(worker: CountWorker, task: int) -> Iterable[Part]:
 
 
 def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
-    """Of each bucket the n-grams of each length from 2 on, with their counts; then the words with theirs."""
+    """Count a shard. Yields for each bucket the n-grams of each length from 2 on, with their counts; then the
+    words with theirs."""
     path = task_file(worker.folder, NUMBER_STAGE, task)
     shard_ids = np.array([worker.numbers[word] for word in read_words(path)], np.int32)
     ids = shard_ids[arrays.read_rows(path, 1, 1)[:, 0].astype(np.int64)]
@@ -287,7 +290,7 @@ def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
 
 
 def sum_bucket(worker: CountWorker, task: int) -> Iterable[Part]:
-    """The n-grams of each length, with the counts of all shards."""
+    """Sum the counts of a bucket over all shards, for the n-grams of each length."""
     sums: list[Part] = []
     for level, n in enumerate(range(2, worker.settings.order + 1)):
         part = task * (worker.settings.order - 1) + level
@@ -320,7 +323,7 @@ def count_text(
     words: int = SHARD_WORDS,
 ) -> tuple[list[str], list[Counted]]:
     """Count the words of a text and its n-grams of every length. DataError for a text without words, or with
-    reserved symbols; errors of the executor, and of `stages.lock_shared`."""
+    reserved symbols; also raises the errors of the executor, and of `stages.lock_shared`."""
     folder = shared.folder
     made_from: dict[str, object] = {"text": manifest.digest(path), "order": settings.order, "words": words}
     made_from |= {"skip_symbols": settings.skip_symbols, **executor.recorded()}
@@ -338,7 +341,7 @@ def count_text(
 
 
 def number_all(folder: Path, tasks: int) -> list[str]:
-    """Number the words of all shards in order of appearance, for all workers."""
+    """Number the words of all shards in order of appearance, and store them for all workers."""
     numbers = {word: number for number, word in enumerate(SYMBOLS)}
     unknown = False
     for task in range(tasks):
@@ -355,7 +358,7 @@ def number_all(folder: Path, tasks: int) -> list[str]:
 
 
 def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[Counted]:
-    """The n-grams of all buckets, in order of their keys. `V`: number of words."""
+    """Merge the n-grams of all buckets, in order of their keys. `V`: number of words."""
     raw = np.zeros(V, np.int64)
     buckets = buckets_of(tasks)
     for task in range(tasks):
@@ -381,7 +384,7 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[Counted]:
 
 
 def level_nodes(levels: list[Counted], words: Int64s) -> Int64s:
-    """The number of each n-gram in its level, from its words: (M, n) -> (M,)"""
+    """Index of each n-gram in its level, from its words: (M, n) -> (M,)"""
     nodes = words[:, 0]
     for level, column in zip(levels[1:], words.T[1:], strict=False):
         nodes = np.searchsorted(level.keys, nodes * level.vocab_size + column)

@@ -33,7 +33,7 @@ FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # discounts of lmplz --discount_fallback
 
 @dataclass
 class KneserNeyConfig:
-    """How a Kneser-Ney model is estimated: the options of nmt-ngram, which are those of lmplz."""
+    """Settings of Kneser-Ney estimation: the options of nmt-ngram, which are those of lmplz."""
 
     order: int = number(
         5, least=1, most=20, help="length of the longest n-grams"
@@ -75,19 +75,19 @@ class KneserNeyConfig:
             raise ConfigError("--discount-fallback: expected three discounts, at most 1, 2 and 3")
 
     def threshold(self, n: int) -> int:
-        """n-grams of this order that occur at most this often are dropped."""
+        """The largest count at which n-grams of order n are dropped."""
         return self.prune[min(n, len(self.prune)) - 1]
 
 
 def estimate_kneser_ney(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> NgramModel:
-    """The model of some sentences. DataError for an empty corpus, or one too small to have discounts."""
+    """Estimate a model from sentences. DataError for an empty corpus, or one too small for discounts."""
     config.check()
     text = numbered(sentences, config.skip_symbols)
     return kneser_ney_model(text.words, count_ngrams(text, config.order), config)
 
 
 def kneser_ney_model(vocabulary: list[str], counted: list[Counted], config: KneserNeyConfig) -> NgramModel:
-    """The model of counts. DataError for too few to have discounts."""
+    """Estimate a model from counts. DataError for too few counts to compute discounts."""
     levels: list[NgramOrder] = []
     gammas: list[Floats] = []
     rows: list[Ints] = []  # of each order, the n-grams that are not pruned
@@ -113,15 +113,15 @@ def kneser_ney_model(vocabulary: list[str], counted: list[Counted], config: Knes
 
 
 def adjust(here: Counted, above: Counted | None) -> Ints:
-    """Adjusted counts, (M,): of the highest order how often an n-gram occurs; of others after how many
-    different words, or how often where nothing can precede it."""
+    """Adjusted counts, (M,): for the highest order the number of occurrences; for lower orders the number of
+    distinct preceding words, or of occurrences if no word can precede the n-gram."""
     if above is None:
         return here.raw.copy()
     return np.where(here.begins, here.raw, np.bincount(above.suffix, minlength=len(here.raw)))
 
 
 def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
-    """0, D1, D2 and D3+ from the counts of counts. DataError where these are too few, unless there is a
+    """0, D1, D2 and D3+ from the counts of counts. DataError if these are too few, unless there is a
     fallback."""
     t = [int(np.count_nonzero(counts == k)) for k in range(5)]
     if all(t[1:4]):
@@ -152,11 +152,11 @@ def interpolate(
     V: int,
     config: KneserNeyConfig,
 ) -> tuple[Floats, Floats, Floats]:
-    """p of each n-gram, (M,), the weight of the lower order after each context, and p of all n-grams, pruned
-    ones included.
+    """p of each n-gram, (M,), the weight of the lower order after each context, and p of all n-grams,
+    including pruned ones.
 
-    p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is what the discounts and the pruned n-grams
-    leave.
+    p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is the mass of the discounts and of the
+    pruned n-grams.
     """
     parent = here.parents
     contexts = int(parent.max(initial=-1)) + 1
@@ -188,7 +188,7 @@ BOS_ID = 1
 
 @dataclass
 class SmoothingConfig(KneserNeyConfig):
-    """How a model is estimated: what all estimators have in common, and the options of these."""
+    """Settings of Katz, stupid back-off and add-k estimation, and those that all estimators share."""
 
     katz_cutoff: int = number(5, least=2, most=100, help="katz: counts above this are not discounted")
     backoff_factor: float = number(
@@ -199,8 +199,8 @@ class SmoothingConfig(KneserNeyConfig):
 
 @dataclass
 class Estimate:
-    """log10 p of each n-gram, order by order, and the weight of the lower order after each context of one
-    word less."""
+    """log10 p of each n-gram for each order, and the weight of the lower order after each context of one word
+    less."""
 
     log10: list[Floats]
     gammas: list[Floats]
@@ -210,8 +210,8 @@ Estimator = Callable[[list[Counted], SmoothingConfig], Estimate]
 
 
 def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfig, kind: str) -> NgramModel:
-    """The model of some sentences by one of ESTIMATORS. DataError for an empty corpus, or one too small for
-    Good-Turing's discounts."""
+    """Estimate a model from sentences with one of ESTIMATORS. DataError for an empty corpus, or one too small
+    for Good-Turing's discounts."""
     settings.check(config, "--")
     text = numbered(sentences, config.skip_symbols)
     return smoothed_model(text.words, count_ngrams(text, config.order), config, kind)
@@ -232,8 +232,8 @@ def smoothed_model(
 
 
 def counts_of(here: Counted, n: int) -> tuple[Ints, Ints, Floats]:
-    """The counts of the n-grams (M,), their contexts as nodes of the order below (M,), and c(h ·) of each
-    context. <s> follows nothing, so that its unigram counts 0."""
+    """Counts of the n-grams, (M,), their contexts as nodes of the order below, (M,), and c(h ·) of each
+    context. The unigram <s> counts 0, since <s> never follows a word."""
     raw = here.raw.copy()
     if n == 1:
         raw[BOS_ID] = 0
@@ -245,10 +245,10 @@ def counts_of(here: Counted, n: int) -> tuple[Ints, Ints, Floats]:
 
 
 def katz(counted: list[Counted], config: SmoothingConfig) -> Estimate:
-    """Back-off by Katz (1987): p(w | h) = d c(hw) / c(h) of an n-gram that was seen, α(h) p(w | h') of
-    others, where α(h) makes the sum 1. d is Good-Turing's discount of counts up to `katz_cutoff`. A context
-    whose counts are all above it counts one word more than it has, as in SRILM, so that something is left.
-    What the unigrams leave is that of <unk>."""
+    """Back-off by Katz (1987): p(w | h) = d c(hw) / c(h) for an n-gram of the text, α(h) p(w | h') for
+    others, where α(h) normalizes the sum to 1. d is Good-Turing's discount of counts up to `katz_cutoff`. If
+    all counts of a context exceed the cutoff, one is added to c(h), as in SRILM, so that some mass is left.
+    The mass that the unigrams leave goes to <unk>."""
     estimate, lower = Estimate([], []), np.zeros(0)
     for n, here in enumerate(counted, 1):
         raw, parent, total = counts_of(here, n)
@@ -270,8 +270,8 @@ def katz(counted: list[Counted], config: SmoothingConfig) -> Estimate:
 
 
 def discounted(counts: Ints, n: int, config: SmoothingConfig) -> Floats:
-    """Counts less what Good-Turing's estimate takes from them, or with --discount-fallback, where there is
-    too little text, less absolute discounts."""
+    """Discounted counts: by Good-Turing's estimate or, with --discount-fallback and too little text for it,
+    by absolute discounts."""
     occurring, remaining = counts[counts > 0], counts.astype(np.float64)
     if not len(occurring):
         return remaining
@@ -314,9 +314,9 @@ def good_turing(counts: Ints, cutoff: int) -> Floats | None:
 
 
 def stupid_backoff(counted: list[Counted], config: SmoothingConfig) -> Estimate:
-    """Scores of Brants et al. (2007): c(hw) / c(h) of an n-gram that was seen, else `backoff_factor` times
-    the score after h'. They do not sum to 1. A context that the text does not have costs nothing, since ARPA
-    files have no weight for it; the unknown word has p = 0 unless the text has it."""
+    """Scores of Brants et al. (2007): c(hw) / c(h) for an n-gram of the text, else `backoff_factor` times the
+    score after h'. They do not sum to 1. A context that is not in the text costs nothing, since ARPA files
+    have no weight for it; the unknown word has p = 0 unless the text has it."""
     estimate = Estimate([], [np.zeros(1)])
     for n, here in enumerate(counted, 1):
         raw, parent, total = counts_of(here, n)
@@ -326,12 +326,12 @@ def stupid_backoff(counted: list[Counted], config: SmoothingConfig) -> Estimate:
 
 
 def add_k(counted: list[Counted], config: SmoothingConfig) -> Estimate:
-    """p(w | h) = (c(hw) + k) / (c(h) + k V), of the highest order alone, or of the order that fits behind the
-    beginning of a sentence. Unseen n-grams back off to 1 / V with weight k V / (c(h) + k V), which is the
-    same rule, so that shorter n-grams are all written as 1 / V."""
+    """p(w | h) = (c(hw) + k) / (c(h) + k V), for the highest order only, or at the beginning of a sentence
+    for the longest order that fits. Unseen n-grams back off to 1 / V with weight k V / (c(h) + k V), which
+    gives the same formula, so that all shorter n-grams are written as 1 / V."""
     V, order = len(counted[0].keys) - 1, len(counted)
     estimate = Estimate([], [np.zeros(1)])
-    contexts_count = np.zeros(1, bool)  # is a context of the order below one that words are predicted from?
+    contexts_count = np.zeros(1, bool)  # whether words are predicted from each context of the order below
     for n, here in enumerate(counted, 1):
         raw, parent, total = counts_of(here, n)
         full = contexts_count if n > 1 else np.array([order == 1])
@@ -352,12 +352,13 @@ ESTIMATORS: dict[str, Estimator] = {"katz": katz, "stupid-backoff": stupid_backo
 
 
 def find_lmplz() -> str | None:
-    """The program on the PATH, None where there is none."""
+    """Path of lmplz on the PATH; None if it is not installed."""
     return shutil.which("lmplz")
 
 
 def lmplz_arguments(program: str, config: KneserNeyConfig, memory: float, folder: str) -> list[str]:
-    """The command line for the same model. `memory`: bytes; `folder`: for temporary files."""
+    """The lmplz command line for a model with the same settings. `memory`: bytes; `folder`: for temporary
+    files."""
     arguments = [
         program,
         "--order",
@@ -379,8 +380,8 @@ def lmplz_arguments(program: str, config: KneserNeyConfig, memory: float, folder
 
 
 def estimate_with_lmplz(text: str, output: str, config: KneserNeyConfig, memory: float) -> None:
-    """Write the ARPA file. ConfigError where lmplz is not installed, UserError with its last line where it
-    fails."""
+    """Write the ARPA file with lmplz. ConfigError if lmplz is not installed, UserError with its last line of
+    output if it fails."""
     program = find_lmplz()
     if not program:
         raise ConfigError(

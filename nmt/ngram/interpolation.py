@@ -1,5 +1,5 @@
-"""Models combined: linear interpolation, p = Σ_i λ_i p_i, its weights by EM (Jelinek and Mercer 1980); and a
-network whose unknown words a count model knows.
+"""Combined models: linear interpolation, p = Σ_i λ_i p_i, with weights by EM (Jelinek and Mercer 1980); and a
+network completed by a count model, which scores the words that it does not know.
 
 N words of a text, M models, B buckets of contexts.
 """
@@ -23,15 +23,15 @@ NEVER = -1e9  # log λ of a model without weight
 
 @dataclass
 class Learned:
-    """Weights, and what the text's log p was before each round of EM and at last."""
+    """Interpolation weights, and the text's log p before each round of EM and after the last."""
 
     weights: Floats  # (M,)
     log_probs: list[float]
 
 
 def learn(log_probs: Floats, rounds: int = ROUNDS) -> Learned:
-    """Weights for which a text is most probable, from log p of each word by each model, (N, M), natural; -inf
-    where a model has no probability for a word. Its log-likelihood never decreases from round to round."""
+    """Weights that maximize the probability of a text, from the natural log p of each word by each model, (N,
+    M); -inf if a model gives a word no probability. The likelihood never decreases from round to round."""
     weights = uniform(log_probs.shape[1])
     shares, total = posteriors(log_probs, weights)
     totals = [total]
@@ -45,7 +45,7 @@ def learn(log_probs: Floats, rounds: int = ROUNDS) -> Learned:
 
 
 def uniform(models: int) -> Floats:
-    """Equal weights of all models, (M,)."""
+    """Equal weights for all models, (M,)."""
     return np.full(models, 1 / models)
 
 
@@ -63,7 +63,7 @@ def mixed(log_probs: Floats, weights: Floats) -> Floats:
 
 
 def total_of(joint: Floats) -> Floats:
-    """log Σ exp of each row; rows of log 0 stay: (N, M) -> (N,)"""
+    """log Σ exp of each row: (N, M) -> (N,); about NEVER or less for rows without probability."""
     highest = np.maximum(joint.max(1, initial=NEVER), NEVER)
     total: Floats = (
         np.log(np.maximum(np.exp(joint - highest[:, None]).sum(1), np.finfo(float).tiny)) + highest
@@ -80,16 +80,16 @@ def log_of(weights: Floats) -> Floats:
 
 
 def learn_by_bucket(log_probs: Floats, buckets: Ints, count: int) -> Floats:
-    """Weights for each bucket of contexts, of which each word has one of `count`, (N,) -> (B, M). A bucket
-    without words has the weights of the whole text."""
+    """Weights for each of `count` buckets of contexts: (N,) -> (B, M), given the bucket of each word. A
+    bucket without words gets the weights of the whole text."""
     whole = learn(log_probs).weights
     rows = [log_probs[buckets == bucket] for bucket in range(count)]
     return np.stack([learn(row).weights if len(row) else whole for row in rows])
 
 
 def edges(evidence: Ints, least: int) -> list[int]:
-    """Where to cut contexts into buckets by how much is known of them: values of `evidence` (N,) at which a
-    new bucket begins, so that each has `least` words or more ("walls of bricks", Jelinek and Mercer 1980)."""
+    """Boundaries of buckets of contexts by evidence: values of `evidence` (N,) at which a new bucket begins,
+    so that each bucket has at least `least` words ("walls of bricks", Jelinek and Mercer 1980)."""
     values, counts = np.unique(evidence, return_counts=True)
     starts: list[int] = []
     inside = 0
@@ -109,21 +109,21 @@ def bucket_of(evidence: Ints, cuts: list[int]) -> NDArray[np.int64]:
 
 
 # ---- counts of contexts ------------------------------------------------------------------------------------
-# How often the contexts of a text's words occur: what context-dependent interpolation goes by.
+# How often the contexts of a text's words occur: determines the weights of context-dependent interpolation.
 
 HISTORIES_HEADER = "#version: 1 histories"
 CONTEXT_STEP = 64  # evidence of a context of n words begins at n LENGTH
 
 
 class Histories:
-    """Counts of contexts of up to `words` words; a sentence begins with <s>."""
+    """Counts of contexts of up to `words` words; sentences begin with <s>."""
 
     def __init__(self, words: int, counts: dict[str, int]) -> None:
         self.words, self.counts = words, counts
 
     @classmethod
     def count(cls, texts: Iterable[Sequence[str]], words: int) -> "Histories":
-        """The contexts of each word of some sentences and of their ends."""
+        """Count the contexts of each word and of the end of each sentence."""
         counts: Counter[str] = Counter()
         for text in texts:
             for context in contexts(text, words):
@@ -131,9 +131,8 @@ class Histories:
         return cls(words, counts)
 
     def evidence(self, text: Sequence[str]) -> Ints:
-        """How much is known of the context of each word and of the end: the larger, the more. It is the
-        length of the longest context that was counted, then the logarithm of its count to base 2: (words +
-        1,)"""
+        """Evidence for the context of each word and of the end: (words + 1,). Ordered by the length of the
+        longest counted context, then by log2 of its count."""
         return np.array([self.of_context(context) for context in contexts(text, self.words)], np.int64)
 
     def of_context(self, context: Sequence[str]) -> int:
@@ -145,7 +144,7 @@ class Histories:
         return 0
 
     def save(self, path: str | Path) -> None:
-        """Write a line `count<TAB>words` for each context, in their order."""
+        """Write a line `count<TAB>words` for each context, in sorted order."""
         lines = (f"{count}\t{context}" for context, count in sorted(self.counts.items()))
         files.write_text(path, [f"{HISTORIES_HEADER} words={self.words}", *lines])
 
@@ -164,7 +163,7 @@ class Histories:
 
 
 def contexts(text: Sequence[str], words: int) -> Iterator[list[str]]:
-    """The words before each word of a sentence and before its end, at most so many."""
+    """Yield at most `words` words before each word of a sentence and before its end."""
     whole = [BOS, *text]
     for end in range(1, len(whole) + 1):
         yield whole[max(0, end - words) : end]
@@ -178,11 +177,11 @@ def contexts(text: Sequence[str], words: int) -> Iterator[list[str]]:
 # words in the proportions of the count model:
 #     p(w | h) = p_net(UNK | h) p_count(w | h) / (1 - Σ p_count(v | h) over the short-list's v)
 
-LEAST = 1e-12  # mass outside the short-list: one that has all words leaves nothing to share
+LEAST = 1e-12  # minimum mass outside the short-list, which is 0 if the list has all words
 
 
 class UnknownShares:
-    """How p(UNK) is shared among the words outside the short-list."""
+    """Distributes p(UNK) over the words outside the short-list."""
 
     def __init__(self, model: NgramModel, shortlist: Collection[str]) -> None:
         """`shortlist`: the words that the network knows; the end of a sentence is one of them."""
@@ -194,8 +193,8 @@ class UnknownShares:
         self.shortlist = shortlist
 
     def logs(self, texts: Sequence[Sequence[str]]) -> list[Floats]:
-        """For each text and word log(p_count(w | h) / mass outside), natural, and 0 for words of the
-        short-list; the end of the text included."""
+        """For each word of each text natural log(p_count(w | h) / mass outside the short-list), and 0 for
+        words of the short-list; the end of the text is included."""
         if not texts:
             return []
         model, shortlist = self.model, self.shortlist
@@ -216,8 +215,8 @@ def masses(model: NgramModel, inside: NDArray[np.bool_]) -> list[Floats]:
     """Σ p(v | context) over the words marked `inside` (V,): for the empty context (1,), then for each node of
     levels 1 to order - 1.
 
-    Σ_v p(v | h) = Σ p(hv) of the n-grams there are + back-off(h) (Σ_v p(v | h') - Σ p(v | h') of the same
-    words)
+    Σ_v p(v | h) = Σ p(hv) over the n-grams in the model + back-off(h) (Σ_v p(v | h') - Σ p(v | h') of the
+    same words)
     """
     V = len(model.words)
     levels = [np.array([(10.0 ** model.levels[0].log10[inside]).sum()])]
@@ -234,14 +233,14 @@ def masses(model: NgramModel, inside: NDArray[np.bool_]) -> list[Floats]:
 
 
 def last_scores(model: NgramModel, grams: Ints) -> Floats:
-    """log p, natural, of the last word of each row given the others: (M, k) -> (M,)"""
+    """Natural log p of the last word of each row given the others: (M, k) -> (M,)"""
     M, k = grams.shape
     return model.flat_scores(grams.reshape(-1), np.repeat(np.arange(M) * k, k))[k - 1 :: k]
 
 
 def suffix_masses(model: NgramModel, levels: Sequence[Floats], contexts: Ints) -> Floats:
-    """The mass after each context without its first word, or without more words where the model has no such
-    context: (M, n) -> (M,)"""
+    """Mass after each context without its first word, shortened further if the model lacks that context: (M,
+    n) -> (M,)"""
     M, n = contexts.shape
     mass = np.full(M, levels[0][0])
     if n == 1:

@@ -1,7 +1,7 @@
 """Data selection by cross-entropy difference (Moore and Lewis 2010; for parallel text Axelrod et al. 2011).
 
-A line is like the text of the domain when H_in(line) - H_general(line) is low: cross-entropies per word, in
-natural logarithms and including the end symbol, of n-gram models of similar size. In parallel text the
+A line resembles the text of the domain if H_in(line) - H_general(line) is low: cross-entropies per word of
+n-gram models of similar size, in natural logarithms and including the end symbol. For parallel text the
 differences of both sides are added.
 """
 
@@ -26,14 +26,14 @@ BLOCK = 20000  # lines scored together
 
 @dataclass
 class Side:
-    """One language: the two models that are compared, and the words known to both."""
+    """One language: the two models to compare, and the words known to both."""
 
     vocabulary: frozenset[str]
     inside: NgramModel
     general: NgramModel
 
     def read(self, line: str) -> list[str]:
-        """The words of a line, unknown ones as UNK."""
+        """The words of a line, with unknown words as UNK."""
         return [word if word in self.vocabulary else UNK for word in files.split_words(line)]
 
     def differences(self, lines: Sequence[str]) -> Floats:
@@ -59,8 +59,8 @@ def general_sample(inside: str, general: str, config: SelectionConfig) -> list[s
 
 
 def estimate(inside: str, general: Iterable[str], config: SelectionConfig) -> Side:
-    """The two models, of a text of the domain and of general lines. DataError for text without frequent
-    words."""
+    """Estimate the two models, from a text of the domain and from general lines. DataError for text without
+    frequent words."""
     counts = Counter(word for line in files.read_lines(inside) for word in files.split_words(line))
     vocabulary = frozenset(word for word, count in counts.items() if count >= config.min_count)
     if not vocabulary:
@@ -81,7 +81,7 @@ def lengths(path: str) -> Ints:
 
 
 def sample(path: str, words: int, seed: int) -> list[str]:
-    """Random lines with about this many words in all, in the order of the file; all lines if there are no
+    """Random lines with about `words` words in total, in the order of the file; all lines if the file has no
     more words."""
     counts = lengths(path)
     order = np.random.default_rng(seed).permutation(len(counts))
@@ -93,7 +93,7 @@ def sample(path: str, words: int, seed: int) -> list[str]:
 def scores(
     sides: Sequence[Side], paths: Sequence[str], progress: Callable[[int], None] = lambda count: None
 ) -> Floats:
-    """The difference of each line of the general text, in parallel text summed over both sides: (n,), 8 bytes
+    """The difference of each line of the general text, summed over both sides of parallel text: (n,), 8 bytes
     per line."""
     differences_by_block = []
     for block in blocks(files.parallel(*paths)):
@@ -110,33 +110,34 @@ def differences(sides: Sequence[Side], rows: Sequence[tuple[str, ...]]) -> Float
 
 
 def joined(parts: Iterable[Sequence[str]]) -> Floats:
-    """The differences of all blocks, which were written with all their digits: (n,)"""
+    """Concatenate the differences of all blocks, which were written with full precision: (n,)"""
     return np.concatenate([np.zeros(0), *(np.array([float(value) for value in part]) for part in parts)])
 
 
 def blocks(rows: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
-    """Rows in blocks of BLOCK."""
+    """Group rows into blocks of BLOCK."""
     rows = iter(rows)
     while block := list(islice(rows, BLOCK)):
         yield block
 
 
 def best(values: Floats, count: int) -> Ints:
-    """The lines with the lowest differences, at most `count`, best first; equal ones in the order of the
-    text, never an empty line."""
+    """Indices of the lines with the lowest differences, at most `count`, best first; ties in the order of the
+    text. Empty lines are never selected."""
     order = np.argsort(values, kind="stable")[:count]
     return order[np.isfinite(values[order])]
 
 
 def within(values: Floats, counts: Ints, words: int) -> Ints:
-    """The best lines with at most this many words in all, as in `best`. `counts`: the words of each line."""
+    """Indices of the best lines with at most `words` words in total, ordered as by `best`. `counts`: number
+    of words of each line."""
     order = best(values, len(values))
     return order[: int(np.searchsorted(np.cumsum(counts[order]), words, side="right"))]
 
 
 @dataclass
 class Trial:
-    """A size that was tried: the perplexity of the development text by a model of this many of the best
+    """One size that was tried: the perplexity of the development text under a model of this many of the best
     lines."""
 
     lines: int
@@ -144,8 +145,8 @@ class Trial:
 
 
 def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionConfig) -> list[Trial]:
-    """Models of all lines in `order`, of the best half, quarter ... of them, and their perplexities on the
-    development text. DataError if it has no words."""
+    """Estimate models from all lines in `order`, the best half, quarter ... of them; returns their
+    perplexities on the development text. DataError if that has no words."""
     texts = [side.read(line) for line in files.read_lines(dev)]
     if not any(texts):
         raise DataError(f"{dev}: no words, expected a development text of the domain")
@@ -165,7 +166,8 @@ def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionC
 
 
 def write(inputs: Sequence[str], outputs: Sequence[str], order: Ints) -> None:
-    """Write the selected lines of each side, in the order of the text; whole files or none."""
+    """Write the selected lines of each side, in the order of the text; each file is written completely or not
+    at all."""
     selected = np.zeros(int(order.max(initial=-1)) + 1, bool)
     selected[order] = True
     with ExitStack() as stack:
@@ -177,7 +179,7 @@ def write(inputs: Sequence[str], outputs: Sequence[str], order: Ints) -> None:
 
 
 def check(inside: Sequence[str], general: Sequence[str], outputs: Sequence[str]) -> None:
-    """ConfigError unless all have one side, or all have two."""
+    """ConfigError unless all arguments have one side, or all have two."""
     if not len(inside) == len(general) == len(outputs) or len(inside) > 2:
         raise ConfigError(
             "--in-domain, --general and --output: expected one file each, or two each for parallel text, "

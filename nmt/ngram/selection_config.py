@@ -1,4 +1,4 @@
-"""The settings of data selection; without NumPy, so that options are made of them at once."""
+"""The settings of data selection, without NumPy, so that --help is fast."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from nmt.config.settings import number
 
 @dataclass
 class SelectionConfig:
-    """Data selection with n-gram models of the domain and of general text."""
+    """Settings of data selection with n-gram models of the domain and of general text."""
 
     order: int = number(4, least=1, most=10, help="order of the n-gram models")
     min_count: int = number(

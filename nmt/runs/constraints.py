@@ -74,9 +74,9 @@ class ConstraintMaker:
         self.strict = constraints.unmet == "error"
         self.everywhere = self.phrases(constraints.avoid)
         self.avoid = ForbiddenPhrases(self.everywhere, member.target_spelling) if self.everywhere else None
-        self.terms = glossary.of_rows(
+        self.terms = glossary.from_rows(
             term_rows(constraints.terms) if rows is None else rows,
-            lambda term: glossary.ways(term, self.source_words),
+            lambda term: glossary.tokenizations(term, self.source_words),
             self.units,
         )
         rendered = {term.location: term for term in self.terms.terms.values()}
@@ -95,7 +95,7 @@ class ConstraintMaker:
         if wanted and not words:
             self.complain(f"{location}: the line has no words, so nothing can be required", "leave that out")
             wanted = []
-        matches = self.terms.find(words, glossary.starts_of(words))
+        matches = self.terms.find(words, glossary.sentence_starts(words))
         wanted += [self.known[match.term.location] for match in matches]
         avoid = self.avoid
         if more := self.phrases(avoided):
@@ -184,7 +184,7 @@ class ConstraintMaker:
 def term_rows(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
     """Rows of a file of terms, or of a dictionary."""
     if isinstance(terms, str):
-        return glossary.rows_of(terms)
+        return glossary.read_rows(terms)
     return ((f"terms, {shown(term)}", term, translation) for term, translation in terms.items())
 
 

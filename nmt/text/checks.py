@@ -1,5 +1,5 @@
-"""Checks of single lines, for problems in the text and for properties that need a setting. Each is an entry
-of CHECKS."""
+"""Checks of single lines: problems in the text, and properties that call for a setting. CHECKS lists them by
+name."""
 
 import logging
 import re
@@ -18,7 +18,7 @@ from nmt.text.sentences import MAX_LINE_WORDS
 from nmt.text.tokenize import ESCAPES, unescape
 
 # ---- signs of tokenization ---------------------------------------------------------------------------------
-# Signs that a text has been tokenized: full stops that stand alone, contractions that are cut.
+# Signs that a text has been tokenized: full stops that are words of their own, contractions that are split.
 
 log = logging.getLogger(__name__)
 
@@ -38,24 +38,24 @@ LEAST_LINES = 10  # with a full stop or comma, needed to judge the whole text
 
 @dataclass
 class Punctuation:
-    """How the full stops and commas of a text stand."""
+    """Counts of how full stops and commas are written in a text."""
 
     ends: int = 0  # lines with one at the end of a word
     apart: int = 0  # lines with one that is a word of its own
 
     def add(self, line: str) -> None:
-        """Count the marks at the end of a line."""
+        """Count a line by the marks that end its words."""
         self.ends += bool(MARK_AT_END.search(line))
         self.apart += bool(MARK_APART.search(line))
 
     def is_tokenized(self) -> bool:
-        """Are full stops and commas words of their own nearly everywhere?"""
+        """Whether nearly all full stops and commas are words of their own."""
         return self.apart > TOKENIZED_SHARE * self.ends
 
 
 def warn_of_tokenized(lines: Iterable[str], path: str) -> Iterator[str]:
-    """The lines, for a command that tokenizes them. A warning names the first that is tokenized already, or
-    says at the end that the whole text looks so."""
+    """Yield the lines unchanged, for a command that tokenizes them. Warns of the first line that is tokenized
+    already, or at the end if the whole text seems to be tokenized."""
     punctuation, warned = Punctuation(), False
     for number, line in enumerate(lines, 1):
         punctuation.add(line)
@@ -77,7 +77,7 @@ def warn_of_tokenized(lines: Iterable[str], path: str) -> Iterator[str]:
 # ---- checks of a line --------------------------------------------------------------------------------------
 
 NOWHERE = -1
-# Tab is no control character here: it has a check of its own.
+# Without the tab, which has a check of its own.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 # UTF-8 that was once read as Latin-1 or Windows-1252: é is now Ã©, ’ is â€™.
 TWICE_ENCODED = re.compile("[ÃÂ][\u0080-\u00bf]|â€|[ÐÑ][\u0080-\u00bf]")
@@ -97,9 +97,10 @@ CAPITAL = regex.compile(r"\p{Lu}")
 
 @dataclass(frozen=True)
 class Check:
-    """A thing to look for in a line.
+    """A check of a line.
 
-    `position(line)`: the index of its first occurrence, or NOWHERE. `advice`: what to do about it, if any.
+    `position(line)`: the index of the first problem in the line, or NOWHERE. `advice`: what the user can do
+    about it; may be empty.
     """
 
     what: str
@@ -107,8 +108,8 @@ class Check:
     advice: str = ""
 
 
-def place_of(pattern: "re.Pattern[str]") -> Callable[[str], int]:
-    """A function from a line to the position of a pattern's first match, or NOWHERE."""
+def position_finder(pattern: "re.Pattern[str]") -> Callable[[str], int]:
+    """Build a function that returns the position of a pattern's first match in a line, or NOWHERE."""
 
     def first_match(line: str) -> int:
         match = pattern.search(line)
@@ -118,7 +119,7 @@ def place_of(pattern: "re.Pattern[str]") -> Callable[[str], int]:
 
 
 def entity(line: str) -> int:
-    """Position of the first HTML entity that is not an escape of Moses."""
+    """Position of the first HTML entity that is not one of Moses' escapes, or NOWHERE."""
     for match in ENTITY.finditer(line) if "&" in line else ():
         if not ESCAPED.fullmatch(match[0]):
             return match.start()
@@ -126,7 +127,8 @@ def entity(line: str) -> int:
 
 
 def not_composed(line: str) -> int:
-    """Position of the first character not in Unicode's normal form C, such as e with a combining accent."""
+    """Position of the first character that is not in Unicode's normal form C, such as e with a combining
+    accent, or NOWHERE."""
     if line.isascii() or unicodedata.is_normalized("NFC", line):
         return NOWHERE
     composed = unicodedata.normalize("NFC", line)
@@ -142,7 +144,7 @@ def not_composed(line: str) -> int:
 
 
 def second_sentence(line: str) -> int:
-    """Position at which the second sentence of a line starts."""
+    """Position at which the second sentence of a line starts, or NOWHERE."""
     parts = sentences.split_line(line)
     return len(parts.sentences[0] + parts.gaps[0]) if parts.gaps else NOWHERE
 
@@ -151,7 +153,7 @@ CHECKS = {
     "empty": Check("empty lines", lambda line: NOWHERE if line.strip() else 0),
     "control": Check(
         "lines with control characters",
-        place_of(CONTROL),
+        position_finder(CONTROL),
         "they are data to every command; remove them unless you know what they mean",
     ),
     "tab": Check(
@@ -164,7 +166,7 @@ CHECKS = {
     ),
     "twice encoded": Check(
         "lines that look encoded twice (Ã© for é)",
-        place_of(TWICE_ENCODED),
+        position_finder(TWICE_ENCODED),
         "convert them back: iconv -f utf-8 -t latin1",
     ),
     "not composed": Check(
@@ -174,20 +176,20 @@ CHECKS = {
     ),
     "escaped": Check(
         "lines with escapes (&apos; &quot; ...)",
-        place_of(ESCAPED),
+        position_finder(ESCAPED),
         f"undo them, unless Moses' tokenizer has made the text: sed {UNDO} FILE",
     ),
     "html": Check(
         "lines with HTML tags or entities",
-        lambda line: max(place_of(TAG)(line) if "<" in line else NOWHERE, entity(line)),
+        lambda line: max(position_finder(TAG)(line) if "<" in line else NOWHERE, entity(line)),
         "remove the markup; a model would learn to write it",
     ),
     "cut": Check(
         "lines with words that a tokenizer has cut (can 't, l' homme)",
-        place_of(CUT_CONTRACTION),
+        position_finder(CUT_CONTRACTION),
         "a blank there is a mistake in raw text; nmt-tokenize --detokenize takes it out",
     ),
-    "subwords": Check("lines cut into subwords (@@ or ▁)", place_of(SUBWORDS)),
+    "subwords": Check("lines cut into subwords (@@ or ▁)", position_finder(SUBWORDS)),
     "long": Check(
         f"lines of more than {MAX_LINE_WORDS} words",
         lambda line: 0 if len(line) > MAX_LINE_WORDS and line_length(line) > MAX_LINE_WORDS else NOWHERE,

@@ -1,4 +1,5 @@
-"""The pairs of a parallel corpus that are worth training on, and why the others are not."""
+"""Selects the pairs of a parallel corpus that are worth training on, and reports why the others were
+dropped."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,8 +22,8 @@ REASONS = ("empty", "short", "long", "ratio", "duplicate")
 
 @dataclass
 class CleanConfig:
-    """Which pairs are kept. Moses' clean-corpus-n.perl has the same ratio, and is often called with 80
-    words."""
+    """Limits for pairs of a parallel corpus. Moses' clean-corpus-n.perl has the same ratio, and is often
+    called with 80 words."""
 
     min_length: int = number(1, least=1, help="fewest words (see --unit) of each side")
     max_length: int = number(80, least=1, help="most words of each side")
@@ -47,7 +48,7 @@ class CleanConfig:
 
 @dataclass
 class CleanReport:
-    """How many pairs were kept, and how many were dropped for which reason."""
+    """Number of pairs that were kept, and of those dropped, by reason."""
 
     pairs: int = 0
     kept: int = 0
@@ -61,7 +62,8 @@ class CleanReport:
 
 
 def reason_against(source: str, target: str, config: CleanConfig) -> str:
-    """Why a pair is dropped, whatever the other pairs are; empty when it is not."""
+    """The reason to drop a pair, from the pair alone (duplicates are detected elsewhere); empty if it is
+    kept."""
     length = LENGTHS[config.unit]
     lengths = length(source), length(target)
     if not min(lengths):
@@ -78,9 +80,9 @@ def reason_against(source: str, target: str, config: CleanConfig) -> str:
 def clean(
     pairs: Iterable[tuple[str, ...]], config: CleanConfig, report: CleanReport
 ) -> Iterator[tuple[str, ...]]:
-    """The pairs that are kept, in order; `report` is filled as they pass.
+    """Yield the pairs that are kept, in order, and count all pairs in `report`.
 
-    Duplicates are found by 128-bit digests of their text: 50 MB per million pairs.
+    Duplicates are detected by 128-bit digests of their text: 50 MB per million pairs.
     """
     seen: set[bytes] = set()
     for pair in pairs:

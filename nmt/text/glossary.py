@@ -32,7 +32,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Match:
-    """A term in a sentence, from its first word to the one before `end`."""
+    """An occurrence of a term in a sentence: from its first word to the word before `end`."""
 
     start: int
     end: int
@@ -48,8 +48,9 @@ class Glossary:
         self.longest = max(self.sizes, default=0)
 
     def find(self, words: Sequence[str], starts: Sequence[bool]) -> list[Match]:
-        """The terms of a sentence, which do not overlap: the longest first, of equally long ones the first.
-        `starts`: where sentences begin; there a capital letter matches a small one."""
+        """Occurrences of terms in a sentence. They do not overlap: the longest wins, and of equally long ones
+        the first. `starts`: whether a sentence begins at each word; there a capital letter also matches a
+        lower-case term."""
         matches = [
             Match(start, start + size, term)
             for size in self.sizes
@@ -64,7 +65,7 @@ class Glossary:
         return sorted(chosen, key=lambda match: match.start)
 
     def term(self, words: Sequence[str], start: bool) -> Term | None:
-        """The term that these words are, if they are one."""
+        """The term that consists of exactly these words; None if there is none."""
         exact = self.terms.get(tuple(words))
         if exact or not start:
             return exact
@@ -75,28 +76,29 @@ NOTHING = Glossary({})
 
 
 def read(path: str, source: Callable[[str], list[Words]], target: Callable[[str], list[str]]) -> Glossary:
-    """The glossary of a file. `source`: the ways in which a term may stand in a sentence; `target`: a
-    translation as the system writes it.
+    """Read a glossary file. `source` returns the forms that a term may have inside a sentence, as words;
+    `target` splits a translation into words of the system.
 
-    DataError with the line for one without a term or translation, and for a term with two translations.
+    DataError with file and line for an entry without a term or translation, and for a term with two
+    translations.
     """
-    return of_rows(rows_of(path), source, target)
+    return from_rows(read_rows(path), source, target)
 
 
-def of_rows(
+def from_rows(
     rows: Iterable[tuple[str, str, str]],
     source: Callable[[str], list[Words]],
     target: Callable[[str], list[str]],
 ) -> Glossary:
-    """Make a glossary of rows (file:line, term, translation). DataError for terms that contradict each
+    """Build a glossary from rows (file:line, term, translation). DataError for terms that contradict each
     other."""
     terms = dict[Words, Term]()
     for location, source_term, target_term in rows:
-        term, ways = Term(target(target_term), target_term, location), source(source_term)
-        if not term.words or not any(ways):
+        term, variants = Term(target(target_term), target_term, location), source(source_term)
+        if not term.words or not any(variants):
             raise DataError(f"{location}: {shown(source_term)}: one side has no words")
-        for way in ways:
-            earlier = terms.setdefault(way, term)
+        for variant in variants:
+            earlier = terms.setdefault(variant, term)
             if earlier.raw != term.raw:
                 raise DataError(
                     f"{location}: {shown(source_term)} is {shown(term.raw)} here, but {shown(earlier.raw)} "
@@ -105,8 +107,8 @@ def of_rows(
     return Glossary(terms)
 
 
-def rows_of(path: str) -> Iterator[tuple[str, str, str]]:
-    """file:line, term and translation of the rows of a file. DataError for a line of another form."""
+def read_rows(path: str) -> Iterator[tuple[str, str, str]]:
+    """Yield file:line, term and translation of each entry. DataError for a malformed line."""
     for number, line in enumerate(files.read_lines(path), 1):
         location = f"{files.name_of(path)}:{number}"
         if not line.startswith("#") and line.strip():
@@ -119,18 +121,19 @@ def rows_of(path: str) -> Iterator[tuple[str, str, str]]:
             yield location, columns[0], columns[1]
 
 
-def of_words(path: str) -> Glossary:
-    """A glossary of tokenized text."""
+def read_tokenized(path: str) -> Glossary:
+    """Read a glossary of tokenized text."""
     return read(path, lambda term: [tuple(files.split_words(term))], files.split_words)
 
 
-def starts_of(words: Sequence[str]) -> list[bool]:
-    """Where sentences begin in tokenized text."""
+def sentence_starts(words: Sequence[str]) -> list[bool]:
+    """For each word of tokenized text, whether a sentence begins with it."""
     return list(truecase.sentence_starts(words))
 
 
-def ways(term: str, split: Callable[[str], list[str]]) -> list[Words]:
-    """The words of a term by itself, and inside of a sentence: a tokenizer looks at the words around it."""
+def tokenizations(term: str, split: Callable[[str], list[str]]) -> list[Words]:
+    """The tokenizations of a term alone and inside a sentence; they can differ, because a tokenizer considers
+    neighboring words."""
     splits = {tuple(split(term))}
     if not term.replace(" ", "").isalnum():
         inside = split(f"x {term} x")
@@ -148,13 +151,13 @@ NULL = "NULL"  # Moses' empty word
 
 @dataclass
 class Lexicon:
-    """For each source word its translations, the likeliest first."""
+    """The translations of each source word, most probable first."""
 
     translations: dict[str, list[str]]
 
     @staticmethod
     def load(path: str | Path, most: int = 50) -> "Lexicon":
-        """Read the `most` likeliest translations of each word. DataError for a line of another form."""
+        """Read the `most` most probable translations of each word. DataError for a malformed line."""
         entries_by_word: dict[str, list[tuple[float, str]]] = {}
         for number, line in enumerate(files.read_lines(path), 1):
             parts = files.split_words(line)
@@ -182,7 +185,7 @@ class Lexicon:
         )
 
     def best(self, word: str) -> str:
-        """The likeliest translation, or the word itself."""
+        """The most probable translation, or the word itself if it has none."""
         return self.translations.get(word, [word])[0]
 
     def candidates(self, words: Iterable[str]) -> set[str]:
@@ -191,7 +194,7 @@ class Lexicon:
 
 
 def shortlist(lexicon: Lexicon, source: Sequence[str], vocab: Vocab, frequent: int) -> set[int]:
-    """The ids of the words that may translate a sentence: the lexicon's, and the `frequent` most frequent
+    """Ids of the words that may translate a sentence: those of the lexicon, and the `frequent` most frequent
     words of the vocabulary."""
     candidates = {vocab.ids[word] for word in lexicon.candidates(source) if word in vocab.ids}
     return candidates | set(range(min(len(vocab), frequent + 3)))  # the specials are the first three

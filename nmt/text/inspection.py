@@ -1,5 +1,5 @@
-"""The inspection of a training text and its development set: what is counted in each side, in both and in
-repeated lines, what is said about it, and pairs that are held out."""
+"""Inspection of a training text and its development set: counts for each side, for both sides together and
+for repeated lines, the findings reported to the user, and the choice of held-out pairs."""
 
 from array import array
 from collections import Counter
@@ -39,8 +39,8 @@ Digests = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class RepeatedLines:
-    """How many lines repeat an earlier one, or one of another text; the numbers of the first of them and of
-    the line it repeats, from 1."""
+    """Number of lines that repeat an earlier line, or a line of another text; and the numbers (from 1) of the
+    first such line and of the line it repeats."""
 
     lines: int
     first: tuple[int, int] | None
@@ -74,13 +74,13 @@ class Digests64:
         return RepeatedLines(len(again), (int(order[position]) + 1, int(order[position - 1]) + 1))
 
     def unique(self) -> NDArray[np.bool_]:
-        """Which lines occur once: (n,)"""
+        """Whether each line occurs only once: (n,)"""
         values, counts = np.unique(self.values(), return_counts=True)
         result: NDArray[np.bool_] = counts[np.searchsorted(values, self.values())] == 1
         return result
 
     def within(self, others: "Digests64") -> RepeatedLines:
-        """Lines that another text has, too."""
+        """Lines that also occur in another text."""
         order = np.argsort(others.values(), kind="stable")
         ordered, mine = others.values()[order], self.values()
         positions = np.searchsorted(ordered, mine)
@@ -102,7 +102,7 @@ BAD, BOM, RETURNS = "encoding", "byte order mark", "carriage returns"  # found i
 
 @dataclass
 class Lengths:
-    """Numbers of words of the lines that are not empty."""
+    """A histogram of line lengths in words; empty lines are not counted."""
 
     counts: Counter[int] = field(default_factory=Counter)
 
@@ -110,7 +110,7 @@ class Lengths:
         return sum(length * count for length, count in self.counts.items()) / max(1, self.counts.total())
 
     def quantile(self, share: float) -> int:
-        """The length that so many of the lines do not exceed; 0 without lines."""
+        """The shortest length that this share of the lines does not exceed; 0 without lines."""
         left = share * self.counts.total()
         for length in sorted(self.counts):
             left -= self.counts[length]
@@ -154,12 +154,12 @@ class SideReport:
             self.words.update(WORD.findall(line.lower()))
 
     def note(self, name: str, number: int, line: str, position: int = 0) -> None:
-        """Something was found in a line."""
+        """Count a problem of a line, and keep the line as an example."""
         self.counts[name] += 1
         self.keep_example(name, number, line, position)
 
     def keep_example(self, name: str, number: int, line: str, position: int) -> None:
-        """The first lines of each kind are shown."""
+        """Keep a line as an example, unless there are enough of its kind."""
         examples = self.examples.setdefault(name, [])
         if len(examples) < EXAMPLES:
             examples.append(f"{self.path}:{number}: {excerpt(line, position)}")
@@ -169,17 +169,18 @@ class SideReport:
         return self.languages.guess()
 
     def has_case(self) -> bool:
-        """Are there capital letters in more than one of 50 lines?"""
+        """Whether more than one line in 50 has a capital letter."""
         return 50 * self.capitals > self.lines
 
     def once(self) -> float:
-        """The share of running words that occur once in the text: about as many are unknown in new text."""
+        """Share of running words that occur only once: an estimate of the share of unknown words in new
+        text."""
         total = self.words.total()
         return sum(1 for count in self.words.values() if count == 1) / max(1, total)
 
 
 def excerpt(line: str, position: int) -> str:
-    """The part of a line around a place, as a terminal can show it."""
+    """The part of a line around a position, made safe to print on a terminal."""
     start = max(0, position - BEFORE) if position > SHOWN - BEFORE else 0
     part = line[start : start + SHOWN]
     shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in part)
@@ -187,8 +188,8 @@ def excerpt(line: str, position: int) -> str:
 
 
 def inspected_lines(path: str | Path, report: SideReport) -> Iterator[str]:
-    """The lines of a file, those that are not UTF-8 too, with U+FFFD for what is wrong: they are counted in
-    the report, and shown by what `nmt.io.files.read_lines` would say."""
+    """Yield the lines of a file. Lines that are not UTF-8 are included, with U+FFFD for bad bytes; they are
+    counted in the report, with the message of `nmt.io.files.read_lines` as the example."""
     for number, raw in enumerate(files.read_byte_lines(path), 1):
         report.lines = number
         if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
@@ -224,7 +225,7 @@ class PairReport:
     reasons: Counter[str] = field(default_factory=Counter)  # pairs that nmt-clean would drop; SAME
     examples: dict[str, list[str]] = field(default_factory=dict)
     digests: Digests64 = field(default_factory=Digests64)  # of the pairs
-    sound: bytearray = field(default_factory=bytearray)  # of each pair: 1 where nothing speaks against it
+    sound: bytearray = field(default_factory=bytearray)  # for each pair: 1 if it has no problem
 
     @property
     def sides(self) -> tuple[SideReport, SideReport]:
@@ -250,7 +251,7 @@ class PairReport:
         self.sound.append(not reason)
 
     def note(self, name: str, number: int, source: str, target: str) -> None:
-        """Something was found in a pair."""
+        """Count a problem of a pair, and keep the pair as an example."""
         self.reasons[name] += 1
         examples = self.examples.setdefault(name, [])
         if len(examples) < EXAMPLES:
@@ -259,7 +260,7 @@ class PairReport:
 
 def inspect_pairs(source: str, target: str, passed: Callable[[int], None] = lambda count: None) -> PairReport:
     """Read both files once. `passed` is called with the number of pairs read since its last call. DataError
-    for a file that cannot be read; bad bytes and unequal lengths are in the report."""
+    for a file that cannot be read; bad bytes and unequal lengths go into the report."""
     report = PairReport(SideReport(files.name_of(source)), SideReport(files.name_of(target)))
     config = CleanConfig()
     rows = zip_longest(inspected_lines(source, report.source), inspected_lines(target, report.target))
@@ -296,7 +297,7 @@ CASED = frozenset(("ARMENIAN", "CYRILLIC", "GREEK", "LATIN"))  # scripts that ha
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was found. `stops`: training cannot begin before it is mended."""
+    """A problem or remark to report. `stops`: whether it must be fixed before training."""
 
     text: str
     examples: list[str] = field(default_factory=list)
@@ -309,12 +310,12 @@ class Finding:
 
 
 def finding_text(what: str, count: int, advice: str = "") -> str:
-    """`empty lines: 12`, and what to do."""
+    """Format a finding: `empty lines: 12`, followed by the advice if any."""
     return f"{what}: {count:,}{f'; {advice}' if advice else ''}"
 
 
 def side_title(side: SideReport) -> str:
-    """The line of a text."""
+    """The summary line of one text."""
     guess, ending = side.guess(), scripts.language_of_file(side.path)
     if len(guess.languages) > 1 and ending in guess.languages:  # much alike, and the name says which
         guess = replace(guess, languages=(ending,))
@@ -328,8 +329,8 @@ def side_title(side: SideReport) -> str:
 
 
 def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[Finding]:
-    """The findings of a text. `ending`: the language that its name says, or nothing. `raw`: whoever reads it
-    tokenizes it."""
+    """Findings about one text. `ending`: the language code in its file name, or empty. `raw`: whether the
+    caller will tokenize the text."""
     if count := side.counts[BAD]:
         yield Finding(finding_text("lines that cannot be read", count), side.examples[BAD], stops=True)
     if side.counts[BOM]:
@@ -373,7 +374,7 @@ def other_scripts(side: SideReport) -> Iterator[Finding]:
 
 
 def pair_findings(report: PairReport) -> Iterator[Finding]:
-    """Findings about a parallel text, those that stop a training first."""
+    """Findings about a parallel text, those that prevent training first."""
     source, target = report.sides
     if source.lines != target.lines:
         yield Finding(
@@ -393,8 +394,8 @@ def pair_findings(report: PairReport) -> Iterator[Finding]:
 
 
 def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
-    """Development pairs that are in the training text, too, and sides that are in another language than
-    there."""
+    """Findings about a development set: pairs that are also in the training text, and sides in another
+    language than the training text."""
     both = dev.digests.within(train.digests)
     sources = dev.source.digests.within(train.source.digests)
     for shared, what in ((both, "pairs"), (sources, "source lines")):
@@ -413,7 +414,7 @@ def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
 
 
 def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
-    """Sides of a development set whose words are not those of the training text."""
+    """Findings about sides of a development set whose words hardly occur in the training text."""
     own = list(map(shared_words, dev.sides, train.sides))
     crossed = list(map(shared_words, dev.sides, reversed(train.sides)))
     if max(crossed) > UNLIKE and sum(crossed) > 2 * sum(own):
@@ -432,13 +433,13 @@ def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
 
 
 def shared_words(side: SideReport, reference: SideReport) -> float:
-    """The share of the running words of a text that another one has, too."""
+    """Share of a text's running words that also occur in a reference text."""
     shared = sum(count for word, count in side.words.items() if word in reference.words)
     return shared / max(1, side.words.total())
 
 
 def ratio_title(report: PairReport) -> str:
-    """The line of a parallel text."""
+    """The summary line of a parallel text."""
     words = [side.lengths.mean() * side.lengths.counts.total() for side in report.sides]
     return f"{report.pairs:,} pairs; {words[1] / max(1, words[0]):.2f} target words a source word"
 
@@ -449,14 +450,13 @@ def ratio_title(report: PairReport) -> str:
 
 @dataclass(frozen=True)
 class SurveySection:
-    """The findings about a text, a pair of texts, or all texts together, below a title, which may be
-    empty."""
+    """Findings about a text, a pair of texts or all texts, with a title, which may be empty."""
 
     title: str
     findings: list[Finding] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """The section as it is printed."""
+        """The lines of the section to print."""
         if self.title:
             yield self.title
         for finding in self.findings:
@@ -466,8 +466,8 @@ class SurveySection:
 def survey_sections(
     train: PairReport, dev: PairReport | None, codes: tuple[str, str] | None = None, raw: bool = False
 ) -> Iterator[SurveySection]:
-    """The findings about the texts, in the order to print. `codes`: the languages of both sides, by default
-    those that the names of the files end in; `raw`: the reader wants text that is not tokenized yet."""
+    """Yield the findings about the texts in printing order. `codes`: the languages of both sides, by default
+    those in the file names; `raw`: whether the caller expects text that is not tokenized yet."""
     for pairs in (train, dev) if dev else (train,):
         for number, side in enumerate(pairs.sides):
             language = codes[number] if codes else scripts.language_of_file(side.path)
@@ -478,7 +478,7 @@ def survey_sections(
 
 
 def count_mistakes(survey: Iterable[SurveySection]) -> int:
-    """The number of findings that have to be mended before any training."""
+    """Number of findings that must be fixed before training."""
     return sum(finding.stops for section in survey for finding in section.findings)
 
 
@@ -486,12 +486,12 @@ def count_mistakes(survey: Iterable[SurveySection]) -> int:
 # A development set for a text that has none: pairs that are taken out of the training text, always the same
 # ones.
 
-MOST_HELD_OUT, HELD_OUT_SHARE = 1000, 20  # pairs; at most one of so many
+MOST_HELD_OUT, HELD_OUT_SHARE = 1000, 20  # pairs; at most one in this many
 
 
 def held_out(report: PairReport) -> NDArray[np.int64]:
-    """The places of the pairs: as if at random, sound ones of which neither side occurs again. DataError
-    where there are too few."""
+    """Choose pairs to hold out: a fixed pseudo-random sample of the pairs without problems, neither side of
+    which occurs again. Returns their indices. DataError if there are too few."""
     digests = (report.digests, report.source.digests, report.target.digests)
     free = np.frombuffer(report.sound, np.bool_).copy()
     for digest in digests:
@@ -510,8 +510,8 @@ def held_out(report: PairReport) -> NDArray[np.int64]:
 def split_held_out(
     texts: Sequence[str], train: Sequence[Path], dev: Sequence[Path], rows: NDArray[np.int64]
 ) -> None:
-    """Write the pairs of these places to the files of a development set, all others to those of a training
-    text, in their order."""
+    """Write the pairs at the indices `rows` to the development files, and all others to the training files,
+    in their order."""
     dev_rows = iter([*rows.tolist(), -1])
     due = next(dev_rows)
     with ExitStack() as stack:

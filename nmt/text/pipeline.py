@@ -22,7 +22,7 @@ CHARACTER_BLANK = "_"  # between words whose units are characters
 
 @dataclass
 class SideConfig:
-    """How the text of one language is read, and its vocabulary."""
+    """How the text of one language is processed, and the settings of its vocabulary."""
 
     language: str = setting(
         "", help="language code of the text rules; empty: as the name of the training file ends, train.de"
@@ -75,29 +75,31 @@ class SideConfig:
 
 
 def needs_language(config: SideConfig) -> bool:
-    """Are rules of a language used? SentencePiece reads raw text and needs none."""
+    """Whether the rules of a language apply; SentencePiece reads raw text and needs none."""
     return (config.normalize or config.tokenize) and not is_raw(config)
 
 
 def is_raw(config: SideConfig) -> bool:
-    """Do the subwords of a side read raw text?"""
+    """Whether the subword model of a side reads raw text."""
     return reads_raw(kind_of(config) if config.subword == AUTO else config.subword)
 
 
 def check_segment(config: SideConfig) -> None:
-    """ConfigError for a segmentation that this side cannot have, in a message that begins with its key."""
+    """ConfigError for a segmentation that this side cannot have; the message begins with the key."""
     scripts.make_segmenter(config.segment, config.language, config.tokenize and not is_raw(config))
 
 
 def check_language(config: SideConfig, key: str = "language") -> None:
-    """ConfigError for an unknown language, where its rules are used. `key`: what the message calls it."""
+    """ConfigError for an unknown language where its rules apply. `key`: what the message calls the
+    setting."""
     if needs_language(config):
         scripts.check_language_code(config.language, key)
 
 
 def kind_of(config: SideConfig, merges: int = 0) -> str:
-    """The kind of subwords of a side, a name in SUBWORDS or `none`. `merges`: of BPE learned here. DataError
-    for a file of codes that cannot be read, ConfigError for one of another kind than `subword`."""
+    """The kind of subwords of a side: a name in SUBWORDS, or `none`. `merges`: number of BPE merges to learn
+    here. DataError for a file of codes that cannot be read, ConfigError for a file of another kind than
+    `subword`."""
     stored = subwords.kind_of_file(config.codes) if config.codes else ""
     if config.subword == AUTO:
         if stored or config.characters:
@@ -119,12 +121,12 @@ def kind_of(config: SideConfig, merges: int = 0) -> str:
 
 
 def reads_raw(kind: str) -> bool:
-    """Does a kind of subwords read raw text?"""
+    """Whether subwords of this kind read raw text."""
     return kind != NONE and subwords.SUBWORDS[kind].raw
 
 
 def tag_of(line: str, tags: Iterable[str]) -> tuple[str, str]:
-    """The one of some tags that a line begins with, or an empty one, and the rest of the line."""
+    """The tag from `tags` that a line begins with (empty if none), and the rest of the line."""
     start = line.lstrip(" \t") if tags else ""
     for tag in tags:
         if start.startswith(tag):
@@ -133,9 +135,10 @@ def tag_of(line: str, tags: Iterable[str]) -> tuple[str, str]:
 
 
 class TextPipeline:
-    """`units(line)` for a model to read, `text(units)` for people to read.
+    """Converts text for a model and back: `units(line)` -> units that the model reads, `text(units)` -> text
+    for people.
 
-    One made by `for_text(tokenized=True)` skips every step but the subword units.
+    A pipeline from `for_text(tokenized=True)` skips all steps but the subword units.
     """
 
     def __init__(
@@ -154,7 +157,8 @@ class TextPipeline:
         self.tokenized = False  # words between blanks, in and out
 
     def for_text(self, tokenized: bool) -> "TextPipeline":
-        """This pipeline for raw lines, or for lines that are tokenized like the training text."""
+        """A view of this pipeline for raw lines, or for lines that are already tokenized like the training
+        text."""
         if tokenized == self.tokenized:
             return self
         view = copy(self)
@@ -163,8 +167,8 @@ class TextPipeline:
 
     @staticmethod
     def of(config: SideConfig, merges: int = 0) -> "TextPipeline":
-        """A pipeline for new text, with the subwords of `codes`; others have yet to be learned. `merges`:
-        see `kind_of`. ConfigError for an unknown language."""
+        """Build a pipeline for new text with the subwords of `codes`; without codes they must still be
+        learned. `merges`: see `kind_of`. ConfigError for an unknown language."""
         kind = kind_of(config, merges)
         check_language(config)
         units = subwords.load(config.codes) if config.codes else None
@@ -172,9 +176,10 @@ class TextPipeline:
 
     @staticmethod
     def with_subwords(config: SideConfig, units: Subwords | None, raw: bool) -> "TextPipeline":
-        """A pipeline with these `units`; None for whole words. `raw`: no tokenization.
+        """Build a pipeline with these subword `units`; None for whole words. `raw`: without tokenization.
 
-        ConfigError for a truecase model of raw text."""
+        ConfigError for a truecase model of raw text.
+        """
         if raw and config.case == "truecase":
             raise ConfigError(
                 "case: truecase needs words, and SentencePiece reads raw text; use case: keep, or lower"
@@ -191,18 +196,18 @@ class TextPipeline:
 
     @property
     def raw(self) -> bool:
-        """Does the model read raw text, in which blanks do not separate words?"""
+        """Whether the model reads raw text, where blanks do not separate words."""
         return self.subwords is not None and self.subwords.raw
 
     def words(self, line: str) -> list[str]:
-        """The words of a line: normalized, tokenized, cased, without escapes. A tag at its beginning is a
-        word, but no line is a tag alone."""
+        """The words of a line: normalized, tokenized, cased and unescaped. A leading tag is kept as one word;
+        a line that is only a tag yields no words."""
         tag, text = self.tagged(line)
         words = self.unescaped(files.split_words(text) if self.tokenized else self.tokenizer.words(text))
         return [tag, *words] if tag and words else words
 
     def tagged(self, line: str) -> tuple[str, str]:
-        """The tag that a line begins with, or an empty one, and the rest of the line."""
+        """The tag that a line begins with (empty if none), and the rest of the line."""
         return tag_of(line, self.tags)
 
     def settle(self, words: list[str]) -> list[str]:
@@ -217,7 +222,7 @@ class TextPipeline:
         return self.cut(self.words(line))
 
     def cut(self, words: list[str]) -> list[str]:
-        """Words -> subword units or characters. A tag at the beginning stays whole."""
+        """Split words into subword units or characters. A leading tag stays whole."""
         if self.tags and words and words[0] in self.tags:
             return [words[0], *self.cut(words[1:])]
         if self.characters:
@@ -225,7 +230,7 @@ class TextPipeline:
         return self.subwords.apply(words) if self.subwords else words
 
     def cut_phrase(self, words: list[str], inventory: Container[str]) -> list[str]:
-        """The units of some words inside of a sentence. `inventory`: the units of the vocabulary."""
+        """The units of words inside a sentence. `inventory`: the units of the vocabulary."""
         units = self.cut(words)
         if not (self.spaceless and units and self.spell(units[0]).startswith(" ")):
             return units
@@ -233,7 +238,7 @@ class TextPipeline:
         return [*([first] if first in inventory else first), *units[1:]]
 
     def unit_counts(self, words: Counter[str]) -> Counter[str]:
-        """Counts of words -> counts of units. A word is always cut in the same way."""
+        """Convert counts of words to counts of units; a word is always split in the same way."""
         if not self.subwords and not self.characters:
             return words
         units: Counter[str] = Counter()
@@ -245,25 +250,25 @@ class TextPipeline:
         return units
 
     def phrase(self, text: str) -> list[str]:
-        """The words of a part of a sentence: its first word keeps its case where text is truecased."""
+        """The words of part of a sentence; with truecasing the first word keeps its case."""
         return self.unescaped(files.split_words(text) if self.tokenized else self.tokenizer.split(text))
 
     def spell(self, unit: str) -> str:
-        """Spell a unit as it appears in text, with a blank wherever a word surely begins or ends."""
+        """Spell a unit as in text, with a blank wherever a word is known to begin or end."""
         return self.subwords.spell(unit) if self.subwords else f"{unit} "
 
     def join(self, units: list[str]) -> list[str]:
-        """Subword units or characters -> words."""
+        """Join subword units or characters into words."""
         if self.characters:
             return [word for word in "".join(units).split(CHARACTER_BLANK) if word]
         return self.subwords.undo(units) if self.subwords else units
 
     def word_numbers(self, units: list[str]) -> list[int]:
-        """The number, from 0, of the word that each unit belongs to: `lo@@ wer case` -> 0 0 1"""
+        """The index of the word that each unit belongs to: `lo@@ wer case` -> 0 0 1"""
         return self.subwords.word_numbers(units) if self.subwords else list(range(len(units)))
 
     def joined(self, parts: Iterable[list[str]]) -> list[str]:
-        """The words of the parts of a line; a language without blanks gets none between them."""
+        """Concatenate the parts of a line, with a separator for languages written without blanks."""
         words: list[str] = []
         for part in parts:
             if self.spaceless and words and part:
@@ -273,11 +278,11 @@ class TextPipeline:
         return words
 
     def text(self, units: list[str]) -> str:
-        """Units as a line of text."""
+        """Join units into a line of text."""
         return self.line(self.join(units))
 
     def line(self, words: list[str]) -> str:
-        """Words as a line of text, detokenized where the pipeline is for raw text."""
+        """Join words into a line of text, detokenized if the pipeline is for raw text."""
         if self.escaped:
             words = [escape(word) for word in words]
         return " ".join(words) if self.tokenized else self.tokenizer.text(words)
@@ -292,7 +297,7 @@ class TextPipeline:
 
     @staticmethod
     def load(directory: Path, side: str, config: SideConfig) -> "TextPipeline":
-        """The pipeline that `save` wrote, with the settings it had."""
+        """Load the pipeline that `save` wrote; `config` has its settings."""
         path = subwords.stored(directory, side)
         units = subwords.load(path) if path else None
         pipeline = TextPipeline.with_subwords(config, units, units is not None and units.raw)
@@ -305,8 +310,8 @@ class TextPipeline:
 
 
 def check_tag(tag: str, runs: Iterable[tuple[str, TextPipeline]], path: str) -> None:
-    """ConfigError for a tag that a run (name, source side) does not know, DataError for a line that begins
-    with one already."""
+    """ConfigError for a tag that one of the runs (name, source side) does not know, DataError for a line of
+    the text that already begins with a tag."""
     for name, source in runs:
         if tag not in source.tags:
             tags = ", ".join(source.tags) or "none"
@@ -319,5 +324,5 @@ def check_tag(tag: str, runs: Iterable[tuple[str, TextPipeline]], path: str) -> 
 
 
 def without_tag(alignment: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The points of an alignment of a line with its tag, counted without the tag."""
+    """Shift an alignment of a tagged line to positions without the tag; links of the tag are dropped."""
     return ((source - 1, target) for source, target in alignment if source)

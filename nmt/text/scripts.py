@@ -1,5 +1,5 @@
-"""Languages and their scripts: codes, lengths of lines in any script, words of scripts without blanks, and
-which language a text probably has."""
+"""Languages and their scripts: language codes, line lengths in any script, segmentation of scripts without
+blanks, and language identification."""
 
 import logging
 import os
@@ -32,7 +32,7 @@ IDEOGRAPHS_A_WORD = 2
 SPACELESS_LETTER = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f]")
 LETTERS_A_WORD = 4
 
-# A unit that is one byte of a character is a letter in private use wherever it is looked at as text.
+# In text, a unit of one byte of a character is represented by a private-use letter.
 FIRST_BYTE = 0xE000
 BYTE_LETTER = re.compile("[\ue000-\ue0ff]")
 
@@ -65,7 +65,7 @@ def character_length(text: str) -> int:
 
 
 def is_spaceless(language: str) -> bool:
-    """Is a language written without blanks between words? `zh-TW` is zh."""
+    """Whether a language is written without blanks between words; `zh-TW` counts as zh."""
     return re.split("[-_]", language.lower())[0] in SPACELESS
 
 
@@ -76,7 +76,7 @@ def script_of(character: str) -> str:
 
 
 def script_of_text(characters: Counter[str]) -> str:
-    """The script of most letters of a text, by their Unicode names: LATIN, CYRILLIC, CJK ..."""
+    """The script of most letters of a text, from counts of its characters: LATIN, CYRILLIC, CJK ..."""
     totals: Counter[str] = Counter()
     for character, count in characters.items():
         if character.isalpha():
@@ -85,7 +85,7 @@ def script_of_text(characters: Counter[str]) -> str:
 
 
 def byte_letter(byte: int) -> str:
-    """The letter that stands for a unit that is one byte of a character; it is in private use."""
+    """The private-use letter that stands for a unit of one byte of a character."""
     return chr(FIRST_BYTE + byte)
 
 
@@ -96,8 +96,8 @@ log = logging.getLogger(__name__)
 
 
 def check_language_code(language: str, key: str = "language") -> None:
-    """ConfigError for anything but a language code; a warning for a language that Moses has no rules for.
-    `key`: what the message calls it."""
+    """ConfigError for anything but a language code; warns of a language without rules in Moses. `key`: what
+    the message calls the setting."""
     if language not in languages_with_rules() | LANGUAGE_CODES:
         raise ConfigError(
             f"{key}: {shown(language)} is unknown; expected an ISO 639 code, of two letters where it has "
@@ -108,7 +108,7 @@ def check_language_code(language: str, key: str = "language") -> None:
 
 @cache
 def warn_without_rules(language: str) -> None:
-    """Say once that the tokenizer has no rules for a language."""
+    """Warn once that the tokenizer has no rules for a language."""
     if language not in languages_with_rules():
         log.warning(
             "language %s: the tokenizer has no list of its abbreviations, so English ones keep their dots, "
@@ -119,14 +119,14 @@ def warn_without_rules(language: str) -> None:
 
 @cache
 def languages_with_rules() -> frozenset[str]:
-    """The languages that the tokenizer or the normalizer has rules for."""
+    """Languages for which the tokenizer or the normalizer has rules."""
     from sacremoses.corpus import NonbreakingPrefixes
 
     return frozenset(NonbreakingPrefixes().available_langs.values()) | OTHERS_WITH_RULES
 
 
 def language_of_file(path: str) -> str:
-    """The language that the ending of a file's name says, or nothing: corpus/train.tok.en.gz -> en"""
+    """The language code at the end of a file name, or an empty string: corpus/train.tok.en.gz -> en"""
     name = Path(path).name.removesuffix(".gz").removesuffix(".txt")
     ending = Path(name).suffix.removeprefix(".")
     return ending if ending in LANGUAGE_CODES - AMBIGUOUS_ENDINGS or ending in languages_with_rules() else ""
@@ -175,7 +175,7 @@ def characters(run: str) -> list[str]:
 
 
 def japanese_segmenter() -> Segmenter:
-    """MeCab with its dictionary ipadic, as in sacreBLEU's tokenizer ja-mecab."""
+    """Load MeCab with its dictionary ipadic, as in sacreBLEU's tokenizer ja-mecab."""
     import ipadic
     import MeCab
 
@@ -191,7 +191,7 @@ def chinese_segmenter() -> Segmenter:
 
 
 def thai_segmenter() -> Segmenter:
-    """PyThaiNLP's newmm, the longest words of its dictionary. Nothing is fetched, or written to the user's
+    """Load PyThaiNLP's newmm, a longest-match segmenter. Downloads nothing and writes nothing to the user's
     home."""
     os.environ.setdefault("PYTHAINLP_OFFLINE", "1")
     if "PYTHAINLP_READ_MODE" not in os.environ:  # the former name; both together are an error
@@ -211,7 +211,8 @@ DICTIONARIES: dict[str, Callable[[], Segmenter]] = {
 
 @cache
 def dictionary_words(language: str) -> Segmenter:
-    """The words of a dictionary. ConfigError for a language without one, or where its library is missing."""
+    """Load the dictionary segmenter of a language. ConfigError for a language without one, or if its library
+    is missing."""
     if language not in DICTIONARIES:
         raise ConfigError(
             f"segment: word needs a dictionary, which there is for {', '.join(DICTIONARIES)}, not for "
@@ -228,8 +229,8 @@ def dictionary_words(language: str) -> Segmenter:
 
 
 def complete_pieces(pieces: list[str], run: str) -> list[str]:
-    """The pieces that a library found in a run, no mark without its letter; characters if anything is
-    missing."""
+    """The pieces into which a library split a run, each mark attached to its letter; single characters if the
+    pieces do not add up to the run."""
     if "".join(pieces) != run:
         return characters(run)
     complete: list[str] = []
@@ -253,8 +254,8 @@ WITHOUT_SEGMENTER = ("auto", "none")
 
 
 def make_segmenter(kind: str, language: str, tokenize: bool) -> Segmenter | None:
-    """The segmenter of a value of `segment`. ConfigError for one that cannot be, in a message that begins
-    with the key."""
+    """Create the segmenter for a value of `segment`. ConfigError for an unknown or unusable value; the
+    message begins with the key."""
     if kind not in SEGMENTERS:
         raise ConfigError(f"segment: {kind!r} is unknown, expected one of {', '.join(SEGMENTERS)}")
     if not tokenize and kind not in WITHOUT_SEGMENTER:
@@ -267,10 +268,10 @@ def make_segmenter(kind: str, language: str, tokenize: bool) -> Segmenter | None
 
 # ---- language ----------------------------------------------------------------------------------------------
 # Which script a text has, and which language it probably is: by the script where only one language has it,
-# else by its most frequent little words. Nothing is downloaded, and what cannot be told is not guessed.
+# else by its most frequent little words. Nothing is downloaded; without enough evidence no language is named.
 
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
-LINES_READ, SAMPLED_EVERY = 2000, 20  # the first lines are all looked at, then each twentieth
+LINES_READ, SAMPLED_EVERY = 2000, 20  # the sample: all of the first lines, then each twentieth
 LEAST_LITTLE = 0.08  # share of running words that are little ones; of a language's own text it is 0.2 to 0.5
 CLEAR_RATIO = 1.3  # times the share of the next language
 
@@ -334,15 +335,15 @@ for _language, _words in LITTLE_WORDS.items():
 
 @dataclass(frozen=True)
 class Guess:
-    """Probable script and language of a text. `languages`: one if clear, two if they are too similar, none
-    where nothing can be said."""
+    """Probable script and language of a text. `languages`: one if clear, two if they are too similar, none if
+    unknown."""
 
     script: str = ""  # by its Unicode name: LATIN, CYRILLIC ...; empty for a text without letters
     languages: tuple[str, ...] = ()
 
     @property
     def language(self) -> str:
-        """The language if it is clear."""
+        """The language if it is clear, else an empty string."""
         return self.languages[0] if len(self.languages) == 1 else ""
 
     def __str__(self) -> str:
@@ -355,7 +356,7 @@ class Guess:
 
 
 def script_name(script: str) -> str:
-    """The name of a script, for people."""
+    """The name of a script, for messages."""
     return "Chinese or Japanese" if script == "CJK" else script.capitalize()
 
 
@@ -369,7 +370,7 @@ class LanguageCounts:
     lines: int = 0
 
     def add(self, line: str) -> None:
-        """Count a line, if it is among those that are looked at."""
+        """Count a line, if it is in the sample."""
         self.lines += 1
         if self.lines > LINES_READ and self.lines % SAMPLED_EVERY:
             return
@@ -397,7 +398,8 @@ class LanguageCounts:
         return Guess(script, self.by_little_words())
 
     def by_little_words(self) -> tuple[str, ...]:
-        """The language of most little words, or the two of most, if there are enough of them."""
+        """The language with the most little words, or two if both have about as many; empty if they are too
+        few or more than two languages are close."""
         ranked = [(count, name) for name, count in self.little.items() if count >= LEAST_LITTLE * self.words]
         ranked.sort(key=lambda candidate: (-candidate[0], candidate[1]))
         near = [name for count, name in ranked if count * CLEAR_RATIO > ranked[0][0]]
@@ -406,12 +408,12 @@ class LanguageCounts:
 
 @cache
 def grouped_script(name: str) -> str:
-    """Chinese characters and kana are one script here."""
+    """Map Chinese characters and kana to one script."""
     return "CJK" if name in EAST_ASIAN else name
 
 
 def script_of_line(line: str) -> str:
-    """The script of most letters of a line; empty where it has none."""
+    """The script of most letters of a line; empty if it has none."""
     if line.isascii():
         return "LATIN" if any(map(str.isalpha, line)) else ""
     scripts: Counter[str] = Counter()

@@ -1,8 +1,9 @@
-"""The sentences of a line, as Moses' split-sentences finds them: a full stop, a mark or an ellipsis ends one
-where a capital follows, unless an abbreviation, an initial, an ordinal or a bracket stands against it.
+"""Splits lines into sentences by the rules of Moses' split-sentences: a full stop, a question or exclamation
+mark or an ellipsis ends a sentence if a capital follows, except after an abbreviation, an initial, an ordinal
+or a bracket.
 
-In doubt there is no cut: two sentences that stay together are translated a little worse, half a sentence
-badly. The lists of abbreviations are Moses' own, which sacremoses carries.
+When in doubt, a line is not split: translating two sentences together costs a little quality, translating
+half a sentence costs much. The lists of abbreviations are those of Moses, from sacremoses.
 """
 
 import re
@@ -21,7 +22,7 @@ from nmt.text.scripts import is_spaceless
 # ---- sentences of lines ------------------------------------------------------------------------------------
 
 Item = TypeVar("Item")
-Span = tuple[int, int]  # the first character of some text, and the one after its last
+Span = tuple[int, int]  # start and end of a part of a line, in characters
 
 # Languages that write an ordinal as a number with a full stop: 3. května, am 5. November.
 ORDINALS = frozenset(
@@ -61,7 +62,7 @@ QUOTATIVE = ("と", "って", "、", "，")  # 本当？と聞いた: the senten
 PAIRS = {")": "(", "]": "[", "}": "{", "）": "（", "」": "「", "』": "『", "】": "【", "》": "《", "〉": "〈"}
 ENCLOSING = regex.compile(rf"{TAG_PATTERN}|[{regex.escape(''.join([*PAIRS, *PAIRS.values()]))}]")
 
-LONGEST_WORD = 40  # characters before a full stop that are looked at
+LONGEST_WORD = 40  # characters before a full stop that are searched for its word
 BEFORE = regex.compile(r"[^\s\"'“”„‚‘’«»‹›()\[\]{}<>/–—]*$")
 LETTERS = regex.compile(r"\p{L}{2}|\p{Lo}")
 ACRONYM = regex.compile(r"(?:\p{L}{1,2}\.-?)+\p{L}{1,4}")  # U.S, z.B, s.r.o, J.-P, Ph.D
@@ -85,10 +86,10 @@ class SplitLine:
     """
 
     sentences: list[str]
-    gaps: list[str]  # what stands between them, one less
+    gaps: list[str]  # the text between consecutive sentences
 
     def join(self, translations: Sequence[str], blank: str = "") -> str:
-        """The line with a translation for each sentence. `blank`: where nothing stands between them."""
+        """Join translations of the sentences into a line. `blank`: the separator where the line has none."""
         gaps = [*(gap or blank for gap in self.gaps), ""]
         return "".join(text + gap for text, gap in zip(translations, gaps, strict=True))
 
@@ -98,7 +99,7 @@ class SplitText:
     """The sentences of several lines."""
 
     lines: list[SplitLine]
-    blank: str = ""  # of the target language, where nothing stands between two sentences
+    blank: str = ""  # separator in the target language, if the source has none between two sentences
 
     @property
     def sentences(self) -> list[str]:
@@ -107,22 +108,22 @@ class SplitText:
 
     @property
     def numbers(self) -> list[int]:
-        """The index of the line that each sentence is of."""
+        """The index of each sentence's line."""
         return [index for index, line in enumerate(self.lines) for _ in line.sentences]
 
     def group(self, items: Iterable[Item]) -> Iterator[list[Item]]:
-        """Group items, one for each sentence, by line."""
+        """Group items, one per sentence, by line."""
         remaining = iter(items)
         return (list(islice(remaining, len(line.sentences))) for line in self.lines)
 
     def join(self, translations: Iterable[str]) -> list[str]:
-        """The lines, with a translation for each sentence."""
+        """Join translations of all sentences into lines."""
         groups = zip(self.lines, self.group(translations), strict=True)
         return [line.join(group, self.blank) for line, group in groups]
 
 
 def whole_lines(lines: Iterable[str]) -> SplitText:
-    """Lines that are a sentence each."""
+    """Treat each line as a single sentence."""
     return SplitText([SplitLine([line], []) for line in lines])
 
 
@@ -132,8 +133,8 @@ def split_text(
     target: str,
     tagged: Callable[[str], tuple[str, str]] = lambda line: ("", line),
 ) -> SplitText:
-    """Raw lines of the language `source` for a translation into `target`. `tagged`: gives the tag that a line
-    begins with, which each of its sentences gets, and the rest."""
+    """Split raw lines of language `source` for translation into `target`. `tagged` splits a line into its
+    leading tag and the rest; the tag is repeated before each sentence."""
     cut = list[SplitLine]()
     for line in lines:
         tag, text = tagged(line)
@@ -147,9 +148,9 @@ def split_text(
 
 
 def split_line(line: str, language: str = "") -> SplitLine:
-    """The sentences of a raw line; the first one starts with the line, and the last one ends with it. A
-    language without a list of abbreviations has the English one, as in Moses; without a language the rules of
-    all count. Time is linear in the length of the line."""
+    """Split a raw line into sentences; the first one starts with the line, the last one ends with it. A
+    language without a list of abbreviations uses the English one, as in Moses; an empty language uses the
+    rules of all. Time is linear in the length of the line."""
     code = regex.split("[-_]", language.lower())[0]
     cuts = boundaries(line, CZECH.get(code, code))
     starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(line)]
@@ -159,7 +160,7 @@ def split_line(line: str, language: str = "") -> SplitLine:
 
 
 def blank_of(language: str) -> str:
-    """The blank that separates sentences of a language where the source has none: empty for scripts without
+    """The separator between sentences of a language where the source has none: empty for scripts without
     blanks."""
     return "" if is_spaceless(language) else " "
 
@@ -189,7 +190,7 @@ def boundaries(line: str, language: str) -> list[Span]:
 
 
 def enclosed(line: str) -> Iterator[Span]:
-    """The text between brackets that match, and that of tags: the outermost spans, in order. They do not
+    """Yield the outermost spans between matching brackets, and those of tags, in order; they do not
     overlap."""
     opened, spans = list[tuple[str, int]](), list[Span]()
     depths: dict[str, int] = {}
@@ -216,7 +217,7 @@ def enclosed(line: str) -> Iterator[Span]:
 
 
 def ends_sentence(match: "regex.Match[str]", language: str) -> bool:
-    """Whether a sentence surely ends at a mark that a blank and a capital, or a number, follow."""
+    """Whether a sentence surely ends at a mark that is followed by a blank and a capital or number."""
     end = match["end"]
     if end != ".":
         if end.strip(".") in ("", "…"):  # an ellipsis
@@ -233,7 +234,7 @@ def ends_sentence(match: "regex.Match[str]", language: str) -> bool:
 
 
 def ends_wide_sentence(match: "regex.Match[str]") -> bool:
-    """Whether a sentence surely ends at a full-width mark. 「はい。」と言った goes on, and so may others."""
+    """Whether a sentence surely ends at a full-width mark: 「はい。」と言った continues after its mark."""
     text, end = match.string, match.end()
     if match["gap"]:
         return not text.startswith(QUOTATIVE, end)
@@ -243,7 +244,8 @@ def ends_wide_sentence(match: "regex.Match[str]") -> bool:
 
 
 def abbreviated(word: str, language: str, number: bool) -> bool:
-    """Whether a full stop after this word may be that of an abbreviation. `number`: a number follows."""
+    """Whether a full stop after this word may belong to an abbreviation. `number`: whether a number
+    follows."""
     if len(word) == 1 or ACRONYM.fullmatch(word) or ROMAN.fullmatch(word) or STREET.search(word):
         return True
     always, before_numbers = abbreviation_lists(language)
@@ -257,7 +259,7 @@ def abbreviated(word: str, language: str, number: bool) -> bool:
 
 @cache
 def abbreviation_lists(language: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The abbreviations of a language, and those that are some only before a number."""
+    """The abbreviations of a language, and those that are abbreviations only before a number."""
     from sacremoses.corpus import NonbreakingPrefixes
 
     words = set(NonbreakingPrefixes().words(language or None))  # those of all languages where it is unknown
@@ -288,15 +290,15 @@ RAW_PIECE = re.compile(r"[ \t]*(?:[^ \t。！？，；：、]+[。！？，；�
 
 
 def raw_pieces(line: str) -> list[str]:
-    """A raw line as the pieces between which it may be cut; joined they are the line, without blanks at its
-    end."""
+    """Split a raw line into pieces between which it may be cut. Joined, they are the line without trailing
+    blanks."""
     return RAW_PIECE.findall(line)
 
 
 def line_parts(
     words: Sequence[str], limit: int, size: Callable[[str], int] = lambda word: 1
 ) -> list[list[str]]:
-    """Words in parts whose sizes add up to at most `limit` each. A larger word is itself cut, into pieces of
+    """Group words into parts of total size at most `limit`. A word larger than `limit` is cut into pieces of
     `limit` characters."""
     words = [piece for word in words for piece in ([word] if size(word) <= limit else slices(word, limit))]
     sizes = [size(word) for word in words]
@@ -309,13 +311,13 @@ def line_parts(
 
 
 def slices(word: str, size: int) -> list[str]:
-    """A word in pieces of at most `size` characters."""
+    """Cut a word into pieces of at most `size` characters."""
     return [word[at : at + size] for at in range(0, len(word), size)]
 
 
 def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int) -> int:
-    """Where the part that starts at `start` ends: after the first sentence that makes it long enough, else
-    after the last sentence or clause that fits, else where the limit is reached."""
+    """The end of the part that starts at `start`: after the first sentence that makes it long enough, else
+    after the last sentence or clause that fits, else at the limit."""
     total, sentence, clause = 0, 0, 0
     for position, (word, size) in enumerate(
         zip(islice(words, start, None), islice(sizes, start, None), strict=True), start
@@ -334,7 +336,7 @@ def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int)
 
 @dataclass(frozen=True)
 class LineLimit:
-    """The most words of a line, and the name of a line in messages: NAME:NUMBER, or `line NUMBER` without a
+    """The maximum number of words of a line. Messages name a line NAME:NUMBER, or `line NUMBER` without a
     name."""
 
     words: int = MAX_LINE_WORDS
@@ -343,7 +345,7 @@ class LineLimit:
     numbers: Sequence[int] = ()  # of sentences: the index of the line that each is of
 
     def location(self, index: int) -> str:
-        """The name of the line with that index, or of that of the sentence with that index."""
+        """The name of the line with this index, or of the line of the sentence with this index."""
         number = self.first + (self.numbers[index] if self.numbers else index) + 1
         return f"{self.name}:{number}" if self.name else f"line {number}"
 
@@ -355,7 +357,7 @@ class LineLimit:
 
 
 def long_line_warning(location: str, words: int, limit: int) -> str:
-    """The message on the first line of a text that is cut."""
+    """The warning for the first line of a text that is cut."""
     return (
         f"{location}: {words:,} words, more than --max-line-words {limit:,}: translated in parts, cut at "
         "punctuation where there is some, as are all such lines"

@@ -1,8 +1,8 @@
-"""How units make up a text: what each of them adds to it, and where words begin and end.
+"""How units make up a text: the text that each unit adds, and where words begin and end.
 
-`BOUNDARY` stands between words in place of blanks, at the start and at the end. In raw text (of
+`BOUNDARY` replaces the blanks between words, and stands at the start and at the end. In raw text (of
 SentencePiece) punctuation, symbols and each letter of a script without blanks are words of their own; in
-tokenized text words are what blanks separate.
+tokenized text blanks separate words.
 """
 
 import re
@@ -24,14 +24,14 @@ UNKNOWN = f"{BOUNDARY}\ufffd{BOUNDARY}"
 
 @dataclass(frozen=True)
 class Joints:
-    """For each unit: may it go on the word of the unit before it, and may the unit after it go on its
-    word?"""
+    """For each unit of a vocabulary of V units, whether it may continue the word of the previous unit
+    (`open_start`), and whether the next unit may continue its word (`open_end`)."""
 
     open_start: NDArray[np.bool_]  # (V,)
     open_end: NDArray[np.bool_]  # (V,)
 
     def inside(self, units: Sequence[int], position: int) -> bool:
-        """Is there a word that begins before this place in a sequence of units and ends after it?"""
+        """Whether a word begins before `position` in a sequence of units and ends after it."""
         if not 0 < position < len(units):
             return False
         return bool(self.open_end[units[position - 1]] and self.open_start[units[position]])
@@ -47,7 +47,7 @@ class Spelling:
 
     @cached_property
     def columns(self) -> "Columns":
-        """The texts place by place."""
+        """The texts as columns of characters."""
         order = np.array(sorted(range(len(self.texts)), key=lambda unit: -len(self.texts[unit])), np.int64)
         codes = list[NDArray[np.int64]]()
         rows = [[ord(character) for character in self.texts[unit]] for unit in order.tolist()]
@@ -61,15 +61,16 @@ class Spelling:
 
 @dataclass(frozen=True)
 class Columns:
-    """Texts place by place, the longest text first: those with a character at a place are the first ones."""
+    """Texts as columns of characters, longest text first: the texts that have a character at position i are
+    the first ones."""
 
-    order: NDArray[np.int64]  # (V,) the number of the longest text, of the next one ...
-    codes: list[NDArray[np.int64]]  # the first character of all, the second one of those that have one ...
+    order: NDArray[np.int64]  # (V,) indices of the texts, longest first
+    codes: list[NDArray[np.int64]]  # codes of the first characters, of the second characters ...
 
 
 def of_units(units: Sequence[str], raw: bool) -> Spelling:
-    """From what each unit adds to the text, blanks included; those of the special units do not matter.
-    `raw`: of raw text."""
+    """Build the spelling from the text that each unit adds, including blanks; the texts of special units are
+    ignored. `raw`: whether they are units of raw text."""
     texts = [bounded(unit, raw) for unit in units]
     texts[BOS], texts[EOS], texts[UNK] = "", BOUNDARY, UNKNOWN
     return Spelling(
@@ -83,7 +84,7 @@ def of_units(units: Sequence[str], raw: bool) -> Spelling:
 
 
 def bounded(text: str, raw: bool) -> str:
-    """A text with boundaries between its words, as far as its ends tell.
+    """A text with boundaries between its words, and at its ends where a word is known to begin or end.
 
     >>> bounded("A (small) dog", raw=True).replace(BOUNDARY, "|")
     'A|(|small|)|dog'
@@ -94,7 +95,7 @@ def bounded(text: str, raw: bool) -> str:
 
 
 def is_word(character: str) -> bool:
-    """Is a character of raw text a word of its own?"""
+    """Whether a character of raw text is a word of its own."""
     letter = unicodedata.category(character)[0] in "LNM" or BYTE_LETTER.match(character)
     return not letter or bool(IDEOGRAPH.match(character) or SPACELESS_LETTER.match(character))
 

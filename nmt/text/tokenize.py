@@ -1,5 +1,4 @@
-"""Moses' normalization, tokenization and casing, and the way back (sacremoses): str -> words -> str; and
-its escapes."""
+"""Moses' normalization, tokenization, casing and escapes, and their inverse (sacremoses)."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -16,8 +15,8 @@ CASES = ("keep", "truecase", "lower")
 
 
 class MosesRules:
-    """Normalization and tokenization of one language; without them blanks separate words. `latin`: the words
-    are Latin ones in text of another script, and English rules cut them."""
+    """Normalization and tokenization of one language; if both are off, blanks separate words. `latin`: for
+    Latin words inside text of another script, which English rules split."""
 
     def __init__(self, language: str, normalize: bool, tokenize: bool, latin: bool = False) -> None:
         from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
@@ -33,7 +32,7 @@ class MosesRules:
         self.detokenizer = MosesDetokenizer(of_words) if tokenize else None
 
     def words(self, text: str) -> list[str]:
-        """The words of a text."""
+        """Split a text into words."""
         words = files.split_words(self.normalizer.normalize(text) if self.normalizer else text)
         if self.tokenizer and words:
             words = self.tokenizer.tokenize(" ".join(words), return_str=False, escape=False)
@@ -43,7 +42,7 @@ class MosesRules:
         return words
 
     def text(self, words: list[str]) -> str:
-        """The words as people read them."""
+        """Detokenize words."""
         if self.detokenizer:
             return str(self.detokenizer.detokenize(words, unescape=False)).replace("\n", " ") if words else ""
         return " ".join(words)
@@ -74,7 +73,8 @@ LATIN_WORD = regex.compile(r"[A-Za-z0-9]+")
 
 
 class SpacelessTokenizer:
-    """Words of a line and back, by a segmenter for the letters without spaces and rules for the rest."""
+    """Tokenizes and detokenizes text of scripts without spaces: a segmenter for their letters, rules for the
+    rest."""
 
     def __init__(self, language: str, segmenter: Segmenter, rules: MosesRules) -> None:
         self.segmenter, self.rules = segmenter, rules
@@ -90,7 +90,8 @@ class SpacelessTokenizer:
         return result
 
     def pieces(self, line: str) -> Iterator[tuple[list[str], bool]]:
-        """The words of each run of letters, and of what is between them; is there a blank before?"""
+        """Yield the words of each run of letters and of the text between runs, with whether a blank
+        precedes."""
         end = 0
         for run in LETTER_RUN.finditer(line):
             yield from self.between(line[end : run.start()])
@@ -99,13 +100,14 @@ class SpacelessTokenizer:
         yield from self.between(line[end:])
 
     def between(self, text: str) -> Iterator[tuple[list[str], bool]]:
-        """Tokenize the text between two runs of letters; yields nothing for blanks alone."""
+        """Tokenize the text between two runs of letters, with whether a blank precedes; yields nothing for
+        blanks alone."""
         if stripped := text.strip():
             words = [stripped] if LATIN_WORD.fullmatch(stripped) else self.rules.words(stripped)
             yield words, text[:1].isspace()
 
     def text(self, words: list[str]) -> str:
-        """The line that `words` came from."""
+        """Detokenize words."""
         parts = []
         for tight, group in groupby(words, key=lambda word: bool(TIGHT_WORD.search(word))):
             members = list(group)
@@ -115,11 +117,11 @@ class SpacelessTokenizer:
 
 # ---- tokenizers of all scripts -----------------------------------------------------------------------------
 
-TokenizerSettings = tuple[str, bool, bool, str, str]  # what a Tokenizer is made with
+TokenizerSettings = tuple[str, bool, bool, str, str]  # the arguments of Tokenizer
 
 
 class Tokenizer:
-    """The text rules of one language; nmt.text.pipeline.SideConfig says what the arguments mean."""
+    """Tokenizes and cases text of one language; nmt.text.pipeline.SideConfig documents the arguments."""
 
     def __init__(
         self,
@@ -143,22 +145,22 @@ class Tokenizer:
         return self.cased(self.split(line))
 
     def split(self, line: str) -> list[str]:
-        """The words whose case is not learned yet."""
+        """Split a line into words, before truecasing."""
         words = self.rules.words(line)
         if self.case == "lower":
             words = [part for word in words for part in files.split_words(word.lower())]
         return words
 
     def cased(self, words: list[str]) -> list[str]:
-        """Truecase the tokens of `split` where the settings ask for it."""
+        """Truecase the words of `split` if the settings ask for it."""
         return self.learned().apply(words) if self.case == "truecase" else words
 
     def text(self, words: list[str]) -> str:
-        """The words as people read them: detokenized, truecased sentences with a capital at their start."""
+        """Detokenize words; if they are truecased, sentences get a capital at their start."""
         return self.rules.text(self.learned().undo(words) if self.case == "truecase" else words)
 
     def learned(self) -> Truecaser:
-        """The truecase model. ConfigError where none was learned or loaded."""
+        """The truecase model. ConfigError if none was learned or loaded."""
         if self.truecaser is None:
             raise ConfigError(
                 "case: truecase needs a truecase model; train it with nmt-truecase or nmt-train"
@@ -183,7 +185,7 @@ ESCAPES = [
 
 
 def unescape(word: str) -> str:
-    """The word without Moses' escapes."""
+    """Undo Moses' escapes in a word."""
     if "&" not in word:
         return word
     for escaped, plain in ESCAPES:
@@ -192,7 +194,7 @@ def unescape(word: str) -> str:
 
 
 def escape(word: str) -> str:
-    """The word as Moses' tokenizer escapes it; a word that is escaped already stays."""
+    """Escape a word as Moses' tokenizer does; an escaped word stays as it is."""
     if unescape(word) != word:
         return word
     for escaped, plain in reversed(ESCAPES):
@@ -201,8 +203,8 @@ def escape(word: str) -> str:
 
 
 def escape_raw(word: str) -> str:
-    """A word of raw text with every special character escaped: `unescape` always gives it back, also where it
-    looks like an escape itself, `&amp;` -> `&amp;amp;`."""
+    """Escape every special character of a word of raw text, so that `unescape` restores it even if it looks
+    like an escape itself: `&amp;` -> `&amp;amp;`."""
     for escaped, plain in reversed(ESCAPES):
         word = word.replace(plain, escaped)
     return word

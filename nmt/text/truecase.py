@@ -1,9 +1,9 @@
-"""Truecasing by Moses' rules: a word at the start of a sentence gets the case that it has elsewhere, and
-back.
+"""Truecasing by Moses' rules: a word at the start of a sentence gets the case that it has elsewhere; and its
+inverse.
 
-These are train-truecaser.perl, truecase.perl and detruecase.perl of Moses, rule by rule, so that models can
-be exchanged. (sacremoses does otherwise: it also changes known words inside a sentence.) Text is tokenized,
-with or without Moses' escapes.
+Follows train-truecaser.perl, truecase.perl and detruecase.perl of Moses rule by rule, so that models are
+interchangeable. (sacremoses differs: it also changes known words inside a sentence.) Text is tokenized, with
+or without Moses' escapes.
 """
 
 import math
@@ -26,7 +26,7 @@ Forms = Mapping[str, float]  # a word in its different cases -> how often it was
 
 
 class Truecaser:
-    """Words at the start of a sentence, and unknown ones, get their most frequent form."""
+    """Gives words at the start of a sentence, and unknown words, their most frequent form."""
 
     def __init__(self, forms: Iterable[Forms] = ()) -> None:
         self.forms = [options for options in forms if options]
@@ -62,7 +62,7 @@ def capital(word: str) -> str:
 
 
 def sentence_starts(words: Iterable[str]) -> Iterator[bool]:
-    """For each word, does a sentence start with it? Brackets and quotes do not end the start."""
+    """For each word, whether a sentence starts with it. Brackets and quotes do not end the start."""
     first = True
     for word in words:
         yield first
@@ -70,8 +70,8 @@ def sentence_starts(words: Iterable[str]) -> Iterator[bool]:
 
 
 def learn(sentences: Iterable[list[str]]) -> Truecaser:
-    """A model from tokenized sentences. Words at the start of a sentence say nothing and are not counted; of
-    equally frequent forms the smaller string comes first."""
+    """Learn a model from tokenized sentences. Words at the start of a sentence are no evidence and are not
+    counted; of equally frequent forms the smaller string comes first."""
     counts: dict[str, Counter[str]] = {}
     for words in sentences:
         first = next((at for at, word in enumerate(words) if word not in DELAYED_START), len(words))
@@ -84,8 +84,8 @@ def learn(sentences: Iterable[list[str]]) -> Truecaser:
 
 
 def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
-    """A model of ours or of Moses. DataError for another file. `may_be_empty`: that of a run, whose text may
-    have had no word inside a sentence."""
+    """Load a model of nmt or of Moses. DataError for another file. `may_be_empty`: for the model of a run,
+    whose text may have had no word inside a sentence."""
     lines = enumerate(files.read_lines(path), 1)
     model = Truecaser(forms_of(line, f"{path}:{row}") for row, line in lines)
     if not model.best and not may_be_empty:
@@ -94,8 +94,8 @@ def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
 
 
 def forms_of(line: str, location: str) -> dict[str, float]:
-    """A line of Moses' format. DataError unless it is forms of a word, each with its count, and no more of
-    them than there are in all."""
+    """Parse a line of Moses' format. DataError unless it lists forms of one word with their counts, which
+    must not exceed the total."""
     fields = files.split_words(line)
     words, counts = fields[::2], fields[1::2]
     try:
@@ -117,8 +117,8 @@ def forms_of(line: str, location: str) -> dict[str, float]:
 
 
 def count_of(field: str) -> tuple[float, float]:
-    """`(12/13)` -> 12 of 13, and `(12)` -> 12 of any number. The first word of a sentence may count as a
-    tenth (--possiblyUseFirstToken). ValueError for anything else."""
+    """Parse `(12/13)` as (12, 13), and `(12)` as 12 of any number. Counts may be fractions: the first word of
+    a sentence may count as a tenth (--possiblyUseFirstToken). ValueError for anything else."""
     if not (field.startswith("(") and field.endswith(")")):
         raise ValueError
     count, slash, total = field[1:-1].partition("/")
@@ -139,7 +139,7 @@ MARKUP = re.compile(r"(<[^ \t][^>]*>)")
 
 
 def pieces(line: str) -> list[str]:
-    """Text, a tag, text, ...: what smt-decode's --xml-input marks is not text."""
+    """Split a line into text, tag, text ...: the markup of smt-decode's --xml-input is not text."""
     end = line.rfind(">") + 1  # behind it there is no tag to search for
     parts = MARKUP.split(line[:end])
     parts[-1] += line[end:]
@@ -152,7 +152,7 @@ def words_of(line: str) -> list[str]:
 
 
 def apply_to_line(truecaser: Truecaser, line: str) -> str:
-    """A line truecased; tags, factors behind a `|` and blanks stay as they are."""
+    """Truecase a line; tags, factors after a `|` and blanks stay as they are."""
     cased = iter(truecaser.apply([head_of(word) for word in words_of(line)]))
     parts = pieces(line)
     for at in range(0, len(parts), 2):

@@ -1,5 +1,5 @@
-"""Words <-> ids by frequency. The file keeps the counts of all training words, also of those without an
-id."""
+"""Vocabularies: words with ids by frequency. The file keeps the counts of all training words, also of those
+without an id."""
 
 import itertools
 from collections import Counter
@@ -10,15 +10,15 @@ from nmt.errors import DataError
 from nmt.io import files, numbers
 from nmt.io.numbers import shown
 
-# <s> is "no previous word": its embedding is zero. </s> ends a sentence. Text never yields one.
+# <s> means "no previous word": its embedding is zero. </s> ends a sentence. Text never yields one of them.
 BOS, EOS, UNK = 0, 1, 2
 SPECIALS = ["<s>", "</s>", "<unk>"]
 HEADER = "#version: 1 vocabulary"
 
 
 class Vocab:
-    """The `size` most frequent words of `counts`, of equally frequent ones the smaller string: the same text
-    gives the same ids. Tags have the ids before those of words; a file does not have them."""
+    """The `size` most frequent words of `counts`. Ties go to the smaller string, so that the same text gives
+    the same ids. Tags have the ids before those of words and are not stored in the file."""
 
     def __init__(
         self, counts: dict[str, int], size: int, min_count: int = 1, tags: Sequence[str] = ()
@@ -41,11 +41,11 @@ class Vocab:
 
     @staticmethod
     def count(lines: Iterable[list[str]], size: int, min_count: int = 1) -> "Vocab":
-        """The vocabulary of a text, given as words."""
+        """Build the vocabulary of a text, given as words."""
         return Vocab(Counter(itertools.chain.from_iterable(lines)), size, min_count)
 
     def encode(self, words: Sequence[str]) -> list[int]:
-        """The ids of words; UNK for those that have none."""
+        """Map words to ids; words without an id become UNK."""
         get = self.ids.get
         return [get(word, UNK) for word in words]
 
@@ -59,11 +59,11 @@ class Vocab:
         return len(self.words) - self.first
 
     def with_tags(self, tags: Sequence[str]) -> "Vocab":
-        """A vocabulary of these words plus tags, which get ids of their own."""
+        """A vocabulary of the same words plus tags, which get ids of their own."""
         return Vocab(self.counts, self.word_count, 0, tags) if tags else self
 
     def coverage(self) -> float:
-        """Share of the running words of the training text that have an id (in the papers about 93%)."""
+        """Share of the running words of the training text that have an id; in the papers about 93%."""
         total = sum(self.counts.values())
         return sum(self.counts[word] for word in self.words[self.first :]) / total if total else 0.0
 
@@ -98,8 +98,8 @@ class Vocab:
 def counts_of(
     lines: Iterable[str], path: str | Path, first: int, separator: str, form: str
 ) -> dict[str, int]:
-    """Words and their counts, from line `first` of a file on. DataError for a line of another form, and for a
-    word that occurs twice."""
+    """Words and their counts, from line `first` of a file on. DataError for a malformed line, and for a word
+    that occurs twice."""
     counts: dict[str, int] = {}
     for number, line in enumerate(lines, first):
         entry = counted(line, separator)
@@ -112,7 +112,7 @@ def counts_of(
 
 
 def counted(line: str, separator: str) -> tuple[str, int] | None:
-    """The word and the count of a line; None for another line."""
+    """The word and the count of a line; None if the line is malformed."""
     word, matched_separator, count = line.rpartition(separator)
     if not matched_separator or (separator == " " and " " in word):
         return None

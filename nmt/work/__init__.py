@@ -1,2 +1,2 @@
-"""Long jobs in chunks, computed in this process, in others or on a cluster, and the folders that let them
-resume."""
+"""Long jobs in chunks, computed in this process, in other processes or on a cluster, and the folders from
+which they are resumed."""

@@ -1,8 +1,8 @@
-"""Connecting to a Dask cluster, with checks that its address is safe and its workers compute as this process
+"""Connects to a Dask cluster; checks that its address is safe and that its workers compute as this process
 does.
 
-Dask's messages are pickled: whoever reaches a scheduler can run code on its workers and in its clients. So
-addresses other than the loopback need TLS, with certificates on both sides.
+Dask's messages are pickled: anyone who can reach a scheduler can run code on its workers and in its clients.
+So addresses other than the loopback need TLS, with certificates on both sides.
 """
 
 import importlib
@@ -37,9 +37,9 @@ class Host:
 
 
 def connect(target: str) -> "Client":
-    """Connect to a scheduler. `target`: its address, the scheduler.json that it wrote, or `slurm:FILE`, which
-    starts a scheduler (`Client.cluster`) and jobs of Slurm. ConfigError for an unsafe address; UserError
-    without a scheduler, where TLS fails, and without the package `distributed`."""
+    """Connect to a scheduler. `target`: its address, the path of its scheduler.json, or `slurm:FILE`, which
+    starts a scheduler (`Client.cluster`) and Slurm jobs. ConfigError for an unsafe address; UserError if no
+    scheduler is found, TLS fails, or the package `distributed` is missing."""
     try:
         from distributed import Client, Security
     except ModuleNotFoundError as error:
@@ -120,7 +120,7 @@ def is_loopback(host: str) -> bool:
 
 
 def difference(host: Host, expected: Host, mixed: bool) -> str:
-    """Why a worker cannot take part; empty if it can. `mixed`: other processors are allowed."""
+    """Why a worker cannot take part; empty if it can. `mixed`: whether other processors are allowed."""
     if host.version != expected.version:
         return f"has version {host.version} of nmt-smt, not {expected.version}; install the same version"
     if host != expected and not mixed:
@@ -132,8 +132,8 @@ def difference(host: Host, expected: Host, mixed: bool) -> str:
 
 
 def check_workers(hosts: Mapping[str, Host | BaseException], expected: Host, mixed: bool) -> None:
-    """ConfigError for the first worker that cannot take part. `found`: by address, or why it could not be
-    asked."""
+    """ConfigError for the first worker that cannot take part. `hosts`: by address, the properties of each
+    worker, or the error that querying it raised."""
     for address, host in sorted(hosts.items()):
         if isinstance(host, ImportError | AttributeError):  # the queried function is missing there
             raise ConfigError(f"worker {address}: nmt-smt {expected.version} is not installed there ({host})")

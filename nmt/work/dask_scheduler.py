@@ -1,9 +1,9 @@
-"""Plugin of the scheduler of a Dask cluster: counts the workers that each chunk has killed, and removes the
-job when its client is gone.
+"""Scheduler plugin for a Dask cluster: counts the workers that each chunk has killed, and removes a job when
+its client is gone.
 
 Dask blames a lost worker on all chunks that had been sent to it. But only one of them was being computed,
 usually the one with the highest priority, and only that one is blamed here: otherwise Dask might give up a
-chunk that merely waited beside a bad one.
+chunk that was merely queued with a bad one.
 """
 
 import asyncio
@@ -28,7 +28,8 @@ MESSAGES = 5  # that a stream keeps for debugging; Dask's 1,000 would hold a chu
 
 
 def shorten_log(stream: BatchedSend) -> None:
-    """Keep few of the messages that a stream has sent: 1,000 chunks would take 300 MB for each worker."""
+    """Limit the number of sent messages that a stream keeps: 1,000 chunks would take 300 MB for each
+    worker."""
     stream.recent_message_log = deque(stream.recent_message_log, maxlen=MESSAGES)
 
 
@@ -76,16 +77,16 @@ class JobWatch(SchedulerPlugin):
             span.metadata["collections"].clear()
 
     def blame(self, task: TaskState, finish: str, event: str) -> None:
-        """Note a chunk that Dask suspects, for `remove_worker`. Failed chunks sort first, then by priority,
-        the order in which a worker computes; `Dask.map` gives each chunk its own priority."""
+        """Record a chunk that Dask suspects, for `remove_worker`. Failed chunks sort first, then by priority,
+        which is the order in which a worker computes; `Dask.map` gives each chunk its own priority."""
         if event != self.event:
             self.event, self.blamed = event, []
         if task.suspicious > self.suspicion(task.key):
             self.blamed.append((finish != "erred", task.priority or (), task.key))
 
     def suspicion(self, key: "Key") -> int:
-        """Dask's count of suspicions of a chunk, set so that Dask gives it up with its third worker whatever
-        `allowed_failures` is."""
+        """The value for Dask's count of suspicions of a chunk that makes Dask give it up with its third
+        worker, whatever `allowed_failures` is."""
         return self.scheduler.allowed_failures + 1 - DEATHS + self.deaths[key]
 
     def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **more: object) -> None:

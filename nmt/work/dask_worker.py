@@ -1,4 +1,4 @@
-"""Plugin of the workers of a Dask cluster: loads the models of a job and computes its chunks."""
+"""Worker plugin for a Dask cluster: loads the models of a job and computes its chunks."""
 
 import asyncio
 import logging
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 
 def claim_gpu(folder: Path, names: Sequence[str]) -> tuple[int, FileLock | None]:
-    """The index of the first GPU that no other process has claimed, and the lock that claims it. Without a
-    lock, GPUs are shared: when there are more processes than GPUs, or when other users could write to the
+    """Claim the first GPU that no other process has claimed; returns its index and the lock. Returns None for
+    the lock if GPUs have to be shared: with more processes than GPUs, or if other users could write to the
     folder of the locks. `names`: of the GPUs that this process may use."""
     if not is_private_folder(folder):
         log.warning("%s: other users can write there; GPUs are assigned without locks", folder)
@@ -46,7 +46,7 @@ def claim_gpu(folder: Path, names: Sequence[str]) -> tuple[int, FileLock | None]
 
 
 def is_private_folder(folder: Path) -> bool:
-    """Whether this is a folder, not a link to one, that only this user can write to; created if missing."""
+    """Whether this is a real folder, not a link, that only this user can write to; created if missing."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
@@ -71,8 +71,8 @@ def this_host() -> Host:
 
 
 class JobPlugin(WorkerPlugin):
-    """Loads the models of a job once and computes its chunks. Both happen in one thread of its own, since
-    torch's number of threads is a property of the calling thread."""
+    """Loads the models of a job once and computes its chunks, both in one dedicated thread, since torch's
+    number of threads is a property of the calling thread."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class JobPlugin(WorkerPlugin):
         return self.make_compute()
 
     def teardown(self, worker: Worker) -> None:
-        """Called by Dask as the job ends; the models go with this object."""
+        """Called by Dask when the job ends; the models are freed with this object."""
         self.thread.shutdown(wait=False, cancel_futures=True)
 
     def compute(self, task: object) -> object:
@@ -126,5 +126,5 @@ class JobPlugin(WorkerPlugin):
 
 
 def reschedule(task: object) -> object:
-    """Stands for `compute` on a worker that cannot compute: another worker takes the chunk."""
+    """Replaces `compute` on a worker that cannot compute: another worker takes the chunk."""
     raise Reschedule

@@ -1,9 +1,8 @@
-"""Executors compute the chunks of a long job: in this process, in several, on a cluster, or where a plugin
-takes them.
+"""Executors compute the chunks of a long job: in this process, in several, on a cluster, or by a plugin.
 
 An executor is made with two functions. `compute` turns a task into its result in this process.
-`make_compute`, which can be pickled, is called once in each worker and returns such a function there: it
-loads the models. The result of a job never depends on the executor.
+`make_compute`, which must be picklable, is called once in each worker, loads the models and returns such a
+function. The result of a job never depends on the executor.
 
 On a cluster, a task that killed three workers does not end the job: its result is `Lost`. The other executors
 lose no tasks: a worker process that dies on this machine ends the job.
@@ -45,8 +44,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExecutorConfig:
-    """Where and by how many workers a job is computed. Its result does not depend on these, except that
-    workers with different processors may round differently."""
+    """Where and by how many workers a job is computed. Its result does not depend on these settings, except
+    that different processors may round differently."""
 
     executor: str = settings.setting(
         "",
@@ -99,7 +98,7 @@ KILLED = Lost("three workers died while computing them")  # on a cluster
 
 
 def require_results(results: Iterable[Result | Lost]) -> Iterator[Result]:
-    """Pass results on, for jobs that need every one. UserError for the first that was lost."""
+    """Pass on the results of a job that needs all of them. UserError for the first lost task."""
     for number, result in enumerate(results, 1):
         if isinstance(result, Lost):
             raise UserError(f"chunk {number} of the job: {result.reason}; are they short of memory?")
@@ -121,8 +120,8 @@ class LostLines:
         self.ranges.append((first, last))
 
     def check(self, name: str, remedy: str, lines_before: int = 0) -> None:
-        """UserError that names the lost lines of the file `name` and a remedy; nothing where none were lost.
-        `lines_before`: lines of the file before the first one that was counted."""
+        """UserError that names the lost lines of the file `name`, and a remedy; does nothing if none were
+        lost. `lines_before`: number of lines of the file before the first counted one."""
         if not self.ranges:
             return
         shown = ", ".join(
@@ -162,7 +161,7 @@ class Local(Generic[Task, Result]):
         pass
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results, in the order of the tasks."""
+        """Yield the results in the order of the tasks."""
         return map(self.compute, tasks)
 
 
@@ -211,8 +210,8 @@ class Processes(Generic[Task, Result]):
             process.join()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield results in the order of the tasks; only as many tasks are drawn as keep the workers busy.
-        UserError where a worker died."""
+        """Yield results in the order of the tasks; draws only as many tasks as keep the workers busy.
+        UserError if a worker dies."""
         waiting: deque[Future[Result]] = deque()
         for task in tasks:
             waiting.append(self.threads.submit(self.compute, task))
@@ -241,8 +240,8 @@ class Processes(Generic[Task, Result]):
 
 
 def serve_tasks(connection: Connection, make_compute: Callable[[], Callable[[Task], Result]]) -> None:
-    """Run a worker: read tasks, send (result, None) or (None, exception), until the pipe closes. Interrupts
-    are left to the parent, which the worker does not outlive."""
+    """Run a worker: read tasks and send (result, None) or (None, exception) until the pipe closes. Ignores
+    interrupts, which the parent handles; the worker ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=follow_parent, daemon=True).start()
@@ -273,7 +272,7 @@ def make_compute_or_fail(make_compute: Callable[[], Callable[[Task], Result]]) -
 
 
 def follow_parent() -> None:
-    """Wait for the end of the parent and exit at once, whatever this process is computing."""
+    """Wait for the end of the parent, then exit at once, whatever this process is computing."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         with suppress(Exception):
@@ -378,8 +377,8 @@ class Dask(Generic[Task, Result]):
             own.close()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result | Lost]:
-        """Yield results in the order of the tasks, `Lost` for tasks that killed their workers; only as many
-        tasks are drawn as keep the workers busy. UserError where the scheduler is lost."""
+        """Yield results in the order of the tasks, `Lost` for tasks that killed their workers; draws only as
+        many tasks as keep the workers busy. UserError if the scheduler is lost."""
         waiting: deque[DaskFuture[object]] = deque()
         for task in tasks:
             key = f"{self.name}-{self.submitted}"
@@ -397,21 +396,21 @@ class Dask(Generic[Task, Result]):
             yield self.result(waiting.popleft())
 
     def workers(self) -> int:
-        """Number of workers, counted anew every few seconds. UserError where the scheduler is lost."""
+        """Number of workers, queried anew every few seconds. UserError if the scheduler is lost."""
         if time.monotonic() > self.counted + COUNT_EVERY:
             self.count = max(1, self.count_workers())
             self.counted = time.monotonic()
         return self.count
 
     def count_workers(self) -> int:
-        """Query the scheduler for the number of workers. UserError where it is lost."""
+        """Query the scheduler for the number of workers. UserError if it is lost."""
         try:
             return len(self.client.nthreads())
         except OSError as error:
             raise self.scheduler_lost() from error
 
     def result(self, future: "DaskFuture[object]") -> Result | Lost:
-        """Wait for a task and release it on the cluster. Warns now and then while no worker is left."""
+        """Wait for a task and release it on the cluster. Warns periodically while no worker is left."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm.core import CommClosedError
 
@@ -429,7 +428,7 @@ class Dask(Generic[Task, Result]):
         return result
 
     def done(self, future: "DaskFuture[object]") -> bool:
-        """Wait a while for a task; returns whether it is done."""
+        """Wait for a task for a limited time; returns whether it is done."""
         from distributed import wait
 
         with self.client.as_current(), suppress(TimeoutError):
@@ -437,7 +436,7 @@ class Dask(Generic[Task, Result]):
         return bool(future.done())
 
     def scheduler_lost(self) -> UserError:
-        """The error of a lost scheduler."""
+        """The error for a lost scheduler."""
         return UserError(
             f"--cluster {self.config.cluster}: lost the scheduler; where the command has --resume, it "
             "continues after the finished chunks"
@@ -445,7 +444,7 @@ class Dask(Generic[Task, Result]):
 
 
 def warn_of_refusal(event: tuple[float, str]) -> None:
-    """Warn of a worker that joined later, could not take part, and has closed."""
+    """Warn of a worker that joined later, cannot take part, and has closed."""
     log.warning("%s; it does not take part", event[1])
 
 
@@ -457,7 +456,8 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Executor(Protocol[Task_contra, Result_co]):
-    """Context manager that computes tasks. All that it starts ends with the block, at once after an error."""
+    """Context manager that computes tasks. Everything that it starts ends with the block, immediately after
+    an error."""
 
     def __init__(
         self,
@@ -465,7 +465,7 @@ class Executor(Protocol[Task_contra, Result_co]):
         make_compute: Callable[[], Callable[[Task_contra], Result_co]],
         config: ExecutorConfig,
     ) -> None:
-        """The functions are described at the top of this module."""
+        """See the docstring of this module for the two functions."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -488,8 +488,8 @@ def make(
     make_compute: Callable[[], Callable[[Task], Result]],
     config: ExecutorConfig,
 ) -> Executor[Task, Result]:
-    """Make the executor that the settings name. ConfigError for an unknown name, and for a cluster that the
-    executor does not use."""
+    """Make the executor that the settings name. ConfigError for an unknown name, and for a `cluster` setting
+    that the executor does not use."""
     if config.name not in EXECUTORS:
         raise ConfigError(f"executor {config.name!r} is unknown, expected one of {', '.join(EXECUTORS)}")
     if config.cluster and config.name in ("local", "processes"):
@@ -511,8 +511,8 @@ def convert_lines(
     workers: int,
 ) -> Iterator[Result]:
     """Convert lines, or tuples of parallel lines, in one process or several; yields the results in order.
-    `make_compute`, which can be pickled, is called once in each process and returns a function that converts
-    a chunk; its errors are raised with the first result."""
+    `make_compute`, which must be picklable, is called once in each process and returns a function that
+    converts a chunk; its errors are raised with the first result."""
     with make(make_compute(), make_compute, ExecutorConfig(workers=workers)) as executor:
         for results in require_results(executor.map(line_chunks(iter(lines)))):
             yield from results

@@ -89,8 +89,8 @@ def job_options(config: SlurmConfig) -> dict[str, object]:
 
 
 def start_cluster(path: str) -> "SLURMCluster":
-    """Start the scheduler, with TLS, and submit the jobs of the workers. UserError without Slurm or without
-    dask-jobqueue; TypeError, ValueError and OSError for certificates that are missing or unusable."""
+    """Start the scheduler, with TLS, and submit the jobs of the workers. UserError if Slurm or dask-jobqueue
+    is missing; TypeError, ValueError and OSError for missing or unusable certificates."""
     config = read_config(path)
     try:
         from dask_jobqueue.slurm import SLURMCluster

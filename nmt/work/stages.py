@@ -56,7 +56,7 @@ def damaged_file(path: Path) -> Damaged:
 
 
 def write_parts(path: Path, parts: Iterable[Part]) -> None:
-    """Write a file of parts. UserError if that fails, on a full disk for instance."""
+    """Write a file of parts. UserError if that fails, for example on a full disk."""
     views = [memoryview(part if isinstance(part, bytes) else part.data) for part in parts]
     buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
     sizes = [buffer.nbytes for buffer in buffers]
@@ -149,8 +149,8 @@ def task_file(folder: Path, stage: str, number: int) -> Path:
 
 
 class StageWorker(ABC):
-    """Computes the tasks of a job, in the command or in a process of its own, and holds the data that all of
-    them need. `folder`: the shared folder."""
+    """Computes the tasks of a job, in the command or in a process of its own, and holds the data that all
+    tasks need. `folder`: the shared folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -203,8 +203,8 @@ def check_shared(folder: Path) -> None:
 
 
 def run_stage(executor: Executor[Task, object], stage: str, names: Sequence[str]) -> Iterator[int]:
-    """Compute the tasks of a stage and yield their numbers, in order, as they are done. `names`: of the
-    tasks, for messages. When all others are done, UserError that names the tasks that no worker survived."""
+    """Compute the tasks of a stage and yield their numbers, in order, as they finish. `names`: names of the
+    tasks, for messages. After all other tasks, UserError that names those that no worker survived."""
     lost: list[tuple[str, str]] = []
     results = executor.map((stage, number) for number in range(len(names)))
     for number, result in enumerate(results):

@@ -1,5 +1,5 @@
-"""Finished work on disk: the folder of a long job with its lock and its settings, the files and the chunks
-that are finished, and steps that are taken until all are."""
+"""Persistent state of a long job: its folder with lock and settings, finished files and chunks, and the steps
+that remain."""
 
 import json
 import os
@@ -54,8 +54,8 @@ def changed_settings(recorded: Mapping[str, object], settings: Mapping[str, obje
 def is_started(
     path: Path, settings: Mapping[str, object], folder: Path, other: str = "another folder"
 ) -> bool:
-    """Whether settings are recorded in the file `path` of the job in `folder`. ConfigError where they are not
-    the same; it asks for `other`."""
+    """Whether the file `path` of the job in `folder` has recorded settings. ConfigError if these differ from
+    `settings`; the message suggests `other`."""
     recorded = read_settings(path)
     if recorded is not None and (changed := changed_settings(recorded, settings)):
         raise ConfigError(
@@ -67,7 +67,7 @@ def is_started(
 
 def is_ours(folder: Path, name: str) -> bool:
     """Whether a folder has recorded settings in the file `name`, or is free for a new job: missing, or empty
-    except for a lock and remains of settings whose writing was killed."""
+    except for a lock and unfinished settings files."""
     if not folder.is_dir():
         return not folder.exists()
     names = [path.name for path in folder.iterdir()]
@@ -75,8 +75,8 @@ def is_ours(folder: Path, name: str) -> bool:
 
 
 def check_ours(folder: Path, name: str, what: str, other: str = "another folder") -> None:
-    """ConfigError for a folder with files in it that is not `what`, by its settings in the file `name`; it
-    asks for `other`."""
+    """ConfigError for a folder with files in it that is not `what`, judging by its settings file `name`; the
+    message suggests `other`."""
     if not is_ours(folder, name):
         raise ConfigError(f"{folder}: is not empty, and not {what}; name {other}")
 
@@ -94,10 +94,11 @@ def job_folder_path(output: str) -> Path:
 
 @contextmanager
 def lock_job(output: str, command: str) -> Iterator[None]:
-    """Lock the job folder of an output; to be entered before any work. UserError when another process works
-    on this output.
+    """Lock the job folder of an output; to be entered before any work. UserError if another process works on
+    this output.
 
-    A job that ends before its first result leaves no folder."""
+    A job that ends before its first result leaves no folder.
+    """
     folder = job_folder_path(output)
     with locks.locked(folder, command):
         try:
@@ -138,7 +139,7 @@ def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) ->
 
 def start_job(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
     """Start or resume the job of an output; returns the path of its file of results, which does not exist yet
-    in a new job. A job that was killed before its first result counts as new. ConfigError as raised by
+    for a new job. A job that was killed before its first result counts as new. ConfigError as from
     `is_unfinished`."""
     folder = job_folder_path(output)
     if not (folder.is_dir() and has_results(folder)) or not is_unfinished(folder, settings, resume):
@@ -178,12 +179,13 @@ def check_digests(contents: Mapping[str, str]) -> None:
 
 @contextmanager
 def unfinished(path: Path, recorded: bool = False) -> Iterator[Path]:
-    """Yield a path beside `path`, to which the block writes a file. Then that file is flushed to the disk and
-    renamed, so that `path` is whole or missing whenever the process is killed; after an error it is removed.
-    The folder is made if need be. Several hosts may write the same file. UserError where it cannot be
-    written.
+    """Yield a path beside `path`, to which the block writes a file. The file is then flushed to the disk and
+    renamed, so that `path` is complete or missing whenever the process is killed; after an error it is
+    removed. Creates the folder if it is missing. Several hosts may write the same file. UserError if it
+    cannot be written.
 
-    `recorded`: the manifest of the folder has its checksum from the moment that it exists."""
+    `recorded`: add the checksum to the manifest of the folder before the file is renamed.
+    """
     part = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(exist_ok=True)
@@ -201,7 +203,7 @@ def unfinished(path: Path, recorded: bool = False) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path, patterns: Iterable[str]) -> None:
-    """Remove what killed steps have left behind. UserError where that fails."""
+    """Remove unfinished files of killed steps. UserError if that fails."""
     try:
         for path in [path for pattern in patterns for path in folder.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -211,8 +213,8 @@ def remove_unfinished(folder: Path, patterns: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of finished files whose sizes and checksums its manifest has, so that a resumed job uses
-    nothing that was changed or damaged since."""
+    """A folder of finished files whose sizes and checksums are in its manifest, so that a resumed job detects
+    files that were changed or damaged."""
 
     folder: Path
 
@@ -243,7 +245,8 @@ class Store:
         """Compare all files with the manifest; returns the names of missing ones.
 
         DataError for a file with other content, and for a missing file of `fixed`, which no step can write
-        again: only removing the folder `top` helps then."""
+        again: then the remedy is to remove the folder `top`.
+        """
         missing = []
         for name, contents in self.entries().items():
             path = self.folder / name
@@ -360,9 +363,9 @@ def run_steps(
     record: Callable[[Step[Job]], None],
     around: Callable[[Step[Job]], AbstractContextManager[None]],
 ) -> None:
-    """Take the steps that are not finished, in order: a job that is killed at any moment and started again
-    ends with the same files. `record`: notes that the work of a step is done; `around`: a context for both,
-    such as a clock. Steps are drawn as their turn comes."""
+    """Run the unfinished steps, in order: a job that is killed at any moment and started again ends with the
+    same files. `record`: records that a step is done; `around`: a context for both, such as a clock. Steps
+    are drawn one at a time."""
     for step in steps:
         if not finished(step):
             with around(step):

@@ -1,8 +1,8 @@
 """Jobs that turn lines into lines: a text is cut into chunks, and an executor computes the lines that each
 chunk adds to one or more outputs, in order.
 
-With a job folder, the lines of finished chunks are recorded there, and a job that was killed continues after
-them, with the same bytes.
+With a job folder, the lines of finished chunks are recorded there, and a killed job continues after them,
+with byte-identical output.
 """
 
 import json
@@ -45,10 +45,12 @@ def compute_chunks(
     name: str,
     records: ChunkRecords | None = None,
 ) -> Iterator[FinishedChunk]:
-    """Compute chunks and yield them in order; as many are drawn as keep the executor busy. `name`: of the
+    """Compute chunks and yield them in order; draws only as many as keep the executor busy. `name`: of the
     input, for messages; `records`: results of chunks finished so far, to which new ones are added.
 
-    UserError that names the lines of lost chunks: at once, or with `records` when all others are computed."""
+    UserError that names the lines of lost chunks: immediately, or with `records` after all others are
+    computed.
+    """
     lost = LostLines()
     waiting: deque[tuple[int, int, int]] = deque()  # number of a chunk, its first line, its lines
 
@@ -59,7 +61,7 @@ def compute_chunks(
                 yield chunk.task
 
     def recorded_chunks() -> Iterator[FinishedChunk]:
-        """The next chunks, as far as they were finished before the job was resumed."""
+        """Yield the next chunks that were finished before the job was resumed."""
         while records is not None and waiting and waiting[0][0] in records:
             number, _, count = waiting.popleft()
             yield FinishedChunk(count, read_chunk(records, number), earlier=True)
@@ -80,7 +82,7 @@ def compute_chunks(
 
 
 def read_chunk(records: ChunkRecords, number: int) -> Lines:
-    """Read the lines of a finished chunk. DataError for a file that has changed meanwhile."""
+    """Read the lines of a finished chunk. DataError if the file has changed since the job started."""
     try:
         outputs: Lines = json.loads(records.read(number))
     except (ValueError, RecursionError) as error:

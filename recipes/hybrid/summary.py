@@ -33,7 +33,7 @@ def mean_bleu(rows: Path, name: str, part: str, references: list[list[str]]) -> 
 
 
 def best(rows: Path, dev: str, names: Sequence[str]) -> str:
-    """The system with the highest BLEU on dev; the first of equals."""
+    """The system with the highest BLEU on dev; the first one on ties."""
     references = [list(files.read_lines(dev))]
     return max(names, key=lambda name: mean_bleu(rows, name, "dev", references))
 
@@ -53,7 +53,7 @@ def show(rows: Path, dev: str, test: str, names: Sequence[str]) -> None:
 
 
 def chances_of(rows: Path, first: str, second: str, references: list[list[str]]) -> list[str]:
-    """p of the paired bootstrap, seed by seed; - where both translate alike."""
+    """p of the paired bootstrap for each seed; - if both translations are identical."""
     p_values = []
     for base, ours in zip(outputs(rows, first, "test"), outputs(rows, second, "test"), strict=True):
         if base == ours:

@@ -38,7 +38,7 @@ def main(data: str, out: Path, sizes: Sequence[int]) -> None:
 
 
 def paths_of(data: str, out: Path) -> dict[str, list[str]]:
-    """The files of each part, raw text, in the order of the languages."""
+    """The raw text files of each part, in the order of the languages."""
     data_root = Path(os.environ.get("NMT_DATA", ""))
     names = {"train": "train", "dev": "dev", "test": "test"}
     folder, ending = Path(data), ""

@@ -73,7 +73,7 @@ def compared(scores: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
 
 
 def chance(part: list[str], hybrid: list[str], references: list[list[str]]) -> tuple[str, str]:
-    """p of the difference, - where there is none; and the signature."""
+    """p of the difference, or - if the translations are identical; and the signature."""
     if part == hybrid:
         return "-", corpus_bleu(hybrid, references).signature
     results, signatures = paired_bootstrap(["part", "hybrid"], [part, hybrid], references)
@@ -81,7 +81,7 @@ def chance(part: list[str], hybrid: list[str], references: list[list[str]]) -> t
 
 
 def draw(scores: Scores, name: str, out: Path) -> None:
-    """A curve for each system; bars span its seeds."""
+    """Draw a curve for each system, with bars that span its seeds."""
     figure, axes = plots.pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
     for color, system in zip(plots.CYCLE, SYSTEMS, strict=False):
         by_size = {size: list(by[system].values()) for size, by in sorted(scores.items()) if by[system]}

@@ -45,7 +45,7 @@ class Training:
         return self.out / f"{self.direction.replace(':', '-')}.{self.variant}"
 
     def texts(self, size: int) -> dict[str, Path]:
-        """The configuration's keys of the texts, and their files."""
+        """The configuration keys of the texts, with their files."""
         corpus, languages = self.direction.split(":")
         size = size_of(corpus, size)
         sides = dict(zip(("source", "target"), languages.split("-"), strict=True))
@@ -56,7 +56,7 @@ class Training:
         }
 
     def commands(self, args: argparse.Namespace) -> list[list[str]]:
-        """The commands that train, average the last checkpoints, and translate the development set."""
+        """The commands to train, to average the last checkpoints, and to translate the development set."""
         texts, mean = self.texts(args.size), f"{self.run}-mean"
         train = [
             "nmt-train", "-q", str(self.out / "empty.yaml"), "--preset", args.preset, f"run={self.run}",
@@ -121,13 +121,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_variants(path: Path) -> dict[str, tuple[str, ...]]:
-    """The changes of each variant, by its name."""
+    """The changes of each variant, by name."""
     lines = [line.split() for line in path.read_text(encoding="utf-8").split("\n")]
     return {line[0]: tuple(line[1:]) for line in lines if line and line[0] != "#"}
 
 
 def size_of(corpus: str, size: int) -> int:
-    """Training pairs: as many as asked for, or as there are."""
+    """Number of training pairs: `size`, or all if the corpus has fewer."""
     return min(size, MOST.get(corpus, size))
 
 
@@ -160,7 +160,7 @@ def call(command: Sequence[str]) -> None:
 
 
 def scores(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
-    """Development BLEU of the last, the best and the mean checkpoint, and the update of the best."""
+    """Development BLEU of the last, the best and the averaged checkpoint, and the update of the best."""
     header, *rows = read_lines(training.run / "dev.tsv")
     columns = header.split("\t")
     validations = [dict(zip(columns, row.split("\t"), strict=True)) for row in rows]

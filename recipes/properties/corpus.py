@@ -22,7 +22,7 @@ from nmt.io import files
 from nmt.text.tokenize import Tokenizer, unescape
 
 SHORTEST, LONGEST, MOST = 5, 60, 4
-PASSES = 2  # over train
+PASSES = 2  # passes over train
 SEED = 5
 Row = tuple[str, ...]  # source, target, and for test perhaps the output of another system
 
@@ -37,7 +37,7 @@ def data() -> Path:
 
 
 def plain(line: str) -> str:
-    """The tokens of a line without Moses' escapes."""
+    """The tokens of a line, without Moses' escapes."""
     return " ".join(map(unescape, files.split_words(line)))
 
 
@@ -72,7 +72,7 @@ CORPORA = {"multi30k": multi30k, "tatoeba": tatoeba, "generated": generated}
 
 
 def joined(rows: Sequence[Row], rng: random.Random) -> Iterator[Row]:
-    """Consecutive rows joined in groups of 1 to 4, each size equally likely."""
+    """Join consecutive rows in groups of 1 to 4, each size equally likely."""
     start = 0
     while start < len(rows):
         group = rows[start : start + rng.randint(1, MOST)]

@@ -25,7 +25,7 @@ SEED = 7
 
 
 def sentences(writer: Writer, count: int) -> list[Pair]:
-    """`count` pairs with distinct sources. Short sentences are more likely, as in real text."""
+    """Generate `count` pairs with distinct sources. Short sentences are more likely, as in real text."""
     pairs: dict[str, Pair] = {}
     while len(pairs) < count:
         words = min(38, 3 + int(writer.random.expovariate(1 / 8)))
@@ -35,8 +35,8 @@ def sentences(writer: Writer, count: int) -> list[Pair]:
 
 
 def lexicon(pairs: list[Pair]) -> dict[str, str]:
-    """The most frequent translation of each source word, the smaller of equals: target words with the same
-    mark."""
+    """The most frequent translation of each source word, according to the marks; ties go to the smaller
+    string."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in pairs:
         targets: dict[int, list[str]] = defaultdict(list)
@@ -73,13 +73,13 @@ def points(pair: Pair, possible: str) -> str:
 
 
 def word_for_word(pair: Pair, words: dict[str, str]) -> str:
-    """The baseline's translation; unknown words are copied."""
+    """The baseline's translation, with unknown words copied."""
     tokens = [words.get(word.lower(), word) for word, _ in pair.source]
     return text([(token, 0) for token in tokens if token])
 
 
 def phrase_pairs(pairs: list[Pair]) -> list[str]:
-    """Phrases of up to three words and their translations: a table in Moses' format and order."""
+    """Extract phrases of up to three words with their translations, as a table in Moses' format and order."""
     counts: Counter[tuple[str, str]] = Counter()
     for pair in pairs:
         for start in range(len(pair.source)):

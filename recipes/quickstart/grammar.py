@@ -45,7 +45,7 @@ class Pair:
 
 @dataclass
 class Noun:
-    """A noun phrase on both sides, and what a verb needs to know of it."""
+    """A noun phrase on both sides, with the features that a verb agrees with."""
 
     source: Tokens
     target: Tokens
@@ -54,12 +54,12 @@ class Noun:
 
 
 def vowel(word: str) -> bool:
-    """Does a word begin with a vowel, or a silent h?"""
+    """Whether a word begins with a vowel or a silent h."""
     return word[0].lower() in VOWELS
 
 
 class Writer:
-    """Writes sentences from a seed."""
+    """Generates sentences from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -129,7 +129,7 @@ class Writer:
         return Noun(source, target, 3 if many else 1, definite=True)
 
     def determine(self, source: Tokens, target: Tokens, many: bool, gender: str) -> tuple[Tokens, Tokens]:
-        """A noun with its article, possessive or demonstrative."""
+        """Add an article, possessive or demonstrative to a noun."""
         mark = self.number()
         start = vowel(target[0][0])
         kind = self.random.choice(["the", "the", "the", "a", "my", "this"])
@@ -148,7 +148,7 @@ class Writer:
         return [(kind, mark), *source], [(french, mark), *target]
 
     def bank(self) -> Noun:
-        """The bank of a river is a rive, any other a banque."""
+        """A bank as part of a river, rive in French, or as any other bank, banque."""
         the, bank = self.number(), self.number()
         source, target = [("the", the), ("bank", bank)], [("la", the)]
         if self.chance(0.5):

@@ -1,4 +1,4 @@
-"""The words of the quickstart's grammar, and their forms in both languages."""
+"""The vocabulary of the quickstart's grammar, with inflected forms in both languages."""
 
 VOWELS = "aeiouhéèêàâîôœ"
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 END = 0.06  # probability that a sentence ends after a word
 HELD_OUT = 2000  # lines of dev.txt and of test.txt, at most a tenth of those of train.txt
-BRANCHES = 4  # classes that follow a class, or about so many
+BRANCHES = 4  # approximate number of classes that can follow a class
 
 
 class Source:
-    """Classes 0 .. C - 1 and the end symbol, C."""
+    """A random text source over word classes 0 .. C - 1; C is the end symbol."""
 
     def __init__(self, words: int, classes: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -32,7 +32,7 @@ class Source:
         self.shares = [zipf(len(part)) for part in self.words]
 
     def entropy(self) -> float:
-        """Of a word, in nats, end symbols counted as words."""
+        """Entropy per word, in nats, counting end symbols as words."""
         steady = np.full(len(self.follow), 1 / len(self.follow))
         for _ in range(2000):
             steady = steady @ self.follow
@@ -40,7 +40,7 @@ class Source:
         return float(steady @ (np.array([entropy(row) for row in self.follow]) + self.follow @ inside))
 
     def lines(self, count: int, seed: int) -> list[str]:
-        """Sentences of words such as w17."""
+        """Generate sentences of words such as w17."""
         rng, sentences, end = np.random.default_rng(seed), list[str](), len(self.words)
         follow, inside = self.follow.cumsum(1), [share.cumsum() for share in self.shares]
         for _ in range(count):
@@ -52,7 +52,7 @@ class Source:
 
 
 def draw(sums: Floats, rng: np.random.Generator) -> int:
-    """An outcome, given the sums of the probabilities up to each."""
+    """Draw an outcome, given cumulative probabilities."""
     return min(int(np.searchsorted(sums, rng.random(), side="right")), len(sums) - 1)
 
 

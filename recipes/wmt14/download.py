@@ -32,7 +32,7 @@ def main(listing: str, folder: Path, names: list[str]) -> None:
 
 
 def read_list(path: str) -> list[tuple[str, str]]:
-    """The name and address of each corpus. DataError for a line with fewer columns."""
+    """Name and address of each corpus. DataError for a line with too few columns."""
     rows = []
     for number, line in enumerate(files.read_lines(path), 1):
         if line and not line.startswith("#"):
@@ -44,8 +44,8 @@ def read_list(path: str) -> list[tuple[str, str]]:
 
 
 def fetch(name: str, address: str, folder: Path) -> None:
-    """Download a file unless it exists, and check or record its checksum. UserError when it cannot be
-    downloaded, DataError for another checksum."""
+    """Download a file unless it exists, and check or record its checksum. UserError if the download fails,
+    DataError for a different checksum."""
     target = folder / address.rpartition("/")[2]
     recorded = checksums(folder)
     if not target.exists():
@@ -83,7 +83,7 @@ def fetch(name: str, address: str, folder: Path) -> None:
 
 
 def resume(address: str, part: Path) -> None:
-    """Download the rest of a file, or all of it from a server that cannot send a part."""
+    """Download the rest of a file, or all of it if the server does not support ranges."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:

@@ -240,7 +240,7 @@ def text_lines(args: argparse.Namespace, hybrid: Hybrid | None) -> "Lines | None
 
     if hybrid:
         return hybrids.lines_of(hybrid, longest_line(args), args.glossary)
-    return GlossaryLines(glossary.of_words(args.glossary)) if args.glossary else None
+    return GlossaryLines(glossary.read_tokenized(args.glossary)) if args.glossary else None
 
 
 def split_lines(args: argparse.Namespace, hybrid: Hybrid | None, lines: Iterable[str]) -> Iterator[SplitLine]:

@@ -59,7 +59,7 @@ class CompiledFunction:
         if not self.ready:  # compiling takes seconds, and may be interrupted
             self.dispatcher.compile(tuple(map(numba.typeof, args)))
             self.ready = True
-        with signals.held:
+        with signals.delayed:
             return self.dispatcher(*args)
 
 

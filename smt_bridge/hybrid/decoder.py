@@ -36,7 +36,7 @@ class GlossaryLines(Lines):
 
     def marked(self, line: str, markup: Markup) -> MarkedLine:
         parsed = super().marked(line, markup)
-        add(parsed, self.terms.find(parsed.words, glossary.starts_of(parsed.words)))
+        add(parsed, self.terms.find(parsed.words, glossary.sentence_starts(parsed.words)))
         return parsed
 
 
@@ -161,13 +161,15 @@ def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:
 
 def read_glossary(path: str, source: TextSide, target: TextSide) -> Glossary:
     """Read a glossary of raw text. DataError, with the line, for a mistake."""
-    return glossary_of(glossary.rows_of(path), source, target)
+    return glossary_of(glossary.read_rows(path), source, target)
 
 
 def glossary_of(rows: Iterable[tuple[str, str, str]], source: TextSide, target: TextSide) -> Glossary:
     """A glossary of raw text, of rows: file:line, term, translation."""
-    return glossary.of_rows(
-        rows, lambda term: glossary.ways(term, source.split), lambda text: escaped(target.phrase(text))
+    return glossary.from_rows(
+        rows,
+        lambda term: glossary.tokenizations(term, source.split),
+        lambda text: escaped(target.phrase(text)),
     )
 
 

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.precision import Context, apply, in_mode
+from nmt.compute.autograd import Context, apply
+from nmt.compute.precision import in_mode
 from nmt.errors import ConfigError
 from nmt.layers.output.base import OutputLayer
 

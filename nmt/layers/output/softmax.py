@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.precision import Context, apply, rounded
+from nmt.compute.autograd import Context, apply
+from nmt.compute.precision import rounded
 from nmt.layers.output.base import OutputLayer
 
 # Rows of scores are padded to a multiple of this many floats: a row of 6,478 instead of 6,480 costs matrix

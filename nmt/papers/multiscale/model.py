@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.precision import Context, apply
+from nmt.compute.autograd import Context, apply
 from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch
 from nmt.data.running import TrackChunk

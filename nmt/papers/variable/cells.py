@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from nmt.compute.precision import Context, apply_pair, in_mode
+from nmt.compute.autograd import Context, apply_pair
+from nmt.compute.precision import in_mode
 from nmt.layers.cells import ConfiguredCell, Penalized
 from nmt.papers.settings import ComputationSettings
 from nmt.training.protocols import Callback

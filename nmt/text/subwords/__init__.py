@@ -1,4 +1,4 @@
-"""Subword units; `SUBWORDS` names them: cut words into units, join units to words."""
+"""Subword units, registered in `SUBWORDS`: split words into units, join units to words."""
 
 from collections import ChainMap
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from nmt.text.subwords.sentencepiece import Pieces, SentencePieceBPE, Unigram, i
 
 SUBWORDS: dict[str, type[Subwords]] = {"bpe": BPE, "unigram": Unigram, "sentencepiece-bpe": SentencePieceBPE}
 PIECES: dict[str, type[Pieces]] = {kind.kind: kind for kind in (Unigram, SentencePieceBPE)}
-HEAD = 200  # bytes that tell a model from text
+HEAD = 200  # bytes that distinguish a model from text
 AUTO, NONE = "auto", "none"
 # Of a configuration, the default first; whatever is in SUBWORDS when a value is checked.
 CHOICES = cast(Mapping[str, object], ChainMap(SUBWORDS, {AUTO: None, NONE: None}))
 
 
 def kind_of_file(path: str | Path) -> str:
-    """The kind of the subwords in a file, by its content. DataError for a SentencePiece model of another
-    kind."""
+    """The kind of the subwords in a file, by its content. DataError for a SentencePiece model of an
+    unsupported kind."""
     with files.open_bytes(path) as stream:
         data = stream.read(HEAD)
         if not is_model(data):
@@ -36,7 +36,7 @@ def kind_of_file(path: str | Path) -> str:
 
 
 def load(path: str | Path) -> Subwords:
-    """The subwords of a file: a SentencePiece model or BPE codes. DataError for another file."""
+    """Load subwords from a file: a SentencePiece model or BPE codes. DataError for another file."""
     kind = kind_of_file(path)
     if kind == BPE.kind:
         return load_codes(path)
@@ -45,7 +45,7 @@ def load(path: str | Path) -> Subwords:
 
 
 def stored(directory: Path, side: str) -> Path | None:
-    """The file with the subwords of one side of a run; None where it has whole words."""
+    """Path of the subwords of one side of a run; None if its units are whole words."""
     paths = (directory / f"{side}.{kind.suffix}" for kind in SUBWORDS.values())
     return next((path for path in paths if path.exists()), None)
 

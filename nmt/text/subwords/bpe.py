@@ -25,10 +25,10 @@ def learn(
     min_frequency: int = MIN_FREQUENCY,
     over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers,
 ) -> list[str]:
-    """The lines of a file of codes (`#version: 0.2` first) from word counts, those of both sides for joint
-    codes. `over`: hands on the numbers of the merges, and may count them.
+    """Learn codes from word counts, summed over both sides for joint codes; returns the lines of a file of
+    codes (`#version: 0.2` first). `over`: wraps the iterator of merge numbers, for example to count them.
 
-    Words with a carriage return are left out: no line of a file of codes can end with one.
+    Skips words with a carriage return, since no line of a file of codes can end with one.
     """
     from subword_nmt import learn_bpe
 
@@ -45,7 +45,7 @@ def learn(
 
 
 class BPE:
-    """Codes as learned by `learn` or by subword-nmt. DataError for a line that is not two symbols."""
+    """Codes learned by `learn` or by subword-nmt. DataError for a line that is not two symbols."""
 
     kind: ClassVar[str] = "bpe"
     raw: ClassVar[bool] = False
@@ -74,10 +74,9 @@ class BPE:
             self.codes.setdefault(symbols, number)
 
     def apply(self, words: list[str], dropout: float = 0.0) -> list[str]:
-        """Words cut into units, each merge left out with the chance `dropout`.
+        """Split words into units, skipping each merge with probability `dropout`.
 
-        This bypasses subword-nmt's own reader of codes and lines, which takes a carriage return for white
-        space.
+        Bypasses subword-nmt's own reader of codes and lines, which takes a carriage return for white space.
         """
         from subword_nmt.apply_bpe import encode
 
@@ -116,7 +115,7 @@ class BPE:
         return numbers
 
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
-        """Every unit that dropped merges can give."""
+        """All units that can result when merges are dropped."""
         return all_units(self.lines, characters) if sampled else ()
 
     @property
@@ -128,12 +127,12 @@ class BPE:
         files.write_text(path, self.lines)
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
-        """Sampler of cuts by BPE dropout (Provilkov et al. 2020)."""
+        """Sampler of BPE dropout (Provilkov et al. 2020)."""
         return DroppedMerges(self.lines, rate, vocab)
 
 
 def version_of(line: str, name: str) -> tuple[int, int]:
-    """The version of a file of codes, whose first line this is.
+    """The version of a file of codes, from its first line.
 
     In 0.1 the end of a word is a symbol of its own, in 0.2 it is a part of the last symbol.
     """
@@ -147,10 +146,10 @@ def version_of(line: str, name: str) -> tuple[int, int]:
 
 
 class DroppedMerges:
-    """Cuts words anew each time they are seen, leaving out every merge with the chance `rate` (BPE dropout,
-    Provilkov et al. 2020).
+    """Splits words anew each time, skipping each merge with probability `rate` (BPE dropout, Provilkov et al.
+    2020).
 
-    Works on ids: unit ids of `vocab` in, unit ids out. The same `key` gives the same cuts.
+    Maps unit ids of `vocab` to unit ids. The same `key` gives the same split.
     """
 
     def __init__(self, lines: list[str], rate: float, vocab: Vocab) -> None:
@@ -170,8 +169,8 @@ class DroppedMerges:
 
 
 def all_units(lines: list[str], characters: Iterable[str]) -> list[str]:
-    """Every unit that dropped merges can give: single characters and the result of each merge, inside and at
-    the end of a word."""
+    """All units that can result when merges are dropped: single characters and the result of each merge,
+    inside and at the end of a word."""
     units = {unit for character in characters for unit in (character, character + SEPARATOR)}
     for line in lines:
         if not line.startswith("#version"):
@@ -181,7 +180,7 @@ def all_units(lines: list[str], characters: Iterable[str]) -> list[str]:
 
 
 def load_codes(path: str | Path) -> BPE:
-    """The codes of a file. DataError for a file of another kind."""
+    """Load codes from a file. DataError for a file of another kind."""
     lines = list(files.read_lines(path))
     if not lines:
         raise DataError(f"{path}:1: empty file, expected BPE codes")
@@ -194,8 +193,8 @@ def load_codes(path: str | Path) -> BPE:
 
 
 def is_vocabulary(lines: list[str]) -> bool:
-    """Does each line hold a unit and a count, in decreasing order? Merges with two numbers at their ends, and
-    nothing else, do not occur."""
+    """Whether each line holds a unit and a count, in decreasing order. A file with only merges of two numbers
+    at their ends does not occur."""
     first = [files.split_words(line) for line in islice(lines, 100)]
     if any(len(fields) != 2 or not fields[1].isdecimal() for fields in first):
         return False

@@ -1,4 +1,5 @@
-"""What a kind of subwords offers. Each is one file of this folder; `SUBWORDS` in `__init__.py` names them."""
+"""The interface of a kind of subwords. Each kind is one file of this folder; `SUBWORDS` in `__init__.py`
+lists them."""
 
 import random
 from collections import Counter
@@ -10,28 +11,28 @@ from typing import ClassVar, Protocol, Self
 from nmt.text.vocab import Vocab
 
 MIN_FREQUENCY = 2  # of BPE: rarer pairs are not merged
-SAMPLE = 1_000_000  # sentences that a SentencePiece model is learned from, at most
+SAMPLE = 1_000_000  # maximum number of sentences to learn a SentencePiece model from
 
-Sampler = Callable[[list[int], str], list[int]]  # (unit ids, key) -> ids of another cut of the same text
+Sampler = Callable[[list[int], str], list[int]]  # (unit ids, key) -> ids of another split of the same text
 
 
 @dataclass(frozen=True)
 class Learning:
-    """How subwords are learned; `DataConfig` in nmt/data/corpus.py says what the settings mean."""
+    """Settings for learning subwords; `DataConfig` in nmt/data/corpus.py documents them."""
 
     merges: int
     pieces: int
     byte_fallback: bool
     unicode: str
     min_frequency: int = MIN_FREQUENCY
-    # of BPE: hands on the numbers of the merges, and may count them
+    # of BPE: wraps the iterator of merge numbers, for example to count them
     over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers
 
 
 class TrainingText:
-    """Statistics of the training text: how often each word occurs, or the sentences.
+    """Statistics of the training text: counts of words, or the sentences.
 
-    Of more than a million sentences a uniform sample is kept, the same for the same text.
+    Beyond `most` sentences, a uniform sample is stored; the same text gives the same sample.
     """
 
     def __init__(self, sentences: bool, most: int = SAMPLE) -> None:
@@ -60,13 +61,13 @@ class TrainingText:
 
     @property
     def summary(self) -> str:
-        """How much text it is, for a log."""
+        """The size of the text, for a log."""
         if self.sentences:
             return f"{len(self.lines):,} sentences"
         return f"{len(self.words):,} different words"
 
     def characters(self) -> Counter[str]:
-        """How often each character occurs."""
+        """Count of each character."""
         counts: Counter[str] = Counter()
         for word, count in self.words.items():
             for character in word:
@@ -77,7 +78,7 @@ class TrainingText:
 
 
 class Subwords(Protocol):
-    """Cuts words into units and joins them again."""
+    """Splits words into units and joins them again."""
 
     kind: ClassVar[str]  # its name in SUBWORDS
     raw: ClassVar[bool]  # it reads raw text and learns from sentences, not from the words of a tokenizer
@@ -86,25 +87,25 @@ class Subwords(Protocol):
 
     @classmethod
     def learn(cls, text: TrainingText, how: Learning) -> Self:
-        """From the training text. ConfigError for settings that do not suit the text."""
+        """Learn from the training text. ConfigError for settings that do not suit the text."""
 
     def apply(self, words: list[str]) -> list[str]:
-        """The units of a sentence, given as what blanks separate."""
+        """Split a sentence, given as the parts between blanks, into units."""
 
     @staticmethod
     def undo(units: list[str]) -> list[str]:
-        """Units -> what blanks separate."""
+        """Join units into the parts between blanks."""
 
     @staticmethod
     def spell(unit: str) -> str:
         """Spell a unit as it appears in text, with a blank wherever a word surely begins or ends."""
 
     def word_numbers(self, units: list[str]) -> list[int]:
-        """The number, from 0, of the word in `undo(units)` that each unit belongs to."""
+        """The index of the word in `undo(units)` that each unit belongs to."""
 
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
-        """Units that get an id even where the training text has none of them. `characters`: of that text;
-        `sampled`: sentences will be cut anew by `sampler`."""
+        """Units that get an id even if the training text does not have them. `characters`: the characters of
+        that text; `sampled`: whether `sampler` will split sentences anew in training."""
 
     @property
     def summary(self) -> str:
@@ -114,5 +115,5 @@ class Subwords(Protocol):
         """Write the file that `nmt.text.subwords.load` reads."""
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
-        """Cuts given units of `vocab` in another way in each epoch, as regularization. The same key gives the
-        same cut, whatever was cut before."""
+        """Build a sampler that splits units of `vocab` differently in each epoch, as regularization. The same
+        key gives the same split, whatever was split before."""

@@ -1,7 +1,8 @@
-"""Common ground of the kinds of SentencePiece (Kudo and Richardson 2018): raw text -> pieces -> raw text.
+"""Common parts of the SentencePiece kinds (Kudo and Richardson 2018): raw text -> pieces -> raw text.
 
-`▁` in a piece is a blank, `<0xE7>` a byte of a character that the model does not know. The library does the
-plain cut and the learning; sampling is ours, since the library's generator cannot be set to a state.
+`▁` in a piece is a blank, `<0xE7>` a byte of a character that is not in the model. The library learns models
+and computes the deterministic split; sampling is implemented here, since the library's generator cannot be
+set to a state.
 """
 
 import heapq
@@ -39,7 +40,7 @@ TYPES = {1: "unigram", 2: "sentencepiece-bpe", 3: "word", 4: "character"}
 
 
 class Pieces:
-    """A SentencePiece model. DataError for bytes that are none."""
+    """A SentencePiece model. DataError for bytes that are not a model."""
 
     kind: ClassVar[str]
     model_type: ClassVar[str]  # as the library calls it
@@ -55,8 +56,8 @@ class Pieces:
 
     @classmethod
     def learn(cls, text: TrainingText, how: Learning) -> Self:
-        """From sentences; the same text gives the same bytes. ConfigError for fewer pieces than the text has
-        characters, DataError for a text without words."""
+        """Learn from sentences; the same text gives the same bytes. ConfigError for fewer pieces than the
+        text has characters, DataError for a text without words."""
         from sentencepiece import SentencePieceTrainer
 
         if not any(text.lines):
@@ -90,7 +91,7 @@ class Pieces:
         return cls(model.getvalue())
 
     def pieces(self) -> dict[str, float]:
-        """The score of each piece, without bytes, control symbols and pieces out of use."""
+        """The score of each piece, without bytes, control symbols and unused pieces."""
         processor = self.processor
         return {
             piece: processor.get_score(index)
@@ -100,12 +101,12 @@ class Pieces:
         }
 
     def apply(self, words: list[str]) -> list[str]:
-        """The pieces of a sentence."""
+        """Split a sentence into pieces."""
         return list(self.processor.encode(" ".join(words), out_type=str))
 
     @staticmethod
     def undo(units: list[str]) -> list[str]:
-        """Bytes that are no UTF-8 become U+FFFD, line ends and NUL blanks."""
+        """Join pieces. Bytes that are not UTF-8 become U+FFFD; line ends and NUL become blanks."""
         parts = (
             bytes([int(match[1], 16)]) if (match := BYTE.fullmatch(unit)) else unit.encode() for unit in units
         )
@@ -114,7 +115,7 @@ class Pieces:
 
     @staticmethod
     def spell(unit: str) -> str:
-        """`▁lo` -> ` lo`; a byte is a letter of its own."""
+        """`▁lo` -> ` lo`; a byte becomes a letter of its own."""
         match = BYTE.fullmatch(unit)
         return byte_letter(int(match[1], 16)) if match else unit.replace(BLANK, " ")
 
@@ -131,7 +132,7 @@ class Pieces:
         return [min(number, max(0, word)) for number in numbers]
 
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
-        """All pieces: those that the training text needs not, another text may."""
+        """All pieces: new text may need pieces that the training text does not."""
         processor = self.processor
         return [
             *self.pieces(),
@@ -153,7 +154,8 @@ class Pieces:
 
 
 def load_model(model: bytes, name: str) -> "tuple[SentencePieceProcessor, list[str]]":
-    """The library's model and all its pieces, in the order of its ids. DataError for bytes that are none."""
+    """The library's model and all its pieces, in the order of its ids. DataError for bytes that are not a
+    model."""
     from sentencepiece import SentencePieceProcessor
 
     if not model:
@@ -166,7 +168,8 @@ def load_model(model: bytes, name: str) -> "tuple[SentencePieceProcessor, list[s
 
 
 def default_size(text: TrainingText) -> int:
-    """How many pieces a text is good for: few of a small one, or they would be whole sentences."""
+    """Default number of pieces for a text: small for a small text, whose pieces would otherwise be whole
+    sentences."""
     characters = text.characters()
     return max(
         len(characters) + 1, min(MOST_PIECES, len(characters) + characters.total() // RUNNING_CHARACTERS)
@@ -174,7 +177,7 @@ def default_size(text: TrainingText) -> int:
 
 
 class Recut:
-    """A sampler that cuts runs of the pieces of a vocabulary anew. Bytes and unknown characters stay as they
+    """A sampler that splits runs of pieces of a vocabulary anew. Bytes and unknown characters stay as they
     are."""
 
     def __init__(self, pieces: dict[str, float], vocab: Vocab) -> None:
@@ -189,18 +192,18 @@ class Recut:
         return self.vocab.encode(units)
 
     def cut(self, text: str, draw: random.Random) -> list[str]:
-        """A cut of a text that has one."""
+        """Sample a split of a text that can be split into pieces."""
         raise NotImplementedError
 
 
 def as_text(unit: str) -> str:
-    """A piece as text; a byte is one character, whichever."""
+    """A piece as text; each byte is represented by the same one character."""
     match = BYTE.fullmatch(unit)
     return unit if not match else chr(int(match[1], 16))
 
 
 def is_blank(character: str) -> bool:
-    """Does `undo` separate words here?"""
+    """Whether `undo` turns a character into a blank."""
     return character in (BLANK, " ", "\t", "\n", "\0")
 
 
@@ -208,7 +211,7 @@ def is_blank(character: str) -> bool:
 
 
 def is_model(data: bytes) -> bool:
-    """Is a file a SentencePiece model, or the beginning of one? Text has no NUL, and its numbers do."""
+    """Whether a file starts like a SentencePiece model: text contains no NUL, while numbers in a model do."""
     return data[:1] == b"\n" and b"\0" in data[:200]
 
 
@@ -220,7 +223,7 @@ def kind_of_model(model: bytes) -> str:
 
 
 def message_fields(message: bytes, wanted: int) -> Iterator[bytes]:
-    """The contents of a field of a protobuf message: of numbers their bytes."""
+    """Yield the contents of one field of a protobuf message; for numbers their bytes."""
     at = 0
     while at < len(message):
         key, at = number_at(message, at)
@@ -235,7 +238,7 @@ def message_fields(message: bytes, wanted: int) -> Iterator[bytes]:
 
 
 def number_at(message: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and where it ends."""
+    """Read a variable-length number; returns it and the position after it."""
     value = shift = 0
     while at < len(message):
         value |= (message[at] & 127) << shift
@@ -263,8 +266,8 @@ class Unigram(Pieces):
 
 
 class Resegmented(Recut):
-    """Draws cuts of a text with probability p(cut) ** alpha, up to a constant: forward sums, then a walk
-    backward (Kudo 2018, section 3.2, l = infinity)."""
+    """Samples splits of a text with probability proportional to p(split) ** alpha: forward sums, then a
+    backward walk (Kudo 2018, section 3.2, l = infinity)."""
 
     def __init__(self, pieces: dict[str, float], alpha: float, vocab: Vocab) -> None:
         super().__init__(pieces, vocab)
@@ -291,7 +294,7 @@ class Resegmented(Recut):
 
 
 def log_sum(values: list[float]) -> float:
-    """log of the sum of exp(value); of none -inf."""
+    """log of the sum of exp(value); -inf for no values."""
     top = max(values, default=-math.inf)
     return top + math.log(sum(math.exp(value - top) for value in values)) if values else top
 
@@ -308,13 +311,13 @@ class SentencePieceBPE(Pieces):
     rate_key: ClassVar[str] = "bpe_dropout"
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
-        """Sampler of cuts by BPE dropout (Provilkov et al. 2020)."""
+        """Sampler of BPE dropout (Provilkov et al. 2020)."""
         return DroppedPieces(self.pieces(), rate, vocab)
 
 
 class DroppedPieces(Recut):
-    """Merges the best pair of neighbors first, the leftmost of equals, as the library does, but leaves out
-    each with the chance `rate` (Provilkov et al. 2020)."""
+    """Merges the best pair of neighbors first, the leftmost on ties, as the library does, but skips each
+    merge with probability `rate` (Provilkov et al. 2020)."""
 
     def __init__(self, pieces: dict[str, float], rate: float, vocab: Vocab) -> None:
         super().__init__(pieces, vocab)

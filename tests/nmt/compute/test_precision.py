@@ -7,16 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.compute.precision import (
-    Context,
-    Mixed,
-    Reduced,
-    apply,
-    apply_pair,
-    check_precision,
-    deliver_product,
-    enter_all,
-)
+from nmt.compute.autograd import Context, apply, apply_pair
+from nmt.compute.precision import Mixed, Reduced, check_precision, deliver_product, enter_all
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig

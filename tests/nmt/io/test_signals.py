@@ -44,8 +44,8 @@ def test_the_second_signal_ends_at_once() -> None:
 
 def test_held_signals_come_late() -> None:
     script = (
-        "signals.listen(signals.leave)\nwith signals.held:\n    with signals.held:\n        os.kill(me, "
-        "signal.SIGTERM)\n        print('inner')\n"
+        "signals.listen(signals.leave)\nwith signals.delayed:\n    with signals.delayed:\n        "
+        "os.kill(me, signal.SIGTERM)\n        print('inner')\n"
         "    print('outer')\nprint('not here')"
     )
     assert run(script) == (128 + signal.SIGTERM, "inner\nouter\n")

@@ -19,7 +19,7 @@ def of(*terms: str) -> Glossary:
 
 def found(terms: Glossary, text: str) -> list[str]:
     words = text.split()
-    matches = terms.find(words, glossary.starts_of(words))
+    matches = terms.find(words, glossary.sentence_starts(words))
     return [" ".join(words[match.start : match.end]) for match in matches]
 
 
@@ -49,7 +49,7 @@ def test_matches_never_overlap() -> None:
     for _ in range(100):
         words = [rng.choice("abcd") for _ in range(12)]
         taken: set[int] = set()
-        matches = terms.find(words, glossary.starts_of(words))
+        matches = terms.find(words, glossary.sentence_starts(words))
         for match in matches:
             place = set(range(match.start, match.end))
             assert place and not place & taken and tuple(words[match.start : match.end]) in terms.terms
@@ -62,7 +62,7 @@ def test_matches_never_overlap() -> None:
 
 def test_a_file(tmp_path: Path) -> None:
     (tmp_path / "terms").write_text("# a\tb\n\n  \nheat pump\t pompe  à chaleur \na\ta\na\ta\n #1\tno 1\n")
-    made = glossary.of_words(str(tmp_path / "terms"))
+    made = glossary.read_tokenized(str(tmp_path / "terms"))
     assert {" ".join(words): term.raw for words, term in made.terms.items()} == {
         "heat pump": "pompe  à chaleur",
         "a": "a",
@@ -85,7 +85,7 @@ def test_mistakes_are_named(line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "terms"
     path.write_text(f"# terms\nx\ty\n{line}\n")
     with pytest.raises(DataError) as error:
-        glossary.of_words(str(path))
+        glossary.read_tokenized(str(path))
     assert str(error.value).startswith(f"{path}:3: ") and message in str(error.value)
 
 

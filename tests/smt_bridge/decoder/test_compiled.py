@@ -20,10 +20,10 @@ def test_compiled_code_holds_signals() -> None:
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
     call = CompiledFunction(
-        type("Function", (), {"_numba_type_": None, "__call__": lambda self: signals.held.depth})()
+        type("Function", (), {"_numba_type_": None, "__call__": lambda self: signals.delayed.depth})()
     )
     call.ready = True
-    assert call() == 1 and signals.held.depth == 0
+    assert call() == 1 and signals.delayed.depth == 0
     with ThreadPoolExecutor(1) as crew:
         assert crew.submit(call).result() == 0
     assert all(
