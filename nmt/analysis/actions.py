@@ -1,4 +1,4 @@
-"""The Protocol of an action of `nmt-analyze`, and its findings: a table, a summary and perhaps a figure."""
+"""The Protocol of an action of `nmt-analyze`, and its result: a table, a summary and perhaps a figure."""
 
 import argparse
 import logging
@@ -33,7 +33,7 @@ class Analysis(Protocol):
     def run(self, args: argparse.Namespace) -> "Findings | None":
         """Read the inputs and compute. None if the action writes --output itself, in a form of its own.
 
-        UserError for what a user can cause.
+        UserError for mistakes in the options and inputs.
         """
 
 
@@ -49,7 +49,7 @@ class ResultTable:
     rows: Iterable[Iterable[object]]
 
     def lines(self) -> Iterator[str]:
-        """The table as TSV: a header, then one line per row."""
+        """Yield the table as TSV: a header, then one line per row."""
         yield "\t".join(self.columns)
         for row in self.rows:
             yield "\t".join(
@@ -59,19 +59,19 @@ class ResultTable:
 
 
 def field_values(records: Iterable[object]) -> list[list[object]]:
-    """The values of dataclass instances, in the order of their fields."""
+    """One row per dataclass instance, with its values in the order of the fields."""
     return [list(vars(record).values()) for record in records]
 
 
 def record_table(record: "type[DataclassInstance]", rows: Iterable[object], **formats: str) -> ResultTable:
-    """The table of a dataclass's instances: a column for each field, in the format that `formats` names."""
+    """Build the table of a dataclass's instances, with a column for each field. `formats`: by field."""
     return ResultTable(
         {field.name: formats.get(field.name, "") for field in fields(record)}, field_values(rows)
     )
 
 
 def single_field(text: str) -> str:
-    """Replace tabs and runs of blanks by single blanks, so that the text stays in one column."""
+    """Replace tabs and runs of blanks in a text by single blanks, so that it fits in one column."""
     return " ".join(files.split_words(text))
 
 
@@ -109,7 +109,7 @@ class Findings:
 
 
 def make_output_folder(name: str) -> Path:
-    """Create a folder unless it exists. UserError where that is impossible."""
+    """Create a folder unless it exists, and return its path. UserError if that fails."""
     directory = Path(name)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def add_title(parser: Parser) -> None:
 
 
 def load_run(args: argparse.Namespace, path: str) -> "Run":
-    """Load the run of a directory, to compute as the options of `options.add_compute` say."""
+    """Load the run in a directory, set up by the options of `options.add_compute`."""
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, path)
     from nmt.runs.run import Run
 

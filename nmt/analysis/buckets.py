@@ -18,14 +18,14 @@ from nmt.text.scripts import line_length
 
 log = logging.getLogger(__name__)
 
-MIN_SENTENCES = 20  # of a point of a curve: BLEU of fewer says little
-WINDOW = 10  # lengths, as in van Merriënboer 2018, section 6.5.1
+MIN_SENTENCES = 20  # fewest sentences of a point of a curve: BLEU of fewer is unreliable
+WINDOW = 10  # number of lengths in a bucket, as in van Merriënboer 2018, section 6.5.1
 LABELS = {"both": "the longer of both", "source": "source length", "reference": "reference length"}
 
 
 @dataclass
 class Bucket:
-    """The sentences with first <= key <= last. A figure draws them at `key`."""
+    """Scores of the sentences with first <= key <= last. A figure draws them at `key`."""
 
     key: int
     first: int
@@ -42,7 +42,8 @@ Curves = dict[str, dict[str, list[Bucket]]]  # system -> source, reference, both
 def score_ranges(
     keys: Sequence[int], system: SystemOutput, ranges: Iterable[tuple[int, int, int]], least: int
 ) -> list[Bucket]:
-    """Score the sentences of each range, (key, first, last), that has `least` sentences and at least one."""
+    """Score the sentences of each range (key, first, last). Ranges without sentences, or with fewer
+    than `least`, are left out."""
     values, buckets = np.asarray(keys), []
     for key, first, last in ranges:
         mask = (values >= first) & (values <= last)
@@ -54,8 +55,8 @@ def score_ranges(
 
 
 def sliding_buckets(keys: Sequence[int], system: SystemOutput, window: int, least: int = 1) -> list[Bucket]:
-    """Score a sliding window of keys: for each key from the smallest to the largest `window` neighbors, of
-    which key - window // 2 is the first.
+    """Score a sliding window: for each key from the smallest to the largest, the sentences with one of the
+    `window` keys from key - window // 2 on.
 
     `keys` has one number per sentence. Buckets of fewer than `least` sentences are left out.
     """
@@ -74,7 +75,7 @@ def cumulative_buckets(keys: Sequence[int], system: SystemOutput, least: int = 1
 
 
 def by_side(source: list[int], reference: list[int]) -> dict[str, list[int]]:
-    """Counts of the source sentences, of the reference sentences, and the larger of the two ("both").
+    """Label counts, one per sentence, by side: source, reference, and the larger of the two ("both").
 
     Papers plot "both" without defining it: we take the larger.
     """
@@ -91,7 +92,7 @@ def group_systems(
 
 
 def by_count(systems: Sequence[SystemOutput], counts: Mapping[str, Sequence[int]], least: int) -> Curves:
-    """Score the sentences with a count of at most 0, 1, 2 ...
+    """Score, for each system, the sentences with a count of at most 0, 1, 2 ...
 
     `counts` has one number per sentence for each of source, reference and both.
     """
@@ -99,7 +100,7 @@ def by_count(systems: Sequence[SystemOutput], counts: Mapping[str, Sequence[int]
 
 
 def lengths(test: TestSet) -> dict[str, list[int]]:
-    """The words, as `line_length` counts them, of each source, of its first reference, and of the longer."""
+    """The number of words (`line_length`) of each source, of its first reference, and of the longer one."""
 
     def words(lines: Sequence[str]) -> list[int]:
         return [line_length(line) for line in lines]
@@ -120,7 +121,7 @@ def by_length(systems: Sequence[SystemOutput], window: int = WINDOW, least: int 
 
 
 def curve_table(curves: Curves, key: str) -> ResultTable:
-    """One row per bucket; `key` names the column of the buckets' keys."""
+    """Build a table with one row per bucket; `key` names the column of the keys."""
     columns = {"by": "", key: "", "first": "", "last": "", "sentences": ""}
     columns |= {"bleu": ".4f", "length_ratio": ".4f", "chrf": ".4f", "system": ""}
     return ResultTable(
@@ -141,9 +142,9 @@ def plot_buckets(
     title: str,
     paths: Sequence[Path],
 ) -> None:
-    """Draw BLEU of each curve's buckets and, below, the number of sentences of each point.
+    """Draw BLEU of each curve's buckets and, below, the number of sentences in each bucket.
 
-    A curve that `labels` lacks is labeled by its name.
+    `labels`: by curve; a curve without one is labeled by its name.
     """
     figure, (upper, lower) = pyplot().subplots(
         2, 1, figsize=(7, 5.5), sharex=True, height_ratios=[3, 1], layout="constrained"
@@ -174,7 +175,7 @@ def plot_buckets(
 
 
 def add_curves(parser: Parser, by_help: str) -> None:
-    """Add the options of curves and their figure."""
+    """Add the options for curves and their figure."""
     parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help=by_help)
     parser.add_argument(
         "--least", type=positive, default=MIN_SENTENCES, help="leave out points with fewer sentences"
@@ -190,11 +191,11 @@ def curve_findings(
     x_label: str,
     both: str,
 ) -> Findings:
-    """The table of curves and their figure.
+    """Build the table of the curves, with their figure.
 
-    The figure of one system shows source, reference and both; that of several a curve per system, by the side
-    that --by names. `key` is the column of the buckets' keys, `both` a phrase for the side with the larger
-    count.
+    The figure of one system has curves by source, reference and both; that of several systems has one curve
+    each, by the side that --by names. `key` names the column of the keys; `both` describes the side with the
+    larger count.
     """
     if not any(buckets for sides in curves.values() for buckets in sides.values()):
         log.warning("no point has %d sentences; --least asks for fewer", args.least)

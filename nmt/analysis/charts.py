@@ -1,4 +1,4 @@
-"""The tables and charts of the report: their numbers and their HTML."""
+"""The charts and tables of the report: their numbers, and the HTML that shows them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ class ChartPoint:
     y: float
     count: int | None = None  # sentences or words that y was computed from
     interval: Interval | None = None  # 95%
-    at: str = ""  # range of x, unless it is a single value: 15 to 24
+    at: str = ""  # the range of x, such as "15 to 24"; empty for a single value
 
 
 @dataclass
@@ -38,12 +38,12 @@ class Chart:
     """A curve or a row of bars for each system."""
 
     title: str
-    x: str  # label of the axis
-    y: str
+    x: str  # label of the x axis
+    y: str  # label of the y axis
     series: dict[str, list[ChartPoint]]  # by system
     counted: str = ""  # the unit of `ChartPoint.count`
     bars: bool = False
-    labels: list[str] = field(default_factory=list)  # of x = 0, 1 ... if x is an index
+    labels: list[str] = field(default_factory=list)  # names of x = 0, 1 ... where x is an index
     note: str = ""
 
 
@@ -66,7 +66,7 @@ def all_charts(
 
 
 def length_charts(systems: Sequence[SystemOutput], window: int, least: int) -> Iterator[Chart]:
-    """Compute BLEU by the length of source, of reference, and of the longer one."""
+    """Compute the charts of BLEU by length of the source, of the reference, and of the longer one."""
     keys = lengths(systems[0].test)
     curves = group_systems(
         systems, keys, lambda values, system: sliding_buckets(values, system, window, least)
@@ -86,7 +86,7 @@ def length_charts(systems: Sequence[SystemOutput], window: int, least: int) -> I
 
 
 def hard_charts(systems: Sequence[SystemOutput], hard: HardWordCounts, least: int) -> Iterator[Chart]:
-    """Compute BLEU by the number of hard words of the source, for each kind of them."""
+    """Compute a chart of BLEU by the number of hard words in the source for each kind of hard words."""
     for kind, counts in hard.items():
         curves = by_count(systems, {"source": counts["source"]}, least)
         yield Chart(
@@ -105,9 +105,9 @@ def hard_charts(systems: Sequence[SystemOutput], hard: HardWordCounts, least: in
 def bucket_points(
     system: SystemOutput, keys: Sequence[int], buckets: Sequence[Bucket], prefix: str = ""
 ) -> list[ChartPoint]:
-    """The points of buckets with their intervals.
+    """Turn buckets into points with confidence intervals.
 
-    With a `prefix`, the range of a point is the prefix and the bucket's last key.
+    With a `prefix`, the range of a point reads as the prefix and the bucket's last key.
     """
     bounds = bucket_intervals(system.bleu_statistics, keys, buckets)
     return [
@@ -127,7 +127,7 @@ def round_interval(interval: Interval) -> Interval:
 
 
 def frequency_chart(systems: Sequence[SystemOutput], counts: Mapping[str, int] | None) -> Chart:
-    """Compute F1 of words by their frequency in training, or in the reference if `counts` is None."""
+    """Compute the chart of F1 by word frequency, in training or, if `counts` is None, in the reference."""
     frequencies = differences.reference_counts(systems[0].test) if counts is None else counts
     series, labels = {}, []
     for system in systems:
@@ -157,7 +157,7 @@ def frequency_chart(systems: Sequence[SystemOutput], counts: Mapping[str, int] |
 
 
 def difference_charts(systems: Sequence[SystemOutput]) -> Iterator[Chart]:
-    """Count the sentences that each further system translates better or worse than the first, by how much."""
+    """Compute, for each further system, the histogram of its sentences' score differences from the first."""
     first, *others = systems
     for system in others:
         groups = differences.difference_histogram(first, system, "chrf")
@@ -172,7 +172,7 @@ def difference_charts(systems: Sequence[SystemOutput]) -> Iterator[Chart]:
 
 
 def learning_charts(run_curves: RunCurves) -> Iterator[Chart]:
-    """Dev cost and dev BLEU by update, of the runs that measured them."""
+    """Compute the charts of dev cost and dev BLEU by update, for the runs that measured them."""
     for kind in ("dev cost", "dev BLEU"):
         series = {
             name: [ChartPoint(x, y) for x, y in curves[kind] if np.isfinite(y)]
@@ -184,35 +184,35 @@ def learning_charts(run_curves: RunCurves) -> Iterator[Chart]:
 
 
 # ---- HTML --------------------------------------------------------------------------------------------------
-# All that the page shows without its script, except sentences. Whatever comes from texts or names is escaped.
+# What the page shows without its script, except the sentences. All texts and names are escaped.
 
 
 NONE = "\u2013"  # stands for a missing value
-SECTION = re.compile(r'<section id="([a-z-]+)"\s*>\s*<h2>(.*?)</h2>')  # not a hidden one
+SECTION = re.compile(r'<section id="([a-z-]+)"\s*>\s*<h2>(.*?)</h2>')  # hidden sections do not match
 
 Row = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, with the value under `key` of each row."""
+    """A column of a table, which shows the value of each row under `key`."""
 
     title: str
     key: str
-    digits: int = 0  # of numbers
+    digits: int = 0  # decimals of numbers
     best: bool = False  # mark the highest value of each group
     group: str = ""  # rows with the same value under this key are compared; all rows by default
 
 
 def format_value(value: object, digits: int) -> str:
-    """Format a value with so many decimals, and escape it."""
+    """Format a number with `digits` decimals; escape any other value."""
     if value is None:
         return NONE
     return f"{value:,.{digits}f}" if isinstance(value, int | float) else escape(str(value))
 
 
 def table_html(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """A table that the script sorts by the values in `data-value`; screen readers get the caption."""
+    """Render a table. The script sorts it by the values in `data-value`; screen readers read the caption."""
     head = "".join(head_html(column, rows) for column in columns)
     lines = [
         [cell_html(column, row, rows, first=not number) for number, column in enumerate(columns)]
@@ -227,7 +227,7 @@ def table_html(name: str, caption: str, columns: Sequence[Column], rows: Sequenc
 
 
 def head_html(column: Column, rows: Sequence[Row]) -> str:
-    """The head of a column, aligned like its cells: texts left, numbers right."""
+    """Render the header of a column, aligned like its cells: text to the left, numbers to the right."""
     kind = ' class="text"' if any(isinstance(row.get(column.key), str) for row in rows) else ""
     return f'<th scope="col"{kind}>{escape(column.title)}</th>'
 
@@ -244,14 +244,14 @@ def cell_html(column: Column, row: Row, rows: Sequence[Row], first: bool) -> str
 
 
 def is_best(column: Column, row: Row, rows: Sequence[Row]) -> bool:
-    """Does the row have the highest value of its group? No, in a group with fewer than two values."""
+    """Whether the row has the highest value of its group. False in a group with fewer than two values."""
     group = [rival for rival in rows if rival.get(column.group) == row.get(column.group)]
     values = [value for rival in group if isinstance(value := rival.get(column.key), int | float)]
     return len(values) > 1 and row.get(column.key) == max(values)
 
 
 def facts_html(rows: Iterable[tuple[str, str]]) -> str:
-    """The list of names and values under the title of a page, without the rows of empty values."""
+    """Render the list of names and values under the title of a page, leaving out empty values."""
     entries = "".join(
         f"<div><dt>{escape(name)}</dt><dd dir=auto>{escape(value)}</dd></div>"
         for name, value in rows
@@ -261,13 +261,13 @@ def facts_html(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def contents_html(sections: str) -> str:
-    """The table of contents of a page's own sections: those with an id that are not hidden."""
+    """Render the table of contents of the sections that have an id and are not hidden."""
     entries = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in SECTION.findall(sections))
     return f'<nav id="contents" aria-label="Contents"><ul>{entries}</ul></nav>'
 
 
 def signature_list(signatures: Sequence[str]) -> str:
-    """List sacreBLEU's signatures of the scores above."""
+    """Render the list of sacreBLEU's signatures for the scores above it."""
     items = "".join(f"<li>{escape(signature)}</li>" for signature in signatures)
     return f'<ul class="note signatures">{items}</ul>'
 
@@ -275,7 +275,7 @@ def signature_list(signatures: Sequence[str]) -> str:
 def systems_table(
     systems: Sequence[Row], name: str = "systems", caption: str = "Scores of the systems"
 ) -> str:
-    """The scores of each system. `name` is the table's id on the page."""
+    """Render the table of the systems' scores. `name` is the table's id on the page."""
     columns = [
         Column("system", "name"),
         Column("BLEU", "bleu", 2, best=True),
@@ -288,7 +288,7 @@ def systems_table(
 
 
 def subsets_table(subsets: Sequence[Row]) -> str:
-    """The scores of each system on each subset."""
+    """Render the table of each system's scores on each subset."""
     columns = [
         Column("subset", "subset"),
         Column("system", "system"),
@@ -301,7 +301,7 @@ def subsets_table(subsets: Sequence[Row]) -> str:
 
 
 def ngram_tables(differences: Iterable[NgramDifference]) -> str:
-    """Two tables for each pair of systems, one in each direction."""
+    """Render two tables for each pair of systems, one in each direction."""
     pairs: dict[tuple[str, str], list[Row]] = {}
     for difference in differences:
         pairs.setdefault((difference.better, difference.worse), []).append(vars(difference))
@@ -324,12 +324,12 @@ def ngram_tables(differences: Iterable[NgramDifference]) -> str:
 
 
 def figures_html(charts: Sequence[Chart], first: int = 0) -> str:
-    """Charts side by side; `first` is the number of the first one on the page."""
+    """Render charts; `first` is the number of the first one on the page."""
     return "".join(figure_html(number, chart) for number, chart in enumerate(charts, first))
 
 
 def figure_html(number: int, chart: Chart) -> str:
-    """A chart: an empty element for the script to draw in, and a table of its numbers."""
+    """Render a chart: an empty element in which the script draws, and a table of its numbers."""
     drawn = any(chart.series.values())
     note = chart.note if drawn else f"no point is left: {chart.note}"
     table = chart_numbers(number, chart) if drawn else ""
@@ -340,7 +340,7 @@ def figure_html(number: int, chart: Chart) -> str:
 
 
 def chart_numbers(number: int, chart: Chart) -> str:
-    """The table of a chart's numbers: a row for each x, a column for each system."""
+    """Render the table of a chart's numbers: a row for each x, a column for each system."""
     rows: dict[float, dict[str, object]] = {}
     for name, points in chart.series.items():
         for point in points:
@@ -377,7 +377,7 @@ def point_label(chart: Chart, point: ChartPoint) -> str:
 
 
 def value_cell(point: object) -> str:
-    """A value with its interval, or a dash."""
+    """Render the value of a point with its interval; a dash if there is no point."""
     if not isinstance(point, ChartPoint):
         return NONE
     digits = 0 if isinstance(point.y, int) else 2

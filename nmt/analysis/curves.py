@@ -1,4 +1,4 @@
-"""Learning curves, from the tables that training writes."""
+"""Learning curves of runs, read from the tables that training writes."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ LearningCurve = list[tuple[float, float]]  # (update, value)
 
 
 def read_curves(run: Path) -> dict[str, LearningCurve]:
-    """Read training cost, dev cost and dev BLEU of a run by update, and dev chrF where the run measured it.
+    """Read a run's training cost, dev cost and dev BLEU by update, and dev chrF if the run measured it.
 
-    Updates without a value are left out. DataError for tables that training did not write.
+    Updates without a value are left out. DataError for a file that is not a training log.
     """
     curves = {
         "train cost": read_column(run / "train.tsv", "cost"),
@@ -30,7 +30,7 @@ def read_curves(run: Path) -> dict[str, LearningCurve]:
 
 
 def read_column(path: Path, name: str) -> LearningCurve:
-    """Read a column of a training log against its column `step`, without nan.
+    """Read a column of a training log as (step, value), without nan.
 
     DataError for a log without these columns.
     """
@@ -53,7 +53,7 @@ def read_column(path: Path, name: str) -> LearningCurve:
 
 
 def curves_table(runs: Mapping[str, Mapping[str, LearningCurve]]) -> ResultTable:
-    """The points of all curves, by run and curve."""
+    """Build a table of the points of all curves, by run and curve."""
     return ResultTable(
         {"run": "", "curve": "", "update": ".0f", "value": ".6f"},
         [

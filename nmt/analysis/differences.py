@@ -1,4 +1,4 @@
-"""Where systems differ: sentences, n-grams, words by their frequency."""
+"""Differences between systems: in sentences, in n-grams, and in words by frequency."""
 
 import argparse
 import math
@@ -31,7 +31,7 @@ from nmt.errors import ConfigError
 # ---- sentences ---------------------------------------------------------------------------------------------
 
 
-BAR_WIDTH = 10  # points of BLEU or chrF, the width of a bar of the histogram
+BAR_WIDTH = 10  # width of a histogram's bar, in points of BLEU or chrF
 
 
 @dataclass
@@ -44,7 +44,7 @@ class DifferenceConfig:
 
 @dataclass
 class SentenceDifference:
-    """A sentence that two systems translate differently well."""
+    """A sentence with its scores in two systems."""
 
     line: int  # from 1
     difference: float  # score of the second minus score of the first
@@ -57,7 +57,7 @@ class SentenceDifference:
 
 
 def sentence_scores(system: SystemOutput, metric: str) -> Floats:
-    """Compute sacreBLEU's chrF, or its BLEU of effective order, of each sentence alone, 0 to 100."""
+    """Compute the chrF or the BLEU of effective order (sacreBLEU) of each sentence, 0 to 100."""
     if metric == "bleu":
         return bleu_scores(system.bleu_statistics.rows, effective_order=True)
     return np.array(system.chrf_statistics.by_sentence())
@@ -67,7 +67,7 @@ def largest_differences(
     first: SystemOutput, second: SystemOutput, config: DifferenceConfig
 ) -> list[SentenceDifference]:
     """List the sentences that the second system translates better than the first, then those that it
-    translates worse, each with the largest differences first; equal ones are in the order of the text."""
+    translates worse, both with the largest differences first; on ties in the order of the text."""
     scores = [sentence_scores(system, config.metric) for system in (first, second)]
     gains = (scores[1] - scores[0]).round(9)
     order = np.argsort(-gains, kind="stable")
@@ -121,7 +121,7 @@ Ngram = tuple[str, ...]
 
 @dataclass
 class NgramDifferenceConfig:
-    """How long the listed n-grams are, and how many there are."""
+    """How long the listed n-grams are, and how many are listed."""
 
     max_words: int = number(4, least=1, most=20, help="longest n-grams, in words")
     count: int = number(20, least=1, help="n-grams of each direction")
@@ -135,9 +135,9 @@ class NgramDifference:
     worse: str
     ngram: str
     words: int
-    reference: int  # how often the references have it; of several, each sentence's largest count
+    reference: int  # its count in the references; for several, the sum of each sentence's largest count
     matches: int  # how often the better system gets it right
-    others: int  # how often the other system does
+    others: int  # how often the worse system gets it right
     score: float  # 0.5 to 1: (matches + 1) / (matches + others + 2)
 
 
@@ -151,7 +151,7 @@ def ngrams(words: Sequence[str], longest: int) -> Counter[Ngram]:
 
 
 def reference_ngrams(systems: Sequence[SystemOutput], longest: int) -> list[Counter[Ngram]]:
-    """Count the n-grams of each sentence's references; of several references the largest count holds."""
+    """Count the n-grams of each sentence's references; with several references, take the largest count."""
     counts = []
     for references in zip(*systems[0].test.reference_words, strict=True):
         first, *others = (ngrams(words, longest) for words in references)
@@ -172,8 +172,8 @@ def ngram_matches(system: SystemOutput, references: Sequence[Counter[Ngram]], lo
 def different_ngrams(systems: Sequence[SystemOutput], config: NgramDifferenceConfig) -> list[NgramDifference]:
     """List the n-grams that distinguish the first system most from each of the others.
 
-    For each pair, those that the first system gets right come first, then those of the other. A part of a
-    listed n-gram with the same counts is not listed.
+    For each pair, n-grams that the first system gets right come first, then those that the other does. An
+    n-gram within a listed one that has the same counts is left out.
     """
     references = reference_ngrams(systems, config.max_words)
     total: Counter[Ngram] = Counter()
@@ -218,7 +218,7 @@ def most_different(
 
 
 def without_parts(order: Iterable[Ngram], ours: Counter[Ngram], theirs: Counter[Ngram]) -> Iterator[Ngram]:
-    """Leave out n-grams that are a part of an earlier one with the same counts."""
+    """Yield n-grams in order, leaving out those within an earlier one that has the same counts."""
     parts: set[tuple[Ngram, int, int]] = set()
     for ngram in order:
         counts = ours[ngram], theirs[ngram]
@@ -237,14 +237,14 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class WordAccuracy:
-    """How well a system translates the words of a group of frequencies.
+    """How well a system translates words whose frequency is in a group.
 
-    A word matches as often as both the translation and the first reference have it.
+    The matches of a word in a sentence are the smaller of its counts in translation and first reference.
     """
 
     system: str
-    first: int  # frequencies of the group
-    last: int | None  # None: no bound
+    first: int  # lowest frequency of the group
+    last: int | None  # highest frequency; None: unbounded
     reference: int  # words of the group in the first reference
     hypothesis: int  # words of the group in the translations
     matches: int
@@ -254,12 +254,12 @@ class WordAccuracy:
 
 
 def reference_counts(test: TestSet) -> Counter[str]:
-    """Count the words of the first reference, which stands in for an unknown training text."""
+    """Count the words of the first reference, for use in place of an unknown training text."""
     return Counter(word for words in test.reference_words[0] for word in words)
 
 
 def word_statistics(system: SystemOutput, counts: Mapping[str, int]) -> Ints:
-    """Count words in the reference, in the translation, and in both: (sentences, groups, 3)."""
+    """Count words in the reference, in the translation, and in both; returns (sentences, groups, 3)."""
     references = system.test.reference_words[0]
     statistics = np.zeros((len(references), len(FREQUENCY_EDGES), 3), np.int64)
     groups: dict[str, int] = {}
@@ -274,7 +274,7 @@ def word_statistics(system: SystemOutput, counts: Mapping[str, int]) -> Ints:
 
 
 def f1_scores(sums: NDArray[np.generic]) -> Floats:
-    """Compute F1, 0 to 100: (..., 3) -> (...); the three are words in reference, translation, and both."""
+    """Compute F1, 0 to 100: (..., 3) -> (...), from counts of words in reference, translation, and both."""
     numbers = np.asarray(sums, np.float64)
     return 200 * numbers[..., 2] / np.maximum(numbers[..., 0] + numbers[..., 1], 1)
 
@@ -313,7 +313,7 @@ def group_accuracies(name: str, statistics: Ints) -> Iterator[WordAccuracy]:
 
 
 def frequency_label(first: int, last: int | None) -> str:
-    """The frequencies of a group, such as 5-9."""
+    """The label of a group of frequencies, such as 5-9."""
     return f"{first}+" if last is None else str(first) if first == last else f"{first}-{last}"
 
 

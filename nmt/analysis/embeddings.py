@@ -1,4 +1,4 @@
-"""Vectors of words and phrases: maps, nearest neighbors, export."""
+"""Analyses of word and phrase vectors: maps, nearest neighbors, export."""
 
 import argparse
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ Vectors = NDArray[np.floating]
 
 @dataclass
 class MapConfig:
-    """How a map is drawn."""
+    """Settings of a map."""
 
     zoom: int = number(3, least=0, most=100, help="dense regions shown enlarged")
     perplexity: float = number(30.0, above=0, help="t-SNE's number of neighbors")
@@ -43,16 +43,16 @@ class MapConfig:
 
 @dataclass
 class Region:
-    """A square of the map with its middle at (x, y)."""
+    """A square of the map, centered at (x, y)."""
 
     x: float
     y: float
-    half: float  # of the width
-    members: list[int]  # points inside
+    half: float  # half of the side
+    members: list[int]  # indices of the points inside
 
 
 def tsne(vectors: Vectors, seed: int = 1, perplexity: float = 30.0) -> Vectors:
-    """Barnes-Hut t-SNE (van der Maaten 2013) by scikit-learn: (n, d) -> (n, 2)
+    """Project vectors by scikit-learn's Barnes-Hut t-SNE (van der Maaten 2013): (n, d) -> (n, 2)
 
     DataError for fewer than 5 vectors, UserError where scikit-learn is not installed.
     """
@@ -67,9 +67,10 @@ def tsne(vectors: Vectors, seed: int = 1, perplexity: float = 30.0) -> Vectors:
 
 
 def dense_regions(points: Vectors, count: int, share: float = 0.08, most: int = 25) -> list[Region]:
-    """Find up to `count` squares around the densest points, which do not overlap.
+    """Find up to `count` squares around the densest points that do not overlap.
 
-    A side is `share` of the map's width. A region lists the `most` points nearest to its middle.
+    The side of a square is `share` of the map's width. A region lists at most `most` points, those nearest to
+    its center.
     """
     span = float((points.max(0) - points.min(0)).max())
     half = share * span / 2
@@ -87,7 +88,7 @@ def dense_regions(points: Vectors, count: int, share: float = 0.08, most: int = 
 
 
 def map_table(labels: Sequence[str], points: Vectors, zoomed: Sequence[Region]) -> ResultTable:
-    """One row per point, with the number of the enlarged region that has it, from 1."""
+    """Build a table with one row per point, and the number, from 1, of the enlarged region around it."""
     numbers = {member: number for number, region in enumerate(zoomed, 1) for member in region.members}
     return ResultTable(
         {"text": "", "x": ".4f", "y": ".4f", "region": ""},
@@ -191,7 +192,7 @@ class PhraseMapAnalysis:
 
 
 def choose_phrases(args: argparse.Namespace) -> list[str]:
-    """Draw different phrases of at least --min-words words, in the order of the input."""
+    """Draw distinct phrases of at least --min-words words; returns them in the order of the input."""
     lines = (line.split("|||")[0] for line in files.read_lines(args.input))
     words = (tuple(map(unescape, files.split_words(line))) for line in lines)
     phrases = list(dict.fromkeys(phrase for phrase in words if len(phrase) >= args.min_words))
@@ -211,7 +212,7 @@ def add_map(parser: Parser) -> None:
 
 
 def map_findings(args: argparse.Namespace, labels: Sequence[str], vectors: Vectors, title: str) -> Findings:
-    """Map labeled vectors (n, d)."""
+    """Project labeled vectors (n, d) to a map; returns its table and figure."""
     points = tsne(vectors, args.seed, args.perplexity)
     zoomed = dense_regions(points, args.zoom)
     return Findings(
@@ -226,10 +227,10 @@ def map_findings(args: argparse.Namespace, labels: Sequence[str], vectors: Vecto
 
 @dataclass
 class Neighbor:
-    """A word and one of its neighbors."""
+    """A word with one of its nearest neighbors and their cosine."""
 
     word: str
-    known: bool  # is the word in the vocabulary?
+    known: bool  # whether the word is in the vocabulary
     rank: int  # from 1
     neighbor: str
     cosine: float
@@ -244,8 +245,8 @@ def nearest(
 ) -> list[Neighbor]:
     """Find the nearest neighbors of each word by cosine, without the word itself (Jernite 2018, table 2.5).
 
-    `queries` (Q, d) are the vectors of `words`, `vectors` (V, d) those of `vocab`. Each word gets `count`
-    neighbors, if there are as many.
+    `queries` (Q, d) are the vectors of `words`, `vectors` (V, d) those of `vocab`. Each word gets
+    `count` neighbors, or as many as there are.
     """
     cosines = unit_vectors(queries) @ unit_vectors(vectors).T
     neighbors, ids = [], {word: number for number, word in enumerate(vocab)}
@@ -262,7 +263,7 @@ def nearest(
 
 
 def unit_vectors(vectors: Vectors) -> Vectors:
-    """Scale rows to length 1; rows of zeros stay."""
+    """Scale rows to length 1; rows of zeros stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1)
 
@@ -311,8 +312,8 @@ class NeighborsAnalysis:
 
 
 def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
-    """Load vocabulary, ids of `words`, and model from the run of a language model, or from the side of a
-    translator that --side names."""
+    """Load the run of a language model, or of a translator, of which --side is used. Returns the vocabulary,
+    the ids of `words`, and the model."""
     from nmt.lm.base import LMConfig
     from nmt.runs import checkpoint
 
@@ -326,7 +327,7 @@ def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Voc
 
 
 def query_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
-    """Word vectors, or with --before-highway those of the convolutions over characters: (T,) -> (T, width)"""
+    """Look up word vectors, or outputs of character convolutions (--before-highway): (T,) -> (T, width)"""
     import torch
 
     from nmt.compute.device import resolve_device
@@ -342,7 +343,7 @@ def query_vectors(model: object, token_ids: list[int], args: argparse.Namespace)
 
 
 def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
-    """The vectors that the model reads words as: (T,) -> (T, width)"""
+    """Look up the vectors by which the model represents its input words: (T,) -> (T, width)"""
     import torch
 
     from nmt.compute.device import resolve_device

@@ -1,5 +1,5 @@
-"""BLEU by the number of words that are hard to translate, and of sentences without any: words unknown to a
-vocabulary, rare in the training text, or split into several subword units."""
+"""Scores of sentences by their number of hard words, and of sentences without any. Words are hard if they are
+unknown to a vocabulary, rare in the training text, or split into several subword units."""
 
 import argparse
 import logging
@@ -51,7 +51,7 @@ def add_vocabularies(parser: Parser, required: bool) -> None:
 def read_vocabularies(paths: Sequence[str]) -> tuple[Vocab, Vocab]:
     """Load the vocabularies of source and target from the paths of --vocabulary.
 
-    ConfigError for other paths, and for subword vocabularies, to which no word is unknown.
+    ConfigError for other paths, and for subword vocabularies, which have no unknown words.
     """
     if len(paths) == 2:
         return Vocab.load(paths[0]), Vocab.load(paths[1])
@@ -116,14 +116,14 @@ def read_target_counts(path: str, test: TestSet) -> TrainingCounts:
 
 
 def read_counts(path: str | Path, test: TestSet) -> TrainingCounts:
-    """Count the words of a text, split as BLEU splits those of the test set, or load a file of nmt-vocab."""
+    """Count the words of a text, split as BLEU splits the test set, or load the counts of a vocabulary."""
     if next(iter(files.preview(path)), "").startswith(HEADER):
         return match_case(Vocab.load(path).counts, test)
     return Counter(word for line in files.read_lines(path) for word in test.split(line))
 
 
 def match_case(counts: TrainingCounts, test: TestSet) -> TrainingCounts:
-    """Merge words that differ in case only if the test set is scored without case."""
+    """If the test set is scored without case, merge the counts of words that differ only in case."""
     if not test.lowercase:
         return counts
     lowered: Counter[str] = Counter()
@@ -133,17 +133,17 @@ def match_case(counts: TrainingCounts, test: TestSet) -> TrainingCounts:
 
 
 def rare_name(most: int) -> str:
-    """The name of the words that the training text has at most `most` times."""
+    """The label of words that occur at most `most` times in the training text."""
     return f"seen at most {most} times" if most else "unseen"
 
 
 # ---- coverage ----------------------------------------------------------------------------------------------
-# Counting the words of a text in a list of words means little unless both are tokenized and cased alike.
+# Looking up the words of a text in a vocabulary means little unless both are tokenized and cased alike.
 
 
-MIN_RUNNING_WORDS = 20  # fewer are too few to judge by
+MIN_RUNNING_WORDS = 20  # a shorter text is not checked
 SUSPICIOUS_SHARE = 0.02  # missing share of running words above which we look for the reason
-MAX_MISSING_SHARE = 0.5  # above it, and with a likely reason, the words are refused
+MAX_MISSING_SHARE = 0.5  # missing share above which the text is refused if there is a likely reason
 SUBWORD_SHARE = 0.05  # share of entries marked as subword units
 
 WordCounts = Mapping[str, int]  # words of a text and how often each occurs
@@ -155,7 +155,7 @@ def word_parts(word: str) -> list[str]:
 
 
 def missing_words(text: WordCounts, vocabulary: Collection[str], split: Callable[[str], list[str]]) -> float:
-    """The number of running words outside the vocabulary after `split`; a part of a word counts partly."""
+    """The number of running words outside the vocabulary once split; parts of words count as fractions."""
     return sum(
         count * sum(part not in vocabulary for part in parts) / len(parts)
         for word, count in text.items()
@@ -166,7 +166,7 @@ def missing_words(text: WordCounts, vocabulary: Collection[str], split: Callable
 def mismatch_reasons(
     text: WordCounts, vocabulary: Collection[str], other_side: Collection[str]
 ) -> Iterator[tuple[str, float]]:
-    """Possible reasons of missing words, each with the running words still missing once it is removed."""
+    """Yield possible reasons for missing words, each with the number still missing once it is corrected."""
     reasons: list[tuple[str, Collection[str], Callable[[str], list[str]]]] = [
         (
             "its words are lower-cased and the text is not: lower-case the text",
@@ -199,8 +199,8 @@ def likely_mismatch(
 ) -> tuple[float, str]:
     """The share of running words that are missing, and the likely reason ("": none).
 
-    Likely is the first reason that explains nearly as many of the words as the best one does, which has to
-    explain half of them.
+    The best reason must explain half of the missing words. The likely reason is the first that explains
+    nearly as many as the best one.
     """
     total, missing = sum(text.values()), missing_words(text, vocabulary, lambda word: [word])
     if missing < SUSPICIOUS_SHARE * total or not missing:
@@ -214,7 +214,7 @@ def likely_mismatch(
 
 
 def is_subwords(words: Collection[str]) -> bool:
-    """Are these units of BPE (`lower@@`) or SentencePiece (`\u2581case`)?"""
+    """Whether these are subword units of BPE (`lower@@`) or SentencePiece (`\u2581case`)."""
     marked = sum(word.endswith("@@") or word.startswith("\u2581") for word in words)
     return marked > SUBWORD_SHARE * len(words)
 
@@ -224,8 +224,9 @@ def check_coverage(
 ) -> None:
     """Check that the words of `lines` are tokenized and cased like `vocabulary`, called `name` in messages.
 
-    ConfigError for subword units, and if most words of the text are missing for a reason that we recognize;
-    a warning if fewer are, or for no such reason. `other_side`: the vocabulary words of the other language.
+    ConfigError for subword units, and if most words of the text are missing for a reason that we recognize.
+    If fewer are missing, or for another reason, log a warning. `other_side`: the vocabulary of the other
+    language.
     """
     if is_subwords(vocabulary):
         raise ConfigError(
@@ -276,7 +277,7 @@ MIN_LENGTH, MAX_LENGTH = 10, 20  # words of both sides, in the second half of va
 
 @dataclass
 class SubsetScore:
-    """The scores of one system on one subset of the test set."""
+    """The scores of a system on a subset of the test set."""
 
     subset: str
     system: str
@@ -301,7 +302,7 @@ def hard_word_subsets(
     min_length: int = MIN_LENGTH,
     max_length: int = MAX_LENGTH,
 ) -> dict[str, NDArray[np.bool_]]:
-    """Select sentences like `subsets`, for any kind of hard words and their counts by side and sentence."""
+    """Select subsets like `subsets`, for any kind of hard words. `counts`: by side and sentence."""
     easy = np.array(counts["both"]) == 0
     by = lengths(test)
     medium = np.all(
@@ -323,7 +324,7 @@ def hard_word_subsets(
 def score_subsets(
     systems: Sequence[SystemOutput], masks: Mapping[str, NDArray[np.bool_]]
 ) -> list[SubsetScore]:
-    """Score each system on each subset; an empty subset has None for scores."""
+    """Score each system on each subset; the scores of an empty subset are None."""
     return [
         SubsetScore(
             subset=name,
@@ -344,11 +345,11 @@ def subsets_table(scores: Iterable[SubsetScore]) -> ResultTable:
 
 
 # ---- rare words --------------------------------------------------------------------------------------------
-# Words are rare for systems with subwords, too, which have no unknown ones.
+# Unlike unknown words, rare words are defined for systems with subwords, too.
 
 
 def rare_words(test: TestSet, source: TrainingCounts, target: TrainingCounts, most: int = 0) -> Counts:
-    """Count the words that training has at most `most` times, in each source and its first reference."""
+    """Count, in each source and first reference, the words that occur at most `most` times in training."""
 
     def rare(lines: Sequence[Sequence[str]], counts: TrainingCounts) -> list[int]:
         return [sum(counts.get(word, 0) <= most for word in words) for words in lines]
@@ -381,7 +382,8 @@ WORD_START = "\u2581"  # begins the first unit of a word in SentencePiece
 def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str]], list[list[str]]] | None:
     """Split the sources and first references into the units of a run.
 
-    None if the run splits no words: it has a word vocabulary, or its source has no blanks between words.
+    None if the run does not split words: its vocabulary is of words, or its source has no blanks between
+    them.
     """
     from nmt.runs import checkpoint
 
@@ -399,8 +401,8 @@ def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str
 def segmented_words(units: Sequence[str]) -> int:
     """Count the words of a sentence that are split into several units.
 
-    The units are those of BPE (`lower@@ case`) or of SentencePiece (`\u2581lower case`); of the latter,
-    punctuation beside a word does not count.
+    The units are those of BPE (`lower@@ case`) or of SentencePiece (`\u2581lower case`), where punctuation
+    beside a word does not make it a split word.
     """
     if any(unit.startswith(WORD_START) for unit in units):
         numbers = accumulate(unit.startswith(WORD_START) for unit in units)
@@ -426,7 +428,7 @@ def by_segmented(
 
 
 def segmented_sides(source: Sequence[Sequence[str]], reference: Sequence[Sequence[str]]) -> Counts:
-    """Count the words of several units, given the units of each source and reference."""
+    """Count, by side and sentence, the words split into several units, given the units of the sentences."""
     return by_side(list(map(segmented_words, source)), list(map(segmented_words, reference)))
 
 
@@ -438,7 +440,7 @@ def count_hard_words(
 ) -> tuple[dict[str, Counts], TrainingCounts | None]:
     """Count each kind of hard words that --vocabulary and --train define, by side and sentence.
 
-    Also returns how often the training text has each word of the target; None where neither option says it.
+    Also returns the counts of the target words in the training text; None if no option provides them.
     """
     hard, training = dict[str, Counts](), None
     if vocabs:

@@ -48,7 +48,7 @@ class NgramCountsAnalysis:
 
 
 def ngram_series(rows: Sequence[NgramStatistics]) -> dict[str, list[float]]:
-    """The bars of the figure, in percent: name -> values by length."""
+    """Compute the bars of the figure, in percent: name -> values by length."""
     series = {
         "distinct, of all occurrences": [100 * row.distinct / max(1, row.occurrences) for row in rows],
         "once, of the distinct": [100 * row.once for row in rows],

@@ -28,20 +28,20 @@ class PhrasesConfig:
     """Which source phrases are shown, and how many targets of each."""
 
     sources: int = number(5, least=1, help="source phrases of each kind")
-    # van Merriënboer 2018 says "more than 3", "at least 4" and "more than 4 or 5".
+    # The minimum length: van Merriënboer 2018 says "more than 3", "at least 4" and "more than 4 or 5".
     min_words: int = number(4, least=1, help="fewest words of a source phrase")
-    min_targets: int = 4
-    best: int = 3  # targets by the table and by the model, as in van Merriënboer 2018, table 4.2
-    # van Merriënboer 2018, table 4.3
+    min_targets: int = 4  # fewest targets of a source phrase
+    best: int = 3  # targets listed by the table and by the model, as in van Merriënboer 2018, table 4.2
+    # The draws are those of van Merriënboer 2018, table 4.3.
     samples: int = number(50, least=1, most=100_000, help="draws for each source phrase")
-    shown: int = 5  # of the different draws
+    shown: int = 5  # most frequent draws that are listed
     seed: int = number(1, least=0, help="random seed of the draws")
 
 
 def choose_sources(table: str, config: PhrasesConfig) -> list[tuple[str, list[PhrasePair]]]:
     """Choose the most frequent and the rarest long source phrases of a table: (kind, pairs of the source).
 
-    Of equally frequent ones the first in the table is taken.
+    Of equally frequent phrases the first in the table is chosen.
     """
     heaps: dict[str, list[tuple[tuple[int, int], list[PhrasePair]]]] = {"frequent": [], "rare": []}
     sources = groupby(phrase_table.read(table), key=lambda pair: pair.source)
@@ -65,7 +65,7 @@ def choose_sources(table: str, config: PhrasesConfig) -> list[tuple[str, list[Ph
 
 @dataclass
 class PhraseRow:
-    """A target of a source phrase, and the list that has it (`by`)."""
+    """A target of a source phrase, in one of three lists (`by`)."""
 
     kind: str  # frequent | rare
     source: str
@@ -73,9 +73,9 @@ class PhraseRow:
     by: str  # table | model | samples
     rank: int
     target: str
-    ln_table: float | None  # ln p(target | source) of the table; None for a draw that it lacks
+    ln_table: float | None  # ln p(target | source) of the table; None for a draw that is not in the table
     ln_model: float  # natural log p(target | source) of the model
-    drawn: int | None = None  # how often
+    drawn: int | None = None  # how often it was drawn; None outside of samples
 
 
 def compare_phrases(run: "Run", table: str, config: PhrasesConfig) -> list[PhraseRow]:
@@ -90,7 +90,7 @@ def compare_phrases(run: "Run", table: str, config: PhrasesConfig) -> list[Phras
 def phrase_rows(
     run: "Run", kind: str, pairs: Sequence[PhrasePair], number: int, config: PhrasesConfig
 ) -> Iterator[PhraseRow]:
-    """Compare the targets of one source phrase. `number`, its position among the sources, seeds its draws."""
+    """List the targets of one source phrase. `number`: its index among the sources, which seeds its draws."""
     from nmt.runs.run import TranslationRequest
     from nmt.search.sampling import count_distinct
 

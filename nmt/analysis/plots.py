@@ -1,4 +1,4 @@
-"""Figures by matplotlib (extra `plots`): how they look, and the kinds that several analyses draw."""
+"""Figures drawn by matplotlib (extra `plots`): their style, and the kinds that several analyses draw."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,8 +28,8 @@ def pyplot() -> ModuleType:
             "figures need matplotlib: pip install 'nmt-smt[plots]', or take the TSV file"
         ) from error
     matplotlib.use("agg")
-    matplotlib.rcParams["svg.hashsalt"] = "nmt"  # same data, same file
-    matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text
+    matplotlib.rcParams["svg.hashsalt"] = "nmt"  # the same data give the same file
+    matplotlib.rcParams["svg.fonttype"] = "none"  # write text as text, not as paths
     from matplotlib import pyplot as plt
     from matplotlib.rcsetup import cycler
 
@@ -38,7 +38,7 @@ def pyplot() -> ModuleType:
 
 
 def write_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure as PNG or SVG, by the suffix of `path`, without a date; a failure leaves no file."""
+    """Write a figure as PNG or SVG, by the suffix of `path`, without a date. If it fails, no file is left."""
     part = path.with_name(f".part-{path.name}")
     try:
         figure.savefig(
@@ -58,14 +58,14 @@ def save_figure(figure: "Figure", paths: Sequence[Path]) -> None:
 
 
 def remove_frame(axes: "Axes", grid: bool = True) -> None:
-    """Remove the frame above and to the right."""
+    """Remove the top and right sides of the frame. `grid`: draw a grid."""
     if grid:
         axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def label_text(text: str) -> str:
-    """Prepare a text for matplotlib: as `printable` does, and so that a dollar sign starts no formula."""
+    """Make a text `printable`, and escape dollar signs, with which matplotlib starts formulas."""
     return printable(text).replace("$", r"\$")
 
 
@@ -78,7 +78,7 @@ def printable(text: str) -> str:
 def scatter(
     paths: Sequence[Path], x: Sequence[float], y: Sequence[float], x_label: str, y_label: str, title: str
 ) -> None:
-    """Draw a point per pair, and the diagonal on which both agree (van Merriënboer 2018, fig. 4.3)."""
+    """Draw a point per pair, and the diagonal on which x = y (van Merriënboer 2018, fig. 4.3)."""
     figure, axes = pyplot().subplots(figsize=(5.5, 5), layout="constrained")
     axes.plot(x, y, ".", markersize=2, alpha=0.35, color=COLORS["source"], rasterized=True)
     low, high = min([*x, *y, -1.0]), max([*x, *y, 0.0])
@@ -98,7 +98,7 @@ def bars(
     title: str,
     paths: Sequence[Path],
 ) -> None:
-    """Draw a bar per series for each group; `errors` has half-widths of intervals, by series."""
+    """Draw, for each group, a bar per series. `errors`: half-widths of intervals, by series."""
     figure, axes = pyplot().subplots(
         figsize=(max(5.0, 1.1 * len(groups) * max(1, len(series)) ** 0.6), 3.8), layout="constrained"
     )

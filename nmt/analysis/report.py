@@ -1,4 +1,4 @@
-"""One page on how systems differ: summary, curves, subsets, a browser of all sentences. It is a single HTML
+"""The report on how systems differ: summary, curves, subsets, a browser of all sentences. It is a single HTML
 file that needs no network."""
 
 import argparse
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Json = dict[str, object]
-NGRAMS = 10  # of each direction
+NGRAMS = 10  # listed in each direction
 STYLES = ("vendor/uPlot.min.css", "shared/common.css", "report.css")
 SCRIPTS = (
     "shared/dom.js", "tables.js", "charts.js", "shared/subsequence.js", "words.js", "sentences.js",
@@ -77,12 +77,12 @@ class ReportConfig:
 
 @dataclass
 class Lead:
-    """Sections that come before the comparison of systems, in other reports than that of nmt-analyze."""
+    """Sections before the comparison of systems; the report of nmt-analyze has none."""
 
     sections: str = ""  # HTML, in which texts are escaped
     charts: Sequence[Chart] = ()  # of `sections`, numbered from 0
-    heading: str = "Summary"  # of the comparison
-    note: str = ""  # on the scores of the comparison
+    heading: str = "Summary"  # heading of the comparison
+    note: str = ""  # note on the comparison's scores
 
 
 @dataclass
@@ -94,11 +94,11 @@ class ReportData:
     signatures: list[str]
     sentences: int
     lowercase: bool = False  # scored without regard to case
-    tokenized: bool = False  # blanks separate words
+    tokenized: bool = False  # whether the words of the texts are separated by blanks
     charts: list[Chart] = field(default_factory=list)
     subsets: list[Json] = field(default_factory=list)
     ngrams: list[NgramDifference] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)  # of hard words
+    kinds: list[str] = field(default_factory=list)  # kinds of hard words
     rows: list[Json] = field(default_factory=list)  # one per sentence
     about: Sequence[tuple[str, str]] = ()  # (name, value) of the lines under the title
 
@@ -112,8 +112,8 @@ def collect_report(
 ) -> ReportData:
     """Compute the contents of the page. The first system is the baseline of the significance tests.
 
-    `hard`: for each kind of words that are hard to translate (unknown, unseen in training, segmented) their
-    number by side and sentence. `counts`: how often the training text has each word of the target, if known.
+    `hard`: the counts of hard words by kind (unknown, unseen in training, segmented), side and sentence.
+    `counts`: the counts of the target words in the training text, if known.
     `curves`: the learning curves of the systems that are runs.
     """
     test = systems[0].test
@@ -146,7 +146,7 @@ def collect_report(
 
 
 def significance(systems: Sequence[SystemOutput], samples: int) -> tuple[dict[str, Json], list[str]]:
-    """Compute the interval of each system, its p against the first one, and the signatures.
+    """Test each system against the first; returns intervals and p by system, and the signatures.
 
     A system with the same output as the first is left out of the test.
     """
@@ -171,7 +171,7 @@ def significance(systems: Sequence[SystemOutput], samples: int) -> tuple[dict[st
 
 
 def sentence_rows(systems: Sequence[SystemOutput], hard: HardWordCounts) -> list[Json]:
-    """Collect each sentence's texts, length, number of hard words of each kind, and scores by system."""
+    """Collect each sentence's texts, length, number of hard words of each kind, and scores."""
     test = systems[0].test
     words = lengths(test)["source"]
     chrf, bleu = (
@@ -194,7 +194,7 @@ def sentence_rows(systems: Sequence[SystemOutput], hard: HardWordCounts) -> list
 
 
 def report_html(data: ReportData, lead: Lead | None = None) -> str:
-    """Render the page, with its data inside as JSON. `lead` comes first."""
+    """Render the page, which contains its data as JSON. `lead`: sections that come first."""
     lead = lead or Lead()
     sections = fill_template(
         "sections.html",
@@ -229,21 +229,21 @@ def report_html(data: ReportData, lead: Lead | None = None) -> str:
 
 
 def newest_date(paths: Iterable[str | Path]) -> str:
-    """The date (UTC) on which the newest of some files was written; streams are left out.
+    """The date (UTC) on which the newest of some files was written, ignoring streams; "" without files.
 
-    So a report of the same files has the same date, whenever it is made.
+    A report is dated by its files, so that the same files always give the same report.
     """
     times = [Path(path).stat().st_mtime for path in paths if Path(path).is_file()]
     return datetime.fromtimestamp(max(times), UTC).date().isoformat() if times else ""
 
 
 def fill_template(name: str, parts: Mapping[str, str]) -> str:
-    """Replace the marks {{name}} of a template in one pass, since a value may contain such a mark itself."""
+    """Replace the marks {{name}} of a template in one pass, since a value may contain such a mark."""
     return re.sub(r"\{\{([a-z-]+)\}\}", lambda mark: parts[mark[1]], read_page_file(name))
 
 
 def script_json(data: Json) -> str:
-    """Encode JSON as the content of a script element, which no text in it can end."""
+    """Encode JSON as the content of a script element, such that no string in it ends the element."""
     return (
         json.dumps(data, ensure_ascii=False, separators=(",", ":"))
         .replace("<", "\\u003c")
@@ -339,7 +339,7 @@ class ReportAnalysis:
                 systems.append(system)
                 about.append((name, f"{member.description}, update {member.step:,}; beam {args.beam_size}"))
                 newest.append(run_directory.weights_path(member.directory, member.step))
-        for run in runs.values():  # the first run that splits words; torch is set up by now
+        for run in runs.values():  # use the first run that splits words; torch is set up by now
             if units := read_units(str(run), test, args.tokenized):
                 hard["segmented"] = segmented_sides(*units)
                 break
@@ -356,8 +356,8 @@ class ReportAnalysis:
 def read_outputs(
     args: argparse.Namespace, outputs: Mapping[str, str]
 ) -> tuple[TestSet, dict[str, SystemOutput]]:
-    """Read the test set, and the systems given as outputs: name -> path."""
-    # Without an output, a reference stands in for one, since we need the test set.
+    """Read and return the test set, and the systems by name. `outputs`: name -> path."""
+    # Without outputs, read the first reference as one, since the test set is needed in any case.
     paths = list(outputs.values()) or args.reference[:1]
     systems = read_systems(
         args.source, args.reference, paths, list(outputs) or None, args.bleu_tokenize, args.lowercase
@@ -366,7 +366,7 @@ def read_outputs(
 
 
 def test_facts(args: argparse.Namespace, test: TestSet) -> Iterator[tuple[str, str]]:
-    """Describe the test set and the training text by the names of their files."""
+    """Yield (name, value) pairs with the names of the files of the test set and the training text."""
     words = sum(map(len, test.source_words))
     names = f"{Path(args.source).name} to {', '.join(Path(path).name for path in args.reference)}"
     yield "test set", f"{names}; {len(test.sources):,} sentences, {words:,} source words"
@@ -376,7 +376,7 @@ def test_facts(args: argparse.Namespace, test: TestSet) -> Iterator[tuple[str, s
 def translate_test(
     args: argparse.Namespace, name: str, path: str, test: TestSet
 ) -> "tuple[SystemOutput, SavedRun]":
-    """Translate the source with a run; also returns the run, for its description."""
+    """Translate the source with a run; also returns the run (the first one of an ensemble)."""
     run = load_run(args, path).for_text(args.tokenized)
     hypotheses: list[str] = []
     with options.progress(args, "sentences", len(test.sources), title=name) as progress:

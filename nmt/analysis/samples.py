@@ -1,5 +1,5 @@
-"""Translations to read (van Merriënboer 2018, table 6.2): random long and short sentences with their
-reference and the translation of each system."""
+"""Sample translations (van Merriënboer 2018, table 6.2): random long and short sentences with their reference
+and the translation of each system."""
 
 import argparse
 import logging
@@ -48,9 +48,9 @@ class SampleSentence:
 def sample_sentences(
     systems: Sequence[SystemOutput], vocabs: tuple[Vocab, Vocab] | None, config: SampleConfig
 ) -> list[SampleSentence]:
-    """Draw random sentences of each kind; each kind is in the order of the text.
+    """Draw random long sentences and short ones; returns each kind in the order of the text.
 
-    With vocabularies (source, target), only sentences without an unknown word are drawn.
+    With vocabularies (source, target), only sentences without unknown words are drawn.
     """
     test = systems[0].test
     by = lengths(test)
@@ -78,7 +78,7 @@ def sample_sentences(
 
 
 def samples_table(samples: Sequence[SampleSentence]) -> ResultTable:
-    """For each sample the source, the reference, and each system's translation with its chrF."""
+    """Build a table with the source, the reference, and each system's translation and chrF of each sample."""
     columns = {"kind": "", "line": "", "words": "", "of": "", "chrf": ".2f", "text": ""}
     return ResultTable(columns, (row for sample in samples for row in sample_rows(sample)))
 
@@ -96,9 +96,9 @@ def plot_by_length(
     marked: Mapping[str, tuple[Sequence[int], Sequence[float]]],
     paths: Sequence[Path],
 ) -> None:
-    """Draw chrF of every sentence over its length, with circles around some.
+    """Draw chrF of every sentence over its length, with circles around the samples.
 
-    Both `points` and `marked` are (lengths, scores) by system.
+    `points` (all sentences) and `marked` (the samples) are (lengths, scores) by system.
     """
     figure, axes = pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
     for index, (name, (x, y)) in enumerate(points.items()):

@@ -1,5 +1,5 @@
-"""What a model does with one sentence: which source words each word of its translation attends to (Bahdanau
-et al. 2015, fig. 3), and the soft parse of a gated recursive convolution (van Merriënboer 2018, fig. 6.6)."""
+"""Analyses of a model on one sentence: how the words of a translation attend to the source words (Bahdanau et
+al. 2015, fig. 3), and the soft parse of a gated recursive convolution (van Merriënboer 2018, fig. 6.6)."""
 
 import argparse
 from collections.abc import Sequence
@@ -49,10 +49,10 @@ END = SPECIALS[EOS]
 def attention_weights(
     run: "Run", line: str, target: str = ""
 ) -> tuple[list[str], list[str], NDArray[np.float64]]:
-    """Compute the attention of a translation, the run's own unless `target` is given.
+    """Compute the attention of a translation: `target` if given, else the run's own.
 
-    Returns source units and target units, each with the end symbol, and weights (target, source) whose rows
-    sum to 1. ConfigError for a model without attention, DataError for an empty line.
+    Returns source units and target units, both including the end symbol, and weights (target, source) whose
+    rows sum to 1. ConfigError for a model without attention, DataError for an empty line.
     """
     import torch
 
@@ -83,7 +83,7 @@ def attention_weights(
 def attention_table(
     source: Sequence[str], target: Sequence[str], weights: NDArray[np.floating]
 ) -> ResultTable:
-    """One row per weight: positions from 0, units, weight."""
+    """Build a table with one row per weight: positions from 0, units, weight."""
     return ResultTable(
         {"target": "", "source": "", "target_word": "", "source_word": "", "weight": ".6f"},
         [
@@ -101,7 +101,7 @@ def heat_map(
     title: str,
     paths: Sequence[Path],
 ) -> None:
-    """Draw weights (rows, columns) from white (0) to blue (1), with the names of columns above."""
+    """Draw weights (rows, columns) from white (0) to blue (1), with the labels of columns above."""
     figure, axes = pyplot().subplots(
         figsize=(max(3.0, 0.42 * len(columns) + 1.6), max(2.4, 0.34 * len(rows) + 1.4)), layout="constrained"
     )
@@ -137,23 +137,23 @@ class AttentionAnalysis:
 
 
 # ---- soft parse --------------------------------------------------------------------------------------------
-# How much of each node comes from which child. A sentence of T words has T - 1 levels; node j of level t
-# covers the words j to j + t. Its three weights sum to 1: the shares of a new combination of both children,
-# of a copy of the left one, and of the right one.
+# A sentence of T words has T - 1 levels of nodes; node j of level t covers the words j to j + t. The three
+# weights of a node sum to 1: the shares of a new combination of both children, of a copy of the left child,
+# and of a copy of the right child.
 
 
-MIN_WEIGHT = 0.1  # of an edge that is drawn
+MIN_WEIGHT = 0.1  # edges of smaller weights are not drawn
 STEP, ROW, MARGIN = 62.0, 44.0, 40.0  # pixels: between words, between levels, around
 FONT = 14
 
 
 @dataclass
 class MergeNode:
-    """A node above the words, and the weights of its three candidates."""
+    """A node of a soft parse, and the weights of its three candidates."""
 
-    level: int  # 1: made of two words
-    first: int  # words that it covers, from 0
-    last: int
+    level: int  # 1: covers two words
+    first: int  # first word that it covers, from 0
+    last: int  # last word that it covers
     new: float
     left: float
     right: float
@@ -171,7 +171,7 @@ class MergeEdge:
 
 
 def parse_nodes(gates: NDArray[np.floating]) -> list[MergeNode]:
-    """Label the weights of a sentence's nodes, which are given level by level: (T (T - 1) / 2, 3)."""
+    """Convert the weights of a sentence's nodes (T (T - 1) / 2, 3), ordered level by level, to nodes."""
     T = round((1 + (1 + 8 * len(gates)) ** 0.5) / 2)
     assert len(gates) == T * (T - 1) // 2, f"{len(gates)} nodes are no triangle"
     positions = [(level, position) for level in range(1, T) for position in range(T - level)]
@@ -182,7 +182,7 @@ def parse_nodes(gates: NDArray[np.floating]) -> list[MergeNode]:
 
 
 def visible_edges(nodes: Sequence[MergeNode], least: float = MIN_WEIGHT) -> list[MergeEdge]:
-    """List the edges of a weight above `least`: two for a new combination, one for a copy."""
+    """List the edges with a weight above `least`: two for a new combination, one for a copy."""
     edges = []
     for node in nodes:
         for kind, weight, children in (
@@ -205,7 +205,7 @@ def visible_edges(nodes: Sequence[MergeNode], least: float = MIN_WEIGHT) -> list
 
 
 def parse_table(units: Sequence[str], nodes: Sequence[MergeNode]) -> ResultTable:
-    """One row per node, with the words that it covers."""
+    """Build a table with one row per node and the words that it covers."""
     columns = {"level": "", "first": "", "last": "", "new": ".6f", "left": ".6f", "right": ".6f", "words": ""}
     covered = (" ".join(units[node.first : node.last + 1]) for node in nodes)
     return ResultTable(
@@ -219,9 +219,9 @@ def draw_parse(
     translations: Sequence[tuple[str, float]] = (),
     least: float = MIN_WEIGHT,
 ) -> str:
-    """Draw the triangle of nodes as SVG, root on top, with edges that are darker the larger their weight.
+    """Draw the triangle of nodes as SVG, root on top, with darker edges for larger weights.
 
-    Below it stand `translations`: (text, natural log p) each, shown as -log p.
+    `translations`, (text, natural log p) each, are written below the triangle with their -log p.
     """
     T, words = len(units), [escape(printable(unit)) for unit in units]
     texts = [f"{-log_prob:.2f}   {escape(printable(text))}" for text, log_prob in translations]

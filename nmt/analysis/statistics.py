@@ -27,10 +27,10 @@ from nmt.metrics import BleuStatistics, check_tokenizer
 # BLEU of many groups of sentences at once, and confidence intervals by bootstrap resampling (Koehn 2004).
 
 
-INTERVAL_SAMPLES = 1000  # resampled test sets
+INTERVAL_SAMPLES = 1000  # number of resampled test sets
 SEED = 1
-LEVEL = 95  # per cent of the samples lie inside an interval
-DRAWN_AT_ONCE = 1 << 22  # numbers drawn at a time
+LEVEL = 95  # percent of the samples inside an interval
+DRAWN_AT_ONCE = 1 << 22  # random numbers drawn at a time, which limits memory
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]  # lower and upper end
 
@@ -38,7 +38,7 @@ Interval = tuple[float, float]  # lower and upper end
 def bleu_scores(sums: NDArray[np.generic], effective_order: bool = False) -> Floats:
     """Compute sacreBLEU's BLEU with smoothing `exp`, 0 to 100, from sums of statistics: (..., 10) -> (...)
 
-    With `effective_order`, meant for single sentences, orders without n-grams do not count.
+    With `effective_order`, for single sentences, orders without n-grams are left out of the mean.
     """
     numbers = np.asarray(sums, np.float64)
     matches, totals, (length, reference) = (
@@ -47,7 +47,7 @@ def bleu_scores(sums: NDArray[np.generic], effective_order: bool = False) -> Flo
         np.moveaxis(numbers[..., 8:], -1, 0),
     )
     present = totals > 0
-    halved = np.cumsum((matches == 0) & present, -1)  # orders without matches so far, each of which halves
+    halved = np.cumsum((matches == 0) & present, -1)  # orders without matches so far, which halve the count
     smoothed = np.where(matches > 0, matches, 0.5**halved) / np.maximum(totals, 1)
     logs = np.where(present, np.log(smoothed), 0.0 if effective_order else -np.inf).sum(-1)
     orders = np.maximum(present.sum(-1), 1) if effective_order else 4
@@ -65,7 +65,7 @@ def resampled_sums(
     """Draw test sets of the same size with replacement, and sum the statistics of each by group.
 
     `rows` (sentences, K) has the statistics, `groups` (sentences,) the group of each sentence, from 0 to
-    `number` - 1. Returns (samples, number, K). A seed draws the same sentences for every system.
+    `number` - 1. Returns (samples, number, K). The same seed draws the same sentences for every system.
     """
     size = len(rows)
     sums = np.empty((samples, number, rows.shape[1]))
@@ -82,7 +82,7 @@ def resampled_sums(
 
 
 def percentile_intervals(values: Floats) -> list[Interval]:
-    """The middle 95% of the samples for each point: (samples, points) -> points."""
+    """The interval of the middle 95% of the samples of each point: (samples, points) -> one per point."""
     low, high = np.percentile(values, [50 - LEVEL / 2, 50 + LEVEL / 2], axis=0)
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
@@ -93,7 +93,7 @@ def bucket_intervals(
     buckets: Sequence[Bucket],
     samples: int = INTERVAL_SAMPLES,
 ) -> list[Interval]:
-    """The 95% interval of each bucket's BLEU; `keys` has one number per sentence."""
+    """The 95% confidence interval of each bucket's BLEU. `keys`: one number per sentence."""
     if not buckets:
         return []
     present, groups = np.unique(np.asarray(keys), return_inverse=True)
@@ -107,7 +107,7 @@ def bucket_intervals(
 def bootstrap_intervals(
     rows: NDArray[np.int64], score: Callable[[Floats], Floats], samples: int = INTERVAL_SAMPLES
 ) -> list[Interval]:
-    """The 95% interval of each value that `score` computes from sums of statistics.
+    """The 95% confidence interval of each value that `score` computes from sums of statistics.
 
     `rows` (sentences, ...) has the statistics of each sentence; `score`: (samples, ...) -> (samples, points).
     """
@@ -117,7 +117,7 @@ def bootstrap_intervals(
 
 
 # ---- significance ------------------------------------------------------------------------------------------
-# Paired bootstrap resampling (Koehn 2004) by sacreBLEU, which draws the same sentences for all systems.
+# Paired bootstrap resampling (Koehn 2004) by sacreBLEU, which draws the same test sets for all systems.
 
 
 SAMPLES = 1000
@@ -131,9 +131,9 @@ class BootstrapScores:
     bleu: float
     mean: float  # BLEU, averaged over the samples
     interval: float  # half the width of BLEU's 95% confidence interval around `mean`
-    p: float | None  # chance of such a difference in BLEU if there were none; None for the baseline
+    p: float | None  # p-value of the difference in BLEU; None for the baseline
     chrf: float
-    chrf_p: float | None  # such a chance for chrF
+    chrf_p: float | None  # p-value of the difference in chrF
 
 
 def paired_bootstrap(
@@ -144,7 +144,7 @@ def paired_bootstrap(
     samples: int = SAMPLES,
     lowercase: bool = False,
 ) -> tuple[list[BootstrapScores], list[str]]:
-    """Compare systems with the first one, the baseline; also returns the signatures of BLEU and chrF.
+    """Test systems against the first one, the baseline; returns scores and the signatures of BLEU and chrF.
 
     `systems` and `references` are lists of lines; `lowercase` compares without regard to case. Every call
     draws the same samples (sacreBLEU's seed).
@@ -153,7 +153,7 @@ def paired_bootstrap(
     """
     check_texts(systems, "systems")
     check_texts(references, "references")
-    logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it logs each step of its work
+    logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it would log its progress
     for name, system in zip(names[1:], systems[1:], strict=True):
         if list(system) == list(systems[0]):
             raise DataError(f"{name}: the same output as {names[0]}; there is nothing to compare")
@@ -189,14 +189,14 @@ def paired_bootstrap(
 class Correlation:
     """Correlation coefficients of two lists of scores."""
 
-    pairs: int
-    pearson: float  # of the numbers
-    spearman: float  # of their ranks
+    pairs: int  # number of pairs compared
+    pearson: float  # correlation of the scores
+    spearman: float  # correlation of their ranks
     mean_difference: float  # first minus second
 
 
 def read_scores(path: str) -> list[float]:
-    """Read the first number of each line, as nmt-score writes them. DataError for a line without one."""
+    """Read the first number of each line, such as those of nmt-score. DataError for a line without one."""
     scores = []
     for number, line in enumerate(files.read_lines(path), 1):
         try:
@@ -207,9 +207,9 @@ def read_scores(path: str) -> list[float]:
 
 
 def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
-    """Correlate two scores of the same items; pairs with an infinite score or nan are left out.
+    """Correlate two scores of the same items, leaving out pairs with an infinite score or nan.
 
-    The correlation of a constant score is nan. DataError for fewer than two pairs.
+    If one side is constant, its correlation is nan. DataError for fewer than two pairs.
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     finite = np.isfinite(a) & np.isfinite(b)
@@ -225,14 +225,14 @@ def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
 
 
 def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Pearson's r; nan where one side is constant."""
+    """Pearson's r; nan if one side is constant."""
     a, b = a - a.mean(), b - b.mean()
     spread = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / spread if spread else float("nan")
 
 
 def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rank values from 0; equal ones share the mean of their ranks."""
+    """Rank values from 0; equal values get the mean of their ranks."""
     _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     means: NDArray[np.float64] = (ends - counts + ends - 1) / 2

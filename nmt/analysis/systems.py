@@ -1,4 +1,4 @@
-"""The output of any translation system, text or n-best list, with its statistics sentence by sentence."""
+"""The outputs of translation systems, read from text or n-best lists, and their scores."""
 
 import argparse
 import re
@@ -24,7 +24,7 @@ from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics, bl
 class TestSet:
     """Source lines, and one list of lines per reference translation."""
 
-    __test__ = False  # pytest: not a class of tests
+    __test__ = False  # tells pytest that this is not a class of tests
 
     sources: list[str]
     references: list[list[str]]
@@ -43,7 +43,7 @@ class TestSet:
 
     @cached_property
     def reference_words(self) -> list[list[list[str]]]:
-        """For each reference translation its lines, split into words."""
+        """The lines of each reference translation, split into words."""
         return [list(map(self.split, reference)) for reference in self.references]
 
 
@@ -94,9 +94,9 @@ def read_systems(
 ) -> list[SystemOutput]:
     """Read a test set and the outputs of systems, text or n-best lists, from files.
 
-    An empty `source` is replaced by the first reference. `names` default to those of the files; `tokenize` is
+    If `source` is empty, the first reference stands in for it. `names` default to file names; `tokenize` is
     sacreBLEU's tokenizer; `lowercase` scores without regard to case. ConfigError for an unknown tokenizer or
-    a wrong number of names, before anything is read; DataError names a file that is empty or of another
+    a wrong number of names, before anything is read; DataError for a file that is empty or of another
     length; TypeError for a str instead of a list.
     """
     for lines, what in ((references, "references"), (hypotheses, "hypotheses"), (names, "names")):
@@ -145,7 +145,7 @@ def read_hypotheses(path: str, count: int, source: str) -> list[str]:
 
 
 def unique_names(paths: Sequence[str]) -> list[str]:
-    """Shorten paths to file names if these differ."""
+    """Shorten paths to file names, unless two of these would be equal."""
     short = [Path(path).name for path in paths]
     return short if len(set(short)) == len(short) else list(paths)
 
@@ -154,7 +154,7 @@ def unique_names(paths: Sequence[str]) -> list[str]:
 
 
 def add_systems(parser: Parser, source: bool = True) -> None:
-    """Add the options that `load_systems` reads, and --output. `source`: the source text is needed, too."""
+    """Add the options that `load_systems` reads, and --output. `source`: add --source, too."""
     if source:
         add_source(parser)
     add_references(parser)
@@ -168,7 +168,7 @@ def add_source(parser: Parser) -> None:
 
 
 def add_references(parser: Parser) -> None:
-    """Add --reference, and how words are compared with it: --bleu-tokenize and --lowercase."""
+    """Add --reference, and the options of scoring: --bleu-tokenize and --lowercase."""
     parser.add_argument(
         "--reference",
         "-r",
@@ -195,7 +195,7 @@ def add_names(parser: Parser, help: str) -> None:
 
 
 def load_systems(args: argparse.Namespace, least: int = 1) -> list[SystemOutput]:
-    """Read the systems that the options of `add_systems` name. ConfigError for fewer than `least`."""
+    """Read the systems given by the options of `add_systems`. ConfigError for fewer than `least`."""
     systems = read_systems(
         getattr(args, "source", ""),
         args.reference,
@@ -216,7 +216,7 @@ def check_names(names: Sequence[str] | None, values: Sequence[str], what: str) -
 
 
 def score_summary(systems: Sequence[SystemOutput]) -> list[str]:
-    """BLEU and chrF of each system with their signatures, one line each."""
+    """Format BLEU and chrF of each system with their signatures, one line per score."""
     single = len(systems) == 1
     return [
         f"{'' if single else system.name + ': '}{score}"

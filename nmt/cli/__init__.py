@@ -1,1 +1,1 @@
-"""One file a command; the only place that reads options."""
+"""The commands, one module each. Command-line options are read only here."""

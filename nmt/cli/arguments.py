@@ -1,5 +1,5 @@
-"""Types of arguments: numbers within a range, paths to read and paths to write; and the check that no output
-overwrites an input."""
+"""Types of command-line arguments: numbers within bounds, input paths, output paths. Also a check that no
+output overwrites an input."""
 
 import argparse
 import os
@@ -121,7 +121,7 @@ class InputPath(str):
 
     @staticmethod
     def resolve(path: str) -> str:
-        """The file or folder that is actually read."""
+        """The path that is read: for a folder made by nmt-init, the run inside it."""
         run = run_directory.resolve(path)
         return path if run == Path(path) else str(run)
 
@@ -150,7 +150,7 @@ def names_file(action: argparse.Action) -> bool:
 
 
 def list_files(args: argparse.Namespace, names: Mapping[str, str], kind: type[str]) -> list[tuple[str, str]]:
-    """The (option, path) pairs of all inputs, or of all outputs, on the command line."""
+    """List the (option, path) pairs of all inputs or all outputs. `kind`: InputPath or OutputPath."""
     files: list[tuple[str, str]] = []
     for dest, name in names.items():
         value = getattr(args, dest, None)
@@ -167,8 +167,8 @@ def check_separate(
 ) -> None:
     """ConfigError if an output is also an input, part of a run that is read, or written twice.
 
-    Inputs and outputs are (option, path); those without a path are ignored. The parser checks the options
-    themselves; commands check the names they derive from options.
+    Inputs and outputs are (option, path); those without a path are ignored. The parser calls this for all
+    options; commands call it for file names that they derive from options.
     """
     input_paths = [(option, path) for option, path in inputs if path]
     if len(standard := [option for option, path in input_paths if path == "-"]) > 1:
@@ -198,7 +198,7 @@ def check_separate(
 
 
 def file_identity(path: str, standard: int) -> tuple[object, ...] | None:
-    """A key that is equal for two names of the same file or folder, links followed; None for devices and
+    """A key that is equal for two paths to the same file or folder, links followed; None for devices and
     pipes. `standard`: the file descriptor that `-` stands for."""
     try:
         status = os.fstat(standard) if path == "-" else os.stat(path)
@@ -207,7 +207,7 @@ def file_identity(path: str, standard: int) -> tuple[object, ...] | None:
     except OSError:
         return None
     if path == "-" and standard == 1 and not stat.S_ISREG(status.st_mode):
-        return ("-",)  # two texts on one standard output would be mixed
+        return ("-",)  # so that two outputs cannot be mixed on stdout
     return (
         (status.st_dev, status.st_ino)
         if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
@@ -216,8 +216,7 @@ def file_identity(path: str, standard: int) -> tuple[object, ...] | None:
 
 
 def list_parts(folder: str) -> Iterable[str]:
-    """The files that belong to a run, or to another folder with a manifest; everything in a run without a
-    manifest."""
+    """The names of the files that the manifest of a folder lists, or of all files in a run without one."""
     try:
         entries = manifest.read(folder)
     except DataError:  # damaged: reported when the folder is read

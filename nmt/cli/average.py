@@ -1,4 +1,4 @@
-"""nmt-average: the mean of the weights of several checkpoints of a run, as a run of its own."""
+"""nmt-average: average the weights of several checkpoints of a run; the result is a new run."""
 
 import logging
 import sys

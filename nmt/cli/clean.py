@@ -1,4 +1,4 @@
-"""nmt-clean: keep the pairs of a parallel corpus that are worth training on, and count the others by
+"""nmt-clean: keep the pairs of a parallel corpus that are worth training on, and count the removed ones by
 reason."""
 
 import logging
@@ -72,7 +72,7 @@ def add_options(parser: options.Parser) -> None:
 def clean_files(
     inputs: Sequence[str], outputs: Sequence[str], config: CleanConfig, progress: Progress
 ) -> CleanReport:
-    """Write the pairs that are kept, each side to its own file; returns the counts."""
+    """Write both sides of the pairs that are kept; returns the counts of all pairs."""
     report = CleanReport()
     with ExitStack() as stack:
         sides = [stack.enter_context(files.Writing(path)) for path in outputs]

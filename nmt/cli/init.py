@@ -111,7 +111,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError or DataError for options and files that can be refused before the texts are read."""
+    """Check options and files before the texts are read. ConfigError or DataError for wrong ones."""
     if os.path.lexists(args.folder) and not (os.path.isdir(args.folder) and not os.listdir(args.folder)):
         raise ConfigError(f"{args.folder}: exists and is not overwritten; name a new folder")
     if bool(args.dev_source) != bool(args.dev_target):
@@ -141,8 +141,8 @@ def inspect_text(args: argparse.Namespace, source: str, target: str, title: str)
 
 @contextmanager
 def new_folder(folder: str) -> Iterator[Path]:
-    """Create a folder under a temporary name; it gets its own name when the block succeeds and is removed
-    when it fails."""
+    """Yield a new folder with a temporary name. It is renamed to `folder` if the block succeeds, and removed
+    if it fails."""
     part = Path(f"{os.path.realpath(folder)}.part{os.getpid()}")
     try:
         created = files.make_parents(part)
@@ -160,8 +160,8 @@ def new_folder(folder: str) -> Iterator[Path]:
 
 
 def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "ParallelTexts":
-    """The files that the configuration names. Without a development set, write a training part and a held-out
-    part of the text to the folder `part`, and name these."""
+    """Choose the files that the configuration names. Without a development set, write a training part and a
+    held-out part of the text to the folder `part`, and choose these."""
     from nmt.training.proposal import ParallelTexts
 
     texts = (args.source, args.target)
@@ -189,7 +189,7 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "Pa
 
 
 def propose_config(args: argparse.Namespace, train: PairReport, texts: "ParallelTexts") -> "Proposal":
-    """The proposed configuration. Its run is named after the languages, or after the folder."""
+    """Propose a configuration. Its run is named after the languages, or after the folder."""
     from nmt.training.proposal import propose
 
     source, target = texts.languages

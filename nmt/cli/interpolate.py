@@ -81,7 +81,7 @@ def parser() -> options.Parser:
 
 
 def add_contexts(parser: options.Parser) -> None:
-    """Options of weights that depend on the context."""
+    """Add the options of weights that depend on the context."""
     parser.add_argument(
         "--contexts",
         type=InputPath,
@@ -131,7 +131,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def check_options(args: Namespace) -> None:
-    """ConfigError for options that do not go together."""
+    """ConfigError for options that exclude each other."""
     if bool(args.input) == args.uniform:
         raise ConfigError("expected either --input with a development text, or --uniform")
     if args.uniform and args.contexts:
@@ -139,7 +139,7 @@ def check_options(args: Namespace) -> None:
 
 
 def checkpoint_update(path: str, which: str) -> int | None:
-    """The number of updates of a run's checkpoint; None for a file."""
+    """The number of updates of a run's checkpoint; None for a model in a single file."""
     from nmt.runs import directory as run_directory
 
     return run_directory.find_step(Path(path), which) if Path(path).is_dir() else None
@@ -178,7 +178,7 @@ def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFil
 
 
 def count_contexts(args: Namespace, scorer: "MixtureScorer") -> Histories:
-    """Count the contexts of the training text."""
+    """Count the contexts in the training text that weights may depend on."""
     with options.line_progress(args, args.contexts) as progress:
         lines = progress.over(files.read_lines(args.contexts))
         texts = (units for line in lines for units in scorer.units([line]))
@@ -189,10 +189,10 @@ def count_contexts(args: Namespace, scorer: "MixtureScorer") -> Histories:
 class DevelopmentScores:
     """Log probabilities of the N units of the development text, ends of lines included, under M models."""
 
-    log_probs: Floats  # (N, M) as parts of a mixture
-    alone: Floats  # (N, M) on their own
-    known: NDArray[np.bool_]  # (N,)
-    evidence: Ints  # (N,) counts of the units' contexts; empty without --contexts
+    log_probs: Floats  # (N, M), of each model as a part of the mixture
+    alone: Floats  # (N, M), of each model by itself
+    known: NDArray[np.bool_]  # (N,), whether the unit is in the vocabulary
+    evidence: Ints  # (N,), counts of the units' contexts; empty without --contexts
 
 
 def score_development_text(

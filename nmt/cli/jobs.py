@@ -1,4 +1,4 @@
-"""Running commands that turn lines into lines: in this process, in several or on a cluster, and resuming them
+"""Jobs of commands that turn lines into lines: run in this process, in several or on a cluster, and resumed
 after they were killed."""
 
 import argparse
@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 Task = TypeVar("Task")
 Task_contra = TypeVar("Task_contra", contravariant=True)
 
-RESULTS = "lines"  # file in the job folder
-# Options that do not affect results, or whose effect is recorded instead.
+RESULTS = "lines"  # file of finished chunks in the job folder
+# Options that are not recorded, because they do not affect results or because their effect is recorded.
 FREE = (
     "quiet", "log", "resume", "workers", "executor", "cluster", "mixed_workers", "threads", "matmul", "cache",
     "no_cache", "verify",
@@ -62,7 +62,7 @@ def add_resume(parser: "Container") -> None:
 
 
 def describe_workers(args: argparse.Namespace) -> str:
-    """The workers of a job, for the log."""
+    """Describe the workers of a job for the log."""
     if args.cluster:
         return f"cluster {args.cluster}"
     return f"{args.workers} worker{'s' * (args.workers > 1)}"
@@ -72,11 +72,11 @@ class ChunkComputer(Protocol[Task_contra]):
     """The loaded models of a command, which compute chunks of its input."""
 
     def models(self) -> list[Path]:
-        """The files, besides the texts, that results depend on; every worker needs identical ones."""
+        """The files, besides the texts, on which results depend; they must be identical for every worker."""
         ...
 
     def lines(self, task: Task_contra) -> Lines:
-        """Compute the lines that a chunk adds to each output."""
+        """Compute the lines of a chunk for each output."""
         ...
 
 
@@ -91,11 +91,11 @@ class TextJob:
         config: ExecutorConfig | None = None,
         output: str = "",
     ) -> None:
-        """`inputs`: the texts, first the one that messages name; `config`, `output`: override the options."""
+        """`inputs`: the texts, of which messages name the first. `config`, `output`: override the options."""
         self.output = output or str(args.output)
         self.args, self.command, self.inputs = args, command, inputs
         self.config = config or parse_settings(ExecutorConfig, args)
-        self.arithmetic: Arithmetic | None = None  # how torch computes, where it does
+        self.arithmetic: Arithmetic | None = None  # how torch computes; None if the job does not use it
         self.is_remote = self.config.name != "local"
         written = self.output != "-" and (not os.path.exists(self.output) or os.path.isfile(self.output))
         can_resume = written and all(os.path.isfile(path) for path in inputs)
@@ -107,7 +107,7 @@ class TextJob:
 
     @property
     def folder(self) -> Path | None:
-        """Folder of finished chunks and of the unfinished output; None for a job that records nothing."""
+        """The folder of finished chunks and of the unfinished output; None for a job that records nothing."""
         return store.job_folder_path(self.output) if self.keeps_chunks else None
 
     @property
@@ -116,12 +116,12 @@ class TextJob:
         return self.is_remote or self.keeps_chunks
 
     def lock(self) -> AbstractContextManager[None]:
-        """Context that locks the job folder, if there is one; to be entered before any work."""
+        """A context that locks the job folder, if there is one. Enter it before any work."""
         return store.lock_job(self.output, self.command) if self.keeps_chunks else nullcontext()
 
     def set_up_torch(self, run: str | None = None) -> str:
-        """Import torch and choose its threads and back end: those of the job that is resumed, else those of
-        the options; workers have one thread by default. Returns a line for the log."""
+        """Import torch and choose its threads and back end: those of the job to resume, or else those that
+        the options give; workers have one thread by default. Returns a line for the log."""
         recorded = store.recorded_settings(self.output) if self.keeps_chunks else {}
         recorded_threads = recorded.get("threads")
         threads = self.args.threads or (
@@ -139,8 +139,10 @@ class TextJob:
         self, load: "Callable[[argparse.Namespace], ChunkComputer[Task]]", computer: "ChunkComputer[Task]"
     ) -> "Iterator[Callable[[Iterable[TextChunk[Task]]], Iterator[FinishedChunk]]]":
         """Start the executor and yield a function from chunks to finished chunks (`texts.compute_chunks`).
-        `load` has made `computer` from the options, and is called again in each worker. When the block
-        succeeds, the job is done, and its folder is removed."""
+
+        `computer`: what `load` returned for the options; each worker calls `load` again. If the block
+        succeeds, the job is done, and its folder is removed.
+        """
         models = store.file_digests(computer.models()) if self.is_remote or self.keeps_chunks else {}
         load_remote = partial(
             load_in_worker, load, absolute_paths(self.args, self.inputs), self.arithmetic, models
@@ -157,8 +159,10 @@ class TextJob:
     def open_outputs(
         self, paths: Sequence[str], flush: bool = True
     ) -> Iterator[Callable[[FinishedChunk], None]]:
-        """Open the outputs, the main one first, and yield a function that writes a finished chunk. `flush`:
-        after each chunk, for readers that wait for its lines."""
+        """Open the outputs, the main one first, and yield a function that writes a finished chunk.
+
+        `flush`: flush after each chunk, for readers that wait for its lines.
+        """
         with ExitStack() as stack:
             first, *others = [
                 stack.enter_context(files.Writing(path, None if number else self.folder))
@@ -174,7 +178,7 @@ class TextJob:
             yield write
 
     def open_records(self, models: Mapping[str, str]) -> ChunkRecords | None:
-        """Open the file of finished chunks, new or of the job that is resumed; None for a job without one."""
+        """Open the file of finished chunks, new or that of the job to resume; None for a job without one."""
         if not self.keeps_chunks:
             return None
         states = [os.stat(path) for path in self.inputs]
@@ -196,7 +200,7 @@ class TextJob:
 
 
 def advance(progress: Progress, done: FinishedChunk) -> None:
-    """Count the lines of a finished chunk; those finished before a resume do not count for the rate."""
+    """Count the lines of a finished chunk. Those finished before a resume do not affect the speed."""
     (progress.skip if done.earlier else progress.add)(done.count)
 
 
@@ -206,8 +210,8 @@ def load_in_worker(
     arithmetic: "Arithmetic | None",
     models: Mapping[str, str],
 ) -> Callable[[Task], Lines]:
-    """In a worker: load the same models, to be computed with the same arithmetic. DataError for files that
-    differ."""
+    """In a worker, load the same models with the same arithmetic; returns the function that computes a chunk.
+    DataError for files that differ."""
     store.check_digests(models)
     if arithmetic:
         arithmetic.use()
@@ -215,8 +219,8 @@ def load_in_worker(
 
 
 def absolute_paths(args: argparse.Namespace, texts: Sequence[str]) -> argparse.Namespace:
-    """The options with absolute paths of inputs, for workers started in another folder. `texts`, which
-    workers do not read, keep their names."""
+    """Copy the options with absolute paths of inputs, for workers started in another folder. The paths in
+    `texts`, which workers do not read, stay as they are."""
 
     def absolute(value: object) -> object:
         if isinstance(value, list):
@@ -260,7 +264,7 @@ def add_shared_job(parser: "Container") -> None:
 
 
 def shared_folder(args: argparse.Namespace, command: str, config: ExecutorConfig) -> SharedFolder | None:
-    """The folder of the job; None where this process computes alone. ConfigError where several workers have
+    """The shared folder of the job; None if this process computes alone. ConfigError if several workers have
     no folder to share."""
     if config.name == "local" and not args.work and not args.resume:
         return None

@@ -1,5 +1,5 @@
-"""The standard streams of a command, and its messages: on stderr, above a progress bar, and with --log also
-in a file."""
+"""The standard streams of a command, and its messages, which go to stderr, above the progress bar, and with
+--log to a file, too."""
 
 import logging
 import os
@@ -16,12 +16,12 @@ from nmt.io import files
 
 
 def set_up_streams() -> None:
-    """Make the standard streams UTF-8 and usable, whatever the locale and even if the shell closed them.
-    Where the locale is not UTF-8, Python is restarted in UTF-8 mode."""
+    """Make the standard streams UTF-8, and replace those that the shell has closed. If the locale is not
+    UTF-8, restart Python in UTF-8 mode."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode and sys.executable:
         restart_in_utf8()
-    # The placeholder of a closed stream is opened in the wrong direction, so that using it fails, and takes
-    # the stream's number, so that no file opened later gets it.
+    # A placeholder is opened in the wrong direction, so that using it fails. It occupies the descriptor of
+    # the closed stream, so that no file opened later gets it.
     sys.stdin = sys.stdin or placeholder_stream(os.O_WRONLY, "r")
     sys.stdout = sys.stdout or placeholder_stream(os.O_RDONLY, "w")
     sys.stderr = sys.stderr or placeholder_stream(os.O_WRONLY, "w")
@@ -37,14 +37,14 @@ def restart_in_utf8() -> NoReturn:
 
 
 def placeholder_stream(flags: int, mode: str) -> TextIOWrapper:
-    """A stream that takes the file descriptor of a closed one."""
+    """Open a stream with the file descriptor of a closed one."""
     number = os.open(os.devnull, flags)  # the lowest free descriptor, which is that of the closed stream
     os.set_inheritable(number, True)
     return TextIOWrapper(open(number, f"{mode}b", closefd=False), encoding="utf-8")
 
 
 def flush_stdout() -> None:
-    """Flush stdout. UserError when that fails."""
+    """Flush stdout. UserError if that fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -55,7 +55,7 @@ def flush_stdout() -> None:
 
 
 def drop_stdout() -> None:
-    """Discard what stdout could not write: Python would try again as it ends, and print a second message."""
+    """Discard what stdout could not write, or Python would try again at exit and print a second message."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -71,13 +71,13 @@ def print_to_stderr(line: str) -> None:
 # ---- messages ----------------------------------------------------------------------------------------------
 
 
-PACKAGES = ("nmt", "smt_bridge")  # whose loggers carry the messages of a command
+PACKAGES = ("nmt", "smt_bridge")  # packages whose log messages a command shows
 MESSAGE = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] ")
 TIMES = "%Y-%m-%d %H:%M:%S"
 
 
 class OneLine(logging.Formatter):
-    """Formats every message as one line, even if it quotes text with line breaks."""
+    """Formats each message as one line, even if it quotes text with line breaks."""
 
     def format(self, record: logging.LogRecord) -> str:
         return one_line(super().format(record))
@@ -94,8 +94,8 @@ class ToTerminal(logging.Handler):
 
 
 class LogFile(logging.FileHandler):
-    """The file of --log, to which all messages are appended. UserError when it cannot be opened, or exists
-    and is no log, for instance a text that was named by mistake."""
+    """The file of --log, to which all messages are appended. UserError if it cannot be opened, or exists but
+    is not a log, for instance a text that was named by mistake."""
 
     def __init__(self, path: str, command: str) -> None:
         try:
@@ -113,16 +113,16 @@ class LogFile(logging.FileHandler):
         self.setFormatter(OneLine(f"[%(asctime)s] {command}: %(message)s", TIMES))
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Stop writing to the file, on a full disk for instance, and let the command go on."""
+        """Stop writing to the file, for instance on a full disk; the command goes on."""
         self.setLevel(logging.CRITICAL + 1)
         error = sys.exc_info()[1]
         print_to_stderr(f"{self.path}: cannot write: {getattr(error, 'strerror', None) or error}")
 
 
 def start(command: str, quiet: bool, path: str | None, times: bool) -> None:
-    """Send messages to stderr, with `quiet` only warnings and errors, and all of them with further details to
-    the file `path` if there is one. `times`: start lines on stderr with the time instead of the command.
-    UserError when the file cannot be written."""
+    """Send messages to stderr (with `quiet` only warnings and errors) and, with more detail, to the file
+    `path` if given. `times`: begin lines on stderr with the time instead of the command's name. UserError if
+    the file cannot be written."""
     stop()
     terminal: logging.Handler = ToTerminal() if sys.stderr.isatty() else logging.StreamHandler()
     terminal.setFormatter(OneLine("[%(asctime)s] %(message)s" if times else f"{command}: %(message)s", TIMES))

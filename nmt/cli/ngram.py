@@ -92,7 +92,7 @@ def parser() -> options.Parser:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError for options of Kneser-Ney models with another estimator."""
+    """ConfigError for options that apply to Kneser-Ney models only, with another estimator."""
     if args.estimator not in OF_KNESER_NEY and (tuple(args.prune) != (0,) or not args.interpolate_unigrams):
         option = "--no-interpolate-unigrams" if tuple(args.prune) == (0,) else "--prune"
         raise ConfigError(f"{option}: only for Kneser-Ney models, not for --estimator {args.estimator}")
@@ -101,8 +101,8 @@ def check_options(args: argparse.Namespace) -> None:
 def estimate(
     args: argparse.Namespace, config: SmoothingConfig, executor: ExecutorConfig, shared: SharedFolder | None
 ) -> None:
-    """Estimate a model in memory and write the ARPA file. `shared`: where several workers count the n-grams;
-    None: this process counts."""
+    """Estimate a model in memory and write the ARPA file. `shared`: the folder in which several workers count
+    the n-grams; if None, this process counts."""
     clock, output = time.monotonic(), args.output
     try:
         if shared:
@@ -131,7 +131,7 @@ def estimate(
 
 
 def text_size(path: str) -> float:
-    """Estimated bytes of a text: four times the size of a compressed file, 0 for stdin."""
+    """Estimate the size of a text in bytes: four times that of a compressed file; 0 for stdin."""
     if path == "-":
         return 0.0
     files.existing([path])

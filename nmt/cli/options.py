@@ -1,5 +1,5 @@
-"""The parser of every command, the options that commands share, and everything around a command: exit
-status, messages, progress."""
+"""The parser of every command, the options that commands share, and how commands are run: exit status,
+messages, progress."""
 
 import argparse
 import difflib
@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, command: str, description: str, epilog: str | None = None) -> None:
         super().__init__(prog=command, description=description, epilog=epilog, formatter_class=Help)
-        # returns (option, path) of the outputs whose names the command derives from other options
+        # Returns the (option, path) pairs of outputs whose names the command derives from other options.
         self.derived: Callable[[argparse.Namespace], list[tuple[str, str]]] = lambda args: []
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
         if self.completes:
@@ -120,14 +120,14 @@ class Parser(argparse.ArgumentParser):
         return parsed, rest
 
     def action_index(self, words: Sequence[str]) -> int:
-        """Index of the action's name, after which words belong to the action's own parser; past the end for
-        a command without actions."""
+        """The index of the action's name; the words after it are for the action's own parser. The number of
+        words for a command without actions."""
         if not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
             return len(words)
         return next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
 
     def check_names(self, words: Iterable[str]) -> None:
-        """Refuse the first option that does not exist, before argparse asks for missing ones."""
+        """Report the first option that does not exist, before argparse reports missing ones."""
         option_strings = [name for action in self._actions for name in action.option_strings]
         for word in words:
             name = word.partition("=")[0]
@@ -152,7 +152,7 @@ def with_dashes(word: str) -> str:
 
 
 def did_you_mean(word: str, candidates: Sequence[str]) -> str:
-    """The end of a message about an unknown word; empty when no candidate is close to it."""
+    """The suggestion at the end of a message about an unknown word; empty if no candidate is similar."""
     close = difflib.get_close_matches(word, candidates, 1, 0.7)
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -193,7 +193,7 @@ def add_output(parser: "Container") -> None:
 
 
 def add_quiet(parser: "Container") -> None:
-    """--quiet and --log: which messages are written where."""
+    """Add --quiet and --log."""
     parser.add_argument("--quiet", "-q", action="store_true", help="only warnings and errors on stderr")
     parser.add_argument(
         "--log",
@@ -206,7 +206,7 @@ def add_quiet(parser: "Container") -> None:
 
 
 def add_model(parser: "Container") -> None:
-    """Add the argument RUN_DIR and the options of how to compute with it."""
+    """Add the argument RUN_DIR, and the options for computing with it."""
     parser.add_argument("run", type=InputPath, metavar="RUN_DIR", help="a run directory made by nmt-train")
     add_compute(parser)
 
@@ -226,7 +226,7 @@ def add_compute(parser: "Container", threads: str = "default: chosen by torch") 
 def add_processor(
     parser: "Container", threads: str = "default: chosen by torch", matmul: str = "auto"
 ) -> None:
-    """Add --threads and --matmul. `threads`: end of the help text of --threads; `matmul`: default."""
+    """Add --threads and --matmul. `threads`: end of the help text of --threads; `matmul`: its default."""
     parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
     parser.add_argument(
         "--matmul",
@@ -272,7 +272,7 @@ def add_max_line_words(parser: "Container", what: str, default: str = "") -> Non
 
 
 def flags(names: Sequence[str]) -> str:
-    """Options as they are typed: n_best, mbr -> --n-best, --mbr"""
+    """Format the names of options as they are typed: n_best, mbr -> --n-best, --mbr"""
     return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
@@ -297,7 +297,7 @@ def add_precision(parser: "Container") -> None:
 
 def precision_contexts(precision: str, models: "Sequence[nn.Module]", device: str) -> "list[Reduced]":
     """Contexts that compute the matrix products of `models` in a lower precision; none for fp32. ConfigError
-    where the processor does not support it."""
+    if the processor does not support it."""
     if precision == "fp32":
         return []
     from nmt.compute.device import resolve_device
@@ -328,7 +328,7 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
     try:
         call_and_flush(command, argv)
         return 0
-    except BrokenPipeError:  # the reader of our output is gone, e.g. `| head`
+    except BrokenPipeError:  # the reader of our output has exited, e.g. `| head`
         messages.drop_stdout()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
@@ -344,11 +344,11 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
     finally:
         messages.stop()
         if argv is None:
-            gc.freeze()  # a last garbage collection through all libraries would take half a second
+            gc.freeze()  # skips the garbage collection at exit, which takes half a second
 
 
 def error_message(error: UserError | MemoryError | RuntimeError | OSError | ModuleNotFoundError) -> str:
-    """The line that a user sees; empty for an error that is a bug."""
+    """The line that reports an error to the user; empty for an error that is a bug."""
     if isinstance(error, OSError):
         return f"{error.filename or '<stdout>'}: {error.strerror or error}"
     if isinstance(error, UserError):
@@ -373,13 +373,13 @@ def call_and_flush(command: Command, argv: Sequence[str] | None) -> None:
 
 
 def start_log(command: str, args: argparse.Namespace, times: bool = False) -> None:
-    """Set up messages on stderr and in the log file, following the options of `add_quiet`."""
+    """Set up messages on stderr and in the log file, as the options of `add_quiet` say."""
     settings = vars(args)
     messages.start(command, settings.get("quiet", False), settings.get("log"), times)
 
 
 def shows_bar(args: argparse.Namespace) -> bool:
-    """Whether to show a progress bar: stderr is a terminal, and results are not printed there, too."""
+    """Whether to show a progress bar: stderr is a terminal, and the results do not go to a terminal, too."""
     results = any(isinstance(value, OutputPath) and value == "-" for value in vars(args).values())
     return not args.quiet and sys.stderr.isatty() and not (results and sys.stdout.isatty())
 
@@ -387,12 +387,12 @@ def shows_bar(args: argparse.Namespace) -> bool:
 def progress(
     args: argparse.Namespace, unit: str, total: Total | None, opening: str = "", title: str = ""
 ) -> Progress:
-    """Progress of a command, with a bar where there is a terminal for it; see `Progress`."""
+    """Create the progress report of a command, with a bar if stderr is a terminal; see `Progress`."""
     return Progress(total, unit, shows_bar(args), title, opening)
 
 
 def line_progress(args: argparse.Namespace, *paths: str, unit: str = "lines", title: str = "") -> Progress:
-    """Progress through the lines of one or more texts."""
+    """Create the progress report for reading the lines of one or more texts."""
     return progress(args, unit, partial(files.number_of_lines, *paths), title=title)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 READ_AHEAD = 2000  # lines scored together
-COUNTED = ("lines", "characters", "words", "unknown", "log_prob", "known_log_prob")  # by Totals.add
+COUNTED = ("lines", "characters", "words", "unknown", "log_prob", "known_log_prob")  # fields that are packed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,11 +78,11 @@ class PerplexityTotals:
 
     lines: int = 0
     characters: int = 0  # ends of lines included
-    words: int = 0  # or subword units
-    unknown: int = 0
+    words: int = 0  # words, or subword units, without ends of lines
+    unknown: int = 0  # those of them that are unknown
     log_prob: float = 0.0
-    known_log_prob: float = 0.0  # of units that are not unknown, ends of lines included
-    seconds: float = 0.0  # of CPU
+    known_log_prob: float = 0.0  # over units that are not unknown, ends of lines included
+    seconds: float = 0.0  # CPU time
     log_z: list[float] = field(default_factory=list)  # |log Z| of distinct contexts
 
     def add(self, line: str, scored: "LineScores") -> None:
@@ -95,11 +95,11 @@ class PerplexityTotals:
         self.known_log_prob += sum(value for value, is_known in scored_words if is_known)
 
     def pack(self) -> str:
-        """The counts and sums as a line of text, which `add_packed` reads."""
+        """Format the counts and sums as a line for `add_packed`."""
         return " ".join(repr(getattr(self, name)) for name in COUNTED)
 
     def add_packed(self, line: str) -> None:
-        """Add packed counts and sums of other lines."""
+        """Add the counts and sums that `pack` formatted."""
         for name, value in zip(COUNTED, line.split(" "), strict=True):
             mine = getattr(self, name)
             setattr(self, name, mine + type(mine)(value))
@@ -120,11 +120,11 @@ class PerplexityTotals:
         return perplexity(self.known_log_prob, self.units - self.unknown)
 
     def perplexities(self) -> str:
-        """Both perplexities, for the log."""
+        """Describe both perplexities for the log."""
         return f"perplexity {self.perplexity:.2f}, without unknown units {self.known_perplexity:.2f}"
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """(value, name) of each row of the table."""
+        """Yield the (value, name) pairs of the table."""
         units = self.units
         yield f"{self.lines}", "sentences"
         yield f"{self.words}", "words or subword units"
@@ -141,7 +141,7 @@ class PerplexityTotals:
 
 
 def score_file(model: "LineScorer", path: str, progress: Progress) -> PerplexityTotals:
-    """Score the lines of a file by a model."""
+    """Score the lines of a file with a model; returns the totals."""
     totals, text = PerplexityTotals(), iter(files.read_lines(path))
     while block := list(islice(text, READ_AHEAD)):
         clock = time.process_time()

@@ -23,11 +23,11 @@ from nmt.work.texts import Lines, TextChunk
 
 log = logging.getLogger(__name__)
 
-READ_AHEAD = 2000  # pairs sorted by length and scored together
+READ_AHEAD = 2000  # pairs that are sorted by length and scored together
 
 # ---- scorers -----------------------------------------------------------------------------------------------
-# They turn blocks of pairs or lines into lines of the outputs. The last output is not written to a file: it
-# holds sums over each block, for the summary in the log.
+# Scorers turn blocks of pairs or lines into lines of the outputs. A last output, which is not written to a
+# file, has the sums of each block, for the summary in the log.
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,22 @@ class ScoringBlock:
 
 
 class BlockScorer:
-    """Scores blocks of lines by loaded models."""
+    """Scores blocks of lines with loaded models."""
 
     def models(self) -> list[Path]:
-        """The files, besides the texts, that scores depend on."""
+        """The files, besides the texts, on which scores depend."""
         raise NotImplementedError
 
     def check(self, in_parts: bool) -> None:
-        """ConfigError or DataError for options and lines that cannot be scored, before any work. `in_parts`:
-        several processes may score."""
+        """Check options and texts before any work. ConfigError or DataError if they cannot be scored.
+        `in_parts`: whether several processes may score."""
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """The lines that a block adds to each output, and as last output its sums."""
+        """Compute the lines of a block for each output; the last output is the sums."""
         raise NotImplementedError
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
-        """Summary of all blocks for the log; empty for none."""
+        """Summarize the sums of all blocks for the log; empty if there is nothing to report."""
         return ""
 
 
@@ -66,7 +66,7 @@ def load_scorer(args: Namespace) -> BlockScorer:
 
 
 class PairScorer(BlockScorer):
-    """Scores pairs by one translator or an ensemble."""
+    """Scores pairs with one translator or an ensemble."""
 
     def __init__(self, args: Namespace) -> None:
         from nmt.runs import alignment
@@ -94,7 +94,7 @@ class PairScorer(BlockScorer):
             lengths.refuse(files.preview(path), limit, SCORED)
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """Scores, alignments with --alignments, and the sums of log p and words."""
+        """Compute the scores, with --alignments the alignments, and the sums of log p and of words."""
         from nmt.compute.precision import enter_all
         from nmt.runs import alignment
 
@@ -109,7 +109,7 @@ class PairScorer(BlockScorer):
         return [*outputs, [f"{sum(map(sum, scores))!r} {sum(map(len, scores))}"]]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
-        """Mean log p of a pair and of a word."""
+        """Report the mean log p of a pair and of a word."""
         fields = [line.split() for line in sums]
         total, words = sum(float(log_prob) for log_prob, _ in fields), sum(int(count) for _, count in fields)
         if not words:
@@ -121,7 +121,7 @@ class PairScorer(BlockScorer):
 
 
 class AlignedScorer(BlockScorer):
-    """Scores pairs with their alignment by a joint model."""
+    """Scores aligned pairs with a joint model."""
 
     def __init__(self, args: Namespace) -> None:
         from nmt.runs.alignment import load_aligned
@@ -133,7 +133,7 @@ class AlignedScorer(BlockScorer):
         return self.run.files()
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """Scores, and nothing as sums."""
+        """Compute the scores; there are no sums."""
         from nmt.runs.alignment import aligned_word_scores
 
         name = files.name_of(self.args.alignment)
@@ -142,7 +142,7 @@ class AlignedScorer(BlockScorer):
 
 
 class MonolingualScorer(BlockScorer):
-    """Scores lines by a language model."""
+    """Scores lines with a language model."""
 
     def __init__(self, args: Namespace) -> None:
         from nmt.runs.language_model import line_scorer
@@ -158,7 +158,7 @@ class MonolingualScorer(BlockScorer):
         return [*self.model.files(), *map(Path, paths)]
 
     def check(self, in_parts: bool) -> None:
-        """ConfigError where several processes may score lines that depend on the previous ones."""
+        """ConfigError if several processes may score, but lines depend on those before them."""
         if in_parts and self.model.carries:
             raise ConfigError(
                 f"{self.args.runs[0]}: lm.carry: each line depends on those before it; score it in one "
@@ -166,7 +166,7 @@ class MonolingualScorer(BlockScorer):
             )
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """Scores, and packed totals as sums."""
+        """Compute the scores, and the packed totals as sums."""
         texts = [line for (line,) in block.rows]
         totals, outputs = PerplexityTotals(), list[str]()
         for line, scored in zip(texts, self.model.score(texts), strict=True):
@@ -175,7 +175,7 @@ class MonolingualScorer(BlockScorer):
         return [outputs, [totals.pack()]]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
-        """The perplexities with and without unknown units."""
+        """Report the perplexities with and without unknown units."""
         totals = PerplexityTotals()
         for packed in sums:
             totals.add_packed(packed)
@@ -249,7 +249,7 @@ def parser() -> options.Parser:
 
 
 def add_language_model(parser: options.Parser) -> None:
-    """Options of scoring by a language model."""
+    """Add the options for scoring with a language model."""
     group = parser.add_argument_group("language models")
     group.add_argument(
         "--input", "-i", type=InputPath, default=None, metavar="FILE", help="text to score; plain, gzip, or -"
@@ -309,7 +309,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def text_paths(args: Namespace) -> list[str]:
-    """Paths of the texts, first the one that messages name."""
+    """The paths of the texts; messages name the first."""
     if args.input is not None:
         return [args.input]
     return [args.source, args.target, *([args.alignment] if args.alignment else [])]

@@ -95,7 +95,7 @@ def parser() -> options.Parser:
 
 
 def add_compute(group: argparse._ArgumentGroup) -> None:
-    """Add the options of how engines compute."""
+    """Add the options that say how engines compute."""
     add_setting(group, EngineConfig, "beam_size", "-b")
     add_setting(group, EngineConfig, "device", metavar="DEVICE")
     # MKL by default: oneDNN compiles a kernel per shape, and a server sees hundreds of shapes; it was no
@@ -114,13 +114,13 @@ def named_path(text: str) -> tuple[str, str]:
 
 
 def first_run(engines: Sequence[tuple[str, str]]) -> str | None:
-    """The first run directory, whose choice of matrix back end applies to all engines; None without one."""
+    """The first run directory, whose choice of matrix back end all engines use; None if there is none."""
     paths = [run_directory.resolve(path.split(",")[0]) for _, path in engines]
     return next((str(path) for path in paths if run_directory.exists(path)), None)
 
 
 def check_names(args: argparse.Namespace) -> None:
-    """ConfigError for two engines of one name."""
+    """ConfigError if two engines have the same name."""
     names = [name for name, _ in args.engines]
     for name in names:
         if names.count(name) > 1:

@@ -1,4 +1,4 @@
-"""nmt-subword: learn subword units, segment words into them, join them to words."""
+"""nmt-subword: learn subword units, segment words into units, and join units to words."""
 
 import argparse
 import logging

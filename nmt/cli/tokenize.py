@@ -91,7 +91,7 @@ class Conversion:
     escape: bool
 
     def make_converter(self) -> Callable[[Sequence[str]], list[str]]:
-        """Make a function that converts lines; called once in each process."""
+        """Return a function that converts lines. Each process calls this once."""
         tokenizer = Tokenizer(self.language, normalize=self.normalize, case=self.case, segment=self.segment)
         convert = self.join if self.detokenize else self.split
         return lambda lines: [convert(tokenizer, line) for line in lines]
@@ -108,7 +108,7 @@ class Conversion:
 
 
 def find_language(args: argparse.Namespace) -> str:
-    """The language of --language or of the input's name. ConfigError for an unknown language, or none."""
+    """The language given by --language or by the input's name. ConfigError if it is missing or unknown."""
     language: str = scripts.language_of_file(args.input) if args.language is None else args.language
     if args.language is None and not language:
         raise ConfigError(

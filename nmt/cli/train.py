@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from nmt.cli import arguments, options
 from nmt.io import signals
 
-FLAGS = ("seed", "threads", "device", "precision")  # options that stand for a key of the file
+FLAGS = ("seed", "threads", "device", "precision")  # options that override a key of the file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         status = 1
-    # Under torchrun, torch's threads now and then abort an orderly shutdown of the interpreter; everything is
-    # saved by now.
+    # Under torchrun, torch's threads sometimes abort an orderly exit of the interpreter. Everything is saved
+    # by now, so skip it.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

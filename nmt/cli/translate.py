@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 # ---- input, with prefixes and constraints ------------------------------------------------------------------
 
 
-LINE_FILES = ("prefix", "constraints", "avoid_lines")  # options of files parallel to the input
-WHOLE_TEXT = ("terms", "avoid")  # options of files for all lines
+LINE_FILES = ("prefix", "constraints", "avoid_lines")  # options that name files parallel to the input
+WHOLE_TEXT = ("terms", "avoid")  # options that name files for all lines
 CONSTRAINTS = (*LINE_FILES, *WHOLE_TEXT, "no_repeat_ngram")
 
 
@@ -51,17 +51,17 @@ def add_constraints(parser: "Container") -> None:
 
 
 def given_options(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """The names of those options that have a value."""
+    """The names of the options that have a value, out of `names`."""
     return [name for name in names if getattr(args, name)]
 
 
 def side_files(args: argparse.Namespace) -> list[str]:
-    """Paths of the files parallel to the input."""
+    """The paths of the files parallel to the input."""
     return [getattr(args, name) for name in given_options(args, LINE_FILES)]
 
 
 def check_line_files(args: argparse.Namespace) -> None:
-    """DataError for a file that should be parallel to the input but is not."""
+    """DataError if a file should be parallel to the input and is not."""
     if paths := side_files(args):
         files.check_parallel(args.input, *paths)
 
@@ -72,11 +72,11 @@ class TranslationBlock:
 
     first: int  # number of the first line in the input, from 0
     lines: list[str]
-    side_lines: dict[str, list[str]]  # by name of the option
+    side_lines: dict[str, list[str]]  # lines of the parallel files, by option
 
 
 def read_blocks(args: argparse.Namespace) -> Iterator[TranslationBlock]:
-    """Read the input and the files parallel to it in blocks, unescaped, and with --tag before each line."""
+    """Read the input and its parallel files in blocks; lines are unescaped, and --tag is put before each."""
     names = given_options(args, LINE_FILES)
     rows = files.parallel(args.input, *side_files(args))
     first = 0
@@ -91,14 +91,14 @@ def read_blocks(args: argparse.Namespace) -> Iterator[TranslationBlock]:
 
 
 def unescape_line(line: str, escaped: bool) -> str:
-    """Undo Moses' escapes in a line; its tabs stay."""
+    """Undo Moses' escapes in a line, keeping its tabs; unless `escaped`, return it unchanged."""
     if not escaped:
         return line
     return "\t".join(" ".join(map(unescape, files.split_words(part))) for part in line.split("\t"))
 
 
 class InputConstraints:
-    """The constraints of all lines. DataError, with its line, for a term that cannot be required."""
+    """The constraints of all lines. DataError, naming its line, for a term that cannot be required."""
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
         from nmt.runs.constraints import ConstraintMaker, Constraints
@@ -117,20 +117,21 @@ class InputConstraints:
         self.maker = ConstraintMaker(run.members[0], constraints, rows)
 
     def check_required(self) -> None:
-        """Check the constraints of single lines before the first one is translated. DataError for a phrase
+        """Check the constraints of each line, before the first line is translated. DataError for a phrase
         that cannot be required."""
         if self.args.constraints and self.maker and self.maker.strict:
             for number, line in enumerate(files.preview(self.args.constraints)):
                 self.maker.required(
-                    split_phrases(unescape_line(line, self.args.escaped)), self.where("constraints", number)
+                    split_phrases(unescape_line(line, self.args.escaped)),
+                    self.locate("constraints", number),
                 )
 
-    def where(self, option: str, number: int) -> str:
-        """`file:line` for messages, in the file of an option if there is one, else in the input."""
+    def locate(self, option: str, number: int) -> str:
+        """`file:line` of a line, for messages: in the file that the option names, or else in the input."""
         return f"{files.name_of(getattr(self.args, option) or self.args.input)}:{number + 1}"
 
     def for_block(self, block: TranslationBlock) -> "list[LineConstraints]":
-        """The constraints of each line; empty without any."""
+        """The constraints of each line of a block; an empty list if there are none at all."""
         if self.maker is None:
             return []
         no_phrases = [""] * len(block.lines)
@@ -138,7 +139,7 @@ class InputConstraints:
         return [
             self.maker.of(
                 line,
-                self.where("constraints", number),
+                self.locate("constraints", number),
                 split_phrases(required_line),
                 split_phrases(avoid_line),
             )
@@ -159,14 +160,14 @@ def read_phrases(path: str) -> list[str]:
 
 
 # ---- translator --------------------------------------------------------------------------------------------
-# It turns blocks of lines, with their prefixes and constraints, into lines of the outputs.
+# The translator turns blocks of lines, with their prefixes and constraints, into lines of the outputs.
 
 
 log = logging.getLogger(__name__)
 
 
 def load_translator(args: argparse.Namespace) -> "LineTranslator":
-    """Load the runs that the options name."""
+    """Load the runs that the options name, as a translator of lines."""
     from nmt.runs.run import Run
 
     run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
@@ -174,7 +175,7 @@ def load_translator(args: argparse.Namespace) -> "LineTranslator":
 
 
 def search_settings(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
-    """The settings of search and of sampling."""
+    """Build the settings of beam search and of sampling from the options."""
     beam = parse_settings(BeamConfig, args, allow_unknown=args.replace_unknown)
     return beam, parse_settings(SamplingConfig, args, samples=args.sample or 1)
 
@@ -187,7 +188,7 @@ class LineTranslator:
         self.args, self.run = args, run
         self.constraints = InputConstraints(args, run)
         whole = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
-        # whether long lines may be translated in parts
+        # whether lines that are too long may be translated in parts
         self.in_parts = not (whole or self.constraints.by_line)
         if (args.replace_unknown or args.alignments) and not run.members[0].model.attends:
             raise ConfigError(
@@ -206,13 +207,13 @@ class LineTranslator:
         self.precision = options.precision_contexts(args.precision, models, args.device)
 
     def models(self) -> list[Path]:
-        """The files, besides the input, that translations depend on."""
+        """The files, besides the input, on which translations depend."""
         args = self.args
         paths = (args.shortlist, args.lexicon, args.terms, args.avoid)
         return self.run.files() + [Path(path) for path in paths if path]
 
     def lines(self, block: TranslationBlock) -> Lines:
-        """Translate a block: the lines that it adds to the output, and with --alignments to these."""
+        """Translate a block; returns its lines of the output and, with --alignments, of the alignments."""
         from nmt.compute.precision import enter_all
 
         outputs: Lines = [[], []] if self.args.alignments else [[]]
@@ -228,7 +229,7 @@ class LineTranslator:
         return outputs
 
     def output(self, number: int, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
-        """Lines of the output for line `number` of the input, counted from 0."""
+        """Yield the lines of the output for line `number` of the input, counted from 0."""
         if self.args.n_best or ((self.args.sample or 0) > 1 and not self.args.mbr):
             yield from map(nbest.write, hypotheses(number, translations, self.args.escaped))
             return
@@ -236,13 +237,13 @@ class LineTranslator:
         yield " ".join(map(escape, files.split_words(text))) if self.args.escaped else text
 
     def alignments(self, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
-        """Lines of --alignments for a line of the input."""
+        """Yield the lines of --alignments for a line of the input."""
         for translation in translations if self.args.n_best else translations[:1]:
             points = pipeline.without_tag(translation.alignment) if self.args.tag else translation.alignment
             yield " ".join(f"{source}-{target}" for source, target in points)
 
     def translate(self, block: TranslationBlock) -> "Iterator[list[BeamTranslation]]":
-        """The translations of each line, best first; samples most probable first."""
+        """Yield the translations of each line, best first; samples are ordered by probability."""
         if self.in_parts:
             yield from ([translation] for translation in self.best(block.lines, self.limit(block)))
             return
@@ -251,18 +252,18 @@ class LineTranslator:
             yield [self.least_risk(translations)] if self.args.mbr else translations
 
     def best(self, lines: Sequence[str], limit: "LineLimit") -> "list[BeamTranslation]":
-        """The best translation of each line or sentence; long ones are translated in parts."""
+        """Compute the best translation of each line or sentence; long ones are translated in parts."""
         return self.run.best(lines, self.beam, limit, self.constraints.maker)
 
     def least_risk(self, translations: "Sequence[BeamTranslation]") -> "BeamTranslation":
-        """The translation of minimum Bayes risk."""
+        """Choose the translation with minimum Bayes risk."""
         from nmt.runs.run import least_risk
 
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
         return least_risk(translations, self.args.mbr, scale)
 
     def candidates(self, block: TranslationBlock) -> "list[list[FinishedHypothesis]]":
-        """The hypotheses or samples of each line, best first; all hypotheses of the beam for --mbr."""
+        """Search or sample; returns the candidates of each line, best first: for --mbr the whole beam."""
         request = self.request(block)
         if self.args.sample:
             samples = self.run.sample(request, self.sampling)
@@ -290,14 +291,14 @@ class LineTranslator:
 
 
 class InputWarnings:
-    """Logs lines that may be translated badly."""
+    """Logs warnings about lines that may be translated badly."""
 
     def __init__(self, work: LineTranslator) -> None:
         self.work, self.warned = work, set[str]()
 
     def warn(self, block: TranslationBlock) -> None:
-        """Log once for each kind: a line of several sentences, of which some may be lost; a line translated
-        in parts. Log every line that is far longer than those of the training."""
+        """Warn once about lines of several sentences, some of which may be lost, and once about lines that
+        are translated in parts. Warn of every line that is far longer than those in training."""
         work, run = self.work, self.work.run
         if work.args.split_sentences:
             text = run.split(block.lines)
@@ -316,7 +317,7 @@ class InputWarnings:
                 self.warned.add("sentences")
 
     def warn_of_length(self, lines: Sequence[str], limit: "LineLimit") -> None:
-        """Log lines that are too long; see `warn`."""
+        """Warn of lines that are too long; see `warn`."""
         longest_seen = self.work.run.max_length
         for index, line in enumerate(lines):
             if len(line) < 10 * longest_seen:
@@ -337,7 +338,7 @@ class InputWarnings:
 def hypotheses(
     sentence: int, translations: "Sequence[BeamTranslation]", escaped: bool
 ) -> Iterator[nbest.Hypothesis]:
-    """Entries of an n-best list: feature NMT0 is log p, the total is the score that orders the list."""
+    """Yield entries of an n-best list. Feature NMT0 is log p; the total is the score that orders the list."""
     for translation in translations:
         words = list(map(escape, translation.words)) if escaped else translation.words
         yield nbest.Hypothesis(
@@ -352,7 +353,7 @@ def hypotheses(
 WHOLE_LINES = (
     "tokenized", "escaped", "n_best", "mbr", "sample", "prefix", "alignments", "constraints", "avoid_lines",
 )  # fmt: skip
-READ_AHEAD = 200  # lines sorted by length and searched together
+READ_AHEAD = 200  # lines that are sorted by length and searched together
 
 
 def parser() -> options.Parser:
@@ -387,7 +388,7 @@ def parser() -> options.Parser:
 
 
 def add_text(parser: "Container") -> None:
-    """Add the options of how lines are read."""
+    """Add the options that say how lines are read."""
     parser.add_argument(
         "--tokenized",
         action="store_true",

@@ -1,4 +1,4 @@
-"""nmt-truecase: learn the case of words, apply it to text, and capitalize sentences again."""
+"""nmt-truecase: learn the usual case of words, apply it to text, and capitalize sentences again."""
 
 import argparse
 import logging
@@ -69,7 +69,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def learn(args: argparse.Namespace) -> None:
-    """Learn a model from the texts and write it. DataError where it would be empty."""
+    """Learn a model from the texts and write it. DataError if it would be empty."""
     lines = chain.from_iterable(map(files.read_lines, args.input))
     with options.line_progress(args, *args.input) as progress:
         model = truecase.learn(map(truecase.words_of, progress.over(lines)))

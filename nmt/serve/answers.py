@@ -1,4 +1,4 @@
-"""From the text of a request to the answer: lines, their sentences or words, and the wait for an engine."""
+"""The work between a request and its answer: splitting texts into lines and sentences, awaiting engines."""
 
 import asyncio
 import heapq
@@ -27,9 +27,9 @@ from nmt.text.truecase import sentence_starts
 
 Answer = TypeVar("Answer")
 
-SHORT = 5000  # characters that are split into sentences in the event loop: some milliseconds
+SHORT_TEXT = 5000  # characters of a text that the event loop handles itself, in a few milliseconds
 RETRY = {"Retry-After": "1"}  # seconds
-LEFT = 499  # status in logs and metrics for a client that did not wait
+CLIENT_LEFT = 499  # status in logs and metrics when the client left before the answer
 
 
 class EngineAccess:
@@ -50,7 +50,7 @@ class EngineAccess:
 
         Work on a long text is done outside the thread that answers all clients; clients take turns.
         """
-        if size <= SHORT:
+        if size <= SHORT_TEXT:
             return work()
         line = WaitingLine[Answer](request.state.sender, compute=work)
         return await self.answer(request, wait_for_line(self.texts, line))
@@ -58,7 +58,7 @@ class EngineAccess:
     async def translate(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines. BadRequest for too many or too long ones.
+        """Translate lines. BadRequest if there are too many of them or one is too long.
 
         HTTPException: 429 for a full queue, 503 while the server stops, 504 after the time limit, 499 if the
         client has left.
@@ -69,7 +69,7 @@ class EngineAccess:
     async def translate_checked(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines that `check_lines` has passed, or their sentences, of which there may be more."""
+        """Translate lines that passed `check_lines`, or their sentences, whose number is not limited."""
         request.state.lines += len(lines)
         request.state.engine = served.name
         return await self.answer(
@@ -79,7 +79,7 @@ class EngineAccess:
     async def translate_in_chunks(
         self, sender: Sender, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines, of which at most `max_lines` wait at a time."""
+        """Translate lines, putting at most `max_lines` of them into the queue at a time."""
         size = self.config.max_lines
         return [
             translation
@@ -97,7 +97,7 @@ class EngineAccess:
         return await self.answer(request, served.score(request.state.sender, pairs, tokenized))
 
     async def cut_sentences(self, request: Request, served: ServedEngine, lines: Sequence[str]) -> SplitText:
-        """Split raw lines into sentences, as the source language of an engine has them."""
+        """Split raw lines into sentences by the rules of an engine's source language."""
         cut = partial(cut_sentences, lines, served.languages, served.info.tags)
         return await self.run_text_work(request, sum(map(len, lines)), cut)
 
@@ -115,7 +115,7 @@ class EngineAccess:
                 raise BadRequest(f"line {number}: is more than one line")
 
     async def answer(self, request: Request, work: Coroutine[object, object, Answer]) -> Answer:
-        """Await `work`. HTTPException if time is up, the queue is full, or the client leaves."""
+        """Await `work`. HTTPException if the time limit passes, the queue is full, or the client leaves."""
         try:
             async with asyncio.timeout(self.config.timeout):
                 return await cancel_on_disconnect(work, lambda: request.is_disconnected())
@@ -147,7 +147,7 @@ async def cancel_on_disconnect(
     try:
         while not (await asyncio.wait({task}, timeout=every))[0]:
             if await has_left():
-                raise HTTPException(LEFT, "the client has left")
+                raise HTTPException(CLIENT_LEFT, "the client has left")
         return task.result()
     finally:
         task.cancel()
@@ -157,7 +157,7 @@ async def cancel_on_disconnect(
 
 
 def cut_sentences(lines: Sequence[str], languages: tuple[str, str], tags: Sequence[str] = ()) -> SplitText:
-    """Split raw lines into sentences, each with the tag of its line. `languages`: source and target."""
+    """Split raw lines into sentences, each with the tag of its line. `languages`: (source, target)."""
     return split_text(lines, *languages, tagged=lambda line: tag_of(line, tags))
 
 
@@ -170,7 +170,7 @@ def join_sentences(
 
 
 def join_line(line: SplitLine, parts: Sequence[TranslatedLine], blank: str, n_best: int) -> TranslatedLine:
-    """Join the translations of a line's sentences. A parse is of one sentence and is left out."""
+    """Join the translations of a line's sentences. Parses are left out: each covers one sentence."""
     if len(parts) == 1:
         return parts[0]
     offsets = [0, *accumulate(len(part.words) for part in parts)]
@@ -188,10 +188,10 @@ def join_line(line: SplitLine, parts: Sequence[TranslatedLine], blank: str, n_be
 
 
 def best_combinations(parts: Sequence[TranslatedLine], n_best: int) -> list[tuple[LineHypothesis, ...]]:
-    """Combine hypotheses, one of each sentence, into those with the greatest sums of scores, best first."""
+    """List the `n_best` combinations of one hypothesis per sentence with the highest sums of scores."""
     combinations: list[tuple[float, tuple[LineHypothesis, ...]]] = [(0.0, ())]
     for part in parts:
-        # Both are ordered: a pair (i, j) has (i + 1) (j + 1) - 1 pairs before it.
+        # Both lists are sorted, so at least (i + 1) (j + 1) - 1 pairs are as good as the pair (i, j).
         sums = (
             (score + hypothesis.score, (*hypotheses, hypothesis))
             for number, (score, hypotheses) in enumerate(combinations, 1)
@@ -204,9 +204,9 @@ def best_combinations(parts: Sequence[TranslatedLine], n_best: int) -> list[tupl
 def join_hypothesis(
     line: SplitLine, parts: Sequence[LineHypothesis], blank: str, sources: Sequence[int]
 ) -> LineHypothesis:
-    """Join a hypothesis of each sentence of a line.
+    """Join the hypotheses of a line's sentences, one of each.
 
-    `sources`: the index of each sentence's first source word, and the number of all words.
+    `sources`: the index of each sentence's first source word, followed by the number of words of the line.
     """
     targets = [0, *accumulate(len(part.words) for part in parts)]
     shifted = list(zip(parts, sources, targets, strict=False))
@@ -232,14 +232,14 @@ def join_hypothesis(
 
 
 def join_attention(parts: Sequence[LineHypothesis], sources: Sequence[int]) -> Iterator[list[float]]:
-    """The attention over all source words for each target word; empty unless each sentence has it."""
+    """Yield, for each target word, its attention over all source words; nothing if a sentence lacks it."""
     if all(part.attention or not part.words for part in parts):
         for part, start, end in zip(parts, sources, sources[1:], strict=False):
             yield from ([0.0] * start + row + [0.0] * (sources[-1] - end) for row in part.attention)
 
 
 def shift_segment(segment: Segment, source: int, target: int) -> Segment:
-    """Move a phrase by so many words."""
+    """Shift the spans of a phrase by `source` and `target` words."""
     return Segment(
         (segment.source[0] + source, segment.source[1] + source),
         (segment.target[0] + target, segment.target[1] + target),
@@ -254,14 +254,14 @@ class PlainText:
     """The text rules of an engine's two languages. Several threads may share one."""
 
     def __init__(self, source: str, target: str, knows: Callable[[str], bool]) -> None:
-        """`source`, `target`: language codes; `knows`: does the engine know a word? Decides on its case."""
+        """`source`, `target`: language codes; `knows(word)`: whether the engine knows a word in this case."""
         self.source, self.target, self.knows = Tokenizer(source).rules, Tokenizer(target).rules, knows
 
     def line(self, text: str) -> str:
-        """Tokenize a line, and choose the case of its words, since engines do not tell theirs.
+        """Tokenize a line, and choose the case of its words, since engines do not say whether they are cased.
 
-        A word keeps its case if the engine knows it so. The first word of a sentence is in lower case if the
-        engine knows that form.
+        A word keeps its case if the engine knows that form. The first word of a sentence is lower-cased if
+        the engine knows its lower-case form.
         """
         words = self.source.words(text)
         starts = sentence_starts(words)

@@ -1,4 +1,4 @@
-"""The settings of the server. Its options are made from them, so importing this does not import torch."""
+"""The settings of the server, which are the options of nmt-serve; importing them does not import torch."""
 
 from dataclasses import dataclass, field
 
@@ -34,7 +34,7 @@ class ServeConfig:
         "", help="file with the secret that clients must send; needed on any but a loopback address"
     )
     port: int = number(8080, least=0, most=65535, help="port to listen on; 0: any free one")
-    allow_origin: list[str] = field(default_factory=list)  # of pages that browsers may let read the answers
+    allow_origin: list[str] = field(default_factory=list)  # sites whose pages may read answers
     proxy: list[str] = setting(
         [], help="addresses of proxies, whose header X-Forwarded-For says who the client is; none by default"
     )

@@ -43,17 +43,17 @@ ERRORS = {
 
 
 def object_schema(required: Sequence[str], **properties: Schema) -> Schema:
-    """The schema of an object with these fields."""
+    """The schema of an object with these fields, of which `required` may not be missing."""
     return {"type": "object", "required": list(required), "properties": properties}
 
 
 def record_schema(**properties: Schema) -> Schema:
-    """The schema of an object that has all of these fields."""
+    """The schema of an object in which none of these fields may be missing."""
     return object_schema(list(properties), **properties)
 
 
 def optional_schema(schema: Schema) -> Schema:
-    """The schema of a field that may be null, which means the same as missing."""
+    """Extend the schema of a field to allow null, which means the same as a missing field."""
     with_null: Schema = {**schema, "type": [schema["type"], "null"]}
     if "enum" in schema:
         with_null["enum"] = [*cast(list[object], schema["enum"]), None]
@@ -84,7 +84,7 @@ class Endpoint:
         return Route(self.path, self.handler, methods=["GET" if self.request is None else "POST"])
 
     def description(self) -> Schema:
-        """The path item of OpenAPI."""
+        """The path item that describes the endpoint in OpenAPI."""
         success = {"description": "OK", "content": {"application/json": {"schema": self.answer}}}
         failures = {status: {"$ref": f"#/components/responses/{status}"} for status in self.errors}
         operation: Schema = {"summary": self.summary, "responses": {"200": success, **failures}}
@@ -96,7 +96,7 @@ class Endpoint:
 
 
 def describe(endpoints: Iterable[Endpoint]) -> Schema:
-    """The description of a server with these endpoints."""
+    """The OpenAPI document of a server with these endpoints."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "nmt-serve", "version": __version__},
@@ -113,12 +113,12 @@ def describe(endpoints: Iterable[Endpoint]) -> Schema:
 
 
 def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """The error response of all interfaces but XML-RPC."""
+    """Build the error response of all interfaces except XML-RPC."""
     return JSONResponse({"error": message or HTTPStatus(status).phrase}, status, headers)
 
 
 # ---- fields of requests ------------------------------------------------------------------------------------
-# From a JSON object or a form; each is checked when it is read.
+# The fields of a JSON object or a form; each is checked when it is read.
 
 
 MAX_FIELDS = 100  # of a form
@@ -139,7 +139,7 @@ class Fields:
         return self.values.get(name) is not None
 
     def check_names(self, names: Sequence[str]) -> None:
-        """BadRequest for a field that is not among `names`."""
+        """Refuse fields that are not among `names`: BadRequest."""
         for name in self.values:
             if name not in names:
                 raise BadRequest(f"unknown field {shown(name)}, expected {', '.join(names)}")
@@ -156,7 +156,7 @@ class Fields:
         return check_unicode(value, name)
 
     def texts(self, name: str) -> list[str]:
-        """Read a list of strings, which must not be missing."""
+        """Read a list of strings. BadRequest if it is missing."""
         value = self.values.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise BadRequest(f"{name}: expected a list of strings")
@@ -193,7 +193,7 @@ class Fields:
 
 
 def check_unicode(text: str, name: str) -> str:
-    """BadRequest unless a string is valid Unicode: JSON may contain half a surrogate pair."""
+    """Return a string. BadRequest unless it is valid Unicode: JSON may contain half a surrogate pair."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -202,7 +202,7 @@ def check_unicode(text: str, name: str) -> str:
 
 
 def decode_form(body: bytes) -> str:
-    """Decode a form. BadRequest unless it is in UTF-8."""
+    """Decode a form. BadRequest unless it is UTF-8."""
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -210,7 +210,7 @@ def decode_form(body: bytes) -> str:
 
 
 def parse_form(body: bytes) -> dict[str, str]:
-    """Parse an urlencoded form or a query string. BadRequest unless it is in UTF-8, escaped or not."""
+    """Parse an urlencoded form or a query string. BadRequest unless it is UTF-8, also when unescaped."""
     text = decode_form(body)
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
@@ -233,7 +233,7 @@ def parse_json(body: bytes) -> Fields:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Split a text into lines: only \n ends one, a \r before it is dropped, and the last one needs none."""
+    r"""Split a text into lines, which end in \n or \r\n; the last line may lack its end."""
     return split_all_lines(text.removesuffix("\n"))
 
 

@@ -1,7 +1,7 @@
-"""What the server asks of an engine, and what an engine may offer beyond it.
+"""The interface of an engine of the server, and the abilities that an engine may have.
 
-An engine translates lines, each on its own. A kind of engine is a class with `reads` and `load`, registered
-in `ENGINES` of nmt/serve/served.py or by the entry points `nmt.engines` of an installed package.
+An engine translates each line independently of the others. A kind of engine is a class with `reads` and
+`load`, registered in `ENGINES` of nmt/serve/served.py or as an entry point of the group `nmt.engines`.
 Words are counted from 0; a span is its first and its last word. Logarithms are natural.
 """
 
@@ -18,18 +18,18 @@ from nmt.text.scripts import LANGUAGE_CODES
 # ---- engines -----------------------------------------------------------------------------------------------
 
 
-# Optional abilities; a request for others gets its answer without them.
+# Optional abilities; an engine that lacks one ignores this part of a request, and answers the rest.
 N_BEST = "n_best"  # several hypotheses
 BEAM_SIZE = "beam_size"  # the beam size of a request
 TOKENIZED = "tokenized"  # words between blanks, in and out
 ALIGNMENT = "alignment"  # word alignment points
 ATTENTION = "attention"  # attention weights
 SEGMENTS = "segments"  # phrases
-FEATURES = "features"  # the features of a total
+FEATURES = "features"  # the features whose weighted sum is the total score
 PARSE = "parse"  # the soft parse of a gated recursive convolution
 SCORE = "score"  # log p of given translations
 
-# Abilities without which a request that needs them is refused.
+# Abilities that a request depends on: an engine without them refuses it.
 TERMS = "terms"  # terms and the translations that they must have
 AVOID = "avoid"  # phrases that a translation may not contain
 
@@ -38,15 +38,15 @@ AVOID = "avoid"  # phrases that a translation may not contain
 class TranslateOptions:
     """How a line is to be translated, and what the answer contains."""
 
-    n_best: int = 1  # hypotheses, at most
-    beam_size: int = 0  # 0: the engine's
+    n_best: int = 1  # maximum number of hypotheses
+    beam_size: int = 0  # 0: the engine's own
     tokenized: bool = False  # words between blanks, in and out
-    distinct: bool = False  # hypotheses of different texts only
+    distinct: bool = False  # no two hypotheses with the same text
     attention: bool = False
     parse: bool = False
     terms: tuple[tuple[str, str], ...] = ()  # source terms, and the translations that they must have
     avoid: tuple[str, ...] = ()  # phrases that the translation may not contain
-    prepared: object = field(default=None, compare=False)  # by Engine.prepare
+    prepared: object = field(default=None, compare=False)  # what Engine.prepare returned
 
     @property
     def constrained(self) -> bool:
@@ -56,10 +56,10 @@ class TranslateOptions:
 
 @dataclass
 class Segment:
-    """A phrase of a translation: the words `first` to `last` of either side."""
+    """A phrase of a translation: the (first, last) words of its source side and of its target side."""
 
     source: tuple[int, int]
-    target: tuple[int, int]  # last = first - 1: no words
+    target: tuple[int, int]  # last = first - 1 if it has no words
 
 
 @dataclass
@@ -68,7 +68,7 @@ class LineHypothesis:
 
     text: str
     words: list[str]  # tokenized; alignments and segments count these
-    score: float  # what hypotheses are ranked by
+    score: float  # ranks the hypotheses, higher is better
     log_prob: float | None = None  # natural log p, the end symbol included
     alignment: list[tuple[int, int]] = field(default_factory=list)  # source word, target word
     attention: list[list[float]] = field(default_factory=list)  # of each target word, over the source words
@@ -78,7 +78,8 @@ class LineHypothesis:
 
 @dataclass
 class SoftParseNode:
-    """A node of a soft parse: the words that it covers, and the weights of its candidates, which sum to 1."""
+    """A node of a soft parse: the words `first` to `last` that it covers, and the weights of its three
+    candidates, which sum to 1: a new combination of its children, or a copy of the left or right one."""
 
     first: int
     last: int
@@ -111,13 +112,13 @@ class TranslatedLine:
 
 
 def empty_translation() -> TranslatedLine:
-    """The translation of a line without words: an empty hypothesis of probability 1."""
+    """Build the translation of a line without words: an empty hypothesis of probability 1."""
     return TranslatedLine([], [LineHypothesis("", [], 0.0, 0.0)])
 
 
 @dataclass(frozen=True)
 class FeatureInfo:
-    """A feature of an engine's totals, as `Hypothesis.features` has its values."""
+    """A feature of an engine's total scores; `LineHypothesis.features` holds its values."""
 
     name: str
     what: str = ""  # count language model
@@ -134,14 +135,14 @@ class EngineInfo:
     source: str = ""  # language code, if known
     target: str = ""
     capabilities: tuple[str, ...] = ()
-    beam_size: int = 0  # 0: it has none
+    beam_size: int = 0  # 0: the engine has no beam
     tokenized_only: bool = False  # reads and writes tokenized text only
-    tags: tuple[str, ...] = ()  # with which a line may begin
+    tags: tuple[str, ...] = ()  # tags with which a line may begin
     features: tuple[FeatureInfo, ...] = ()
 
 
 class Session(Protocol):
-    """A search for many lines, which are identified by the keys they were added with. Used by one thread."""
+    """A search for many lines, each identified by the key with which it was added. One thread uses it."""
 
     @property
     def busy(self) -> bool:
@@ -149,7 +150,7 @@ class Session(Protocol):
         ...
 
     def has_room(self) -> bool:
-        """Would the next step start a line that is added now?"""
+        """Whether the next step would start a line that is added now."""
         ...
 
     def add(self, key: Hashable, line: str, options: TranslateOptions) -> None:
@@ -157,7 +158,8 @@ class Session(Protocol):
         ...
 
     def step(self) -> Sequence[tuple[Hashable, TranslatedLine | UserError]]:
-        """Search for a moment; returns the finished lines, each with its translation or the error."""
+        """Advance the search by a short step; returns the keys of finished lines with their translations or
+        errors."""
         ...
 
     def cancel(self, key: Hashable) -> None:
@@ -170,14 +172,14 @@ class Engine:
 
     info: EngineInfo
     workers: int = 1
-    continuous = False  # whether `session` translates many lines together; `workers` counts the sessions then
+    continuous = False  # whether `session` translates many lines together; then `workers` counts sessions
 
     def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         """Translate a line. UserError for one that cannot be translated; any exception once `stop` is set."""
         raise NotImplementedError
 
     def session(self) -> Session:
-        """Begin a search for many lines. Only for a continuous engine."""
+        """Start a search for many lines. Continuous engines only."""
         raise NotImplementedError
 
     def fit(self, line: str) -> float:
@@ -185,8 +187,8 @@ class Engine:
         raise NotImplementedError
 
     def prepare(self, options: TranslateOptions) -> object:
-        """Compute what all lines of a constrained request share, while other lines are searched. The engine
-        reads the value from `TranslateOptions.prepared`.
+        """Compute, while other lines are being searched, what all lines of a constrained request share. The
+        engine reads the returned value from `TranslateOptions.prepared`.
 
         UserError for options that cannot be met. After a reload the value may come from the old engine.
         """
@@ -205,11 +207,11 @@ class EngineKind(Protocol):
     """How engines of a kind are recognized and loaded."""
 
     def reads(self, path: str) -> bool:
-        """Is this path an engine of this kind? UserError for one that cannot be used."""
+        """Whether this path is an engine of this kind. UserError for an engine that cannot be used."""
         ...
 
     def load(self, path: str, config: EngineConfig) -> Engine:
-        """Load an engine. UserError for one that cannot be loaded."""
+        """Load the engine at a path. UserError if that fails."""
         ...
 
 
@@ -219,7 +221,7 @@ LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})(?![a-z])")
 
 
 def languages_in_name(name: str) -> tuple[str, str]:
-    """The languages in a name such as en-fr or de-en.small; empty without any."""
+    """The (source, target) languages in a name such as en-fr or de-en.small; empty strings if it has none."""
     match = LANGUAGE_PAIR.match(name)
     return (match[1], match[2]) if match and {match[1], match[2]} <= LANGUAGE_CODES else ("", "")
 

@@ -1,4 +1,4 @@
-"""Translation of HTML: text is translated with its inline tags, all else stays byte for byte.
+"""Translation of HTML: text is translated with its inline tags; everything else stays unchanged.
 
 A parser decides which characters are text. Time is linear in the length of any document.
 """
@@ -20,18 +20,18 @@ from nmt.serve.engine import TranslatedLine
 from nmt.text.tokenize import unescape
 
 # ---- sentences with inline tags ----------------------------------------------------------------------------
-# `A <b>dog</b> runs.` is translated as one sentence, and each tag occurs in its translation equally often.
+# `A <b>dog</b> runs.` is translated as one sentence, and its translation has each tag equally often.
 #
-# A pair of tags encloses the words that are aligned to those it enclosed: the stretch with the most of them
-# and the fewest other words. Without an alignment, its relative position stays. Pairs stay nested, or side by
-# side, as they were.
+# In the translation a pair of tags encloses the stretch with the most words that are aligned to the enclosed
+# source words, and the fewest other words. Without an alignment, the pair keeps its relative position. Pairs
+# that were nested stay nested, and pairs that were side by side stay so.
 
 
 Span = tuple[int, int]
 
 BLANK_RUN = re.compile("[\t\n\f\r ]+")
 SEARCH_WIDTH = 20  # characters in which the next word of a text is searched for
-UNALIGNED_COST = 0.1  # of a word without alignment in a stretch; of a word aligned elsewhere: 1
+UNALIGNED_COST = 0.1  # cost of an unaligned word within a stretch; a word aligned to others costs 1
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class InlineItem:
     """A part of a sentence: text, or a tag, a comment and the like."""
 
     raw: str
-    text: str = ""  # as a reader sees it
+    text: str = ""  # unescaped; empty for a tag and the like
     opens: bool = False  # a start tag that has an end tag
     closes: bool = False  # the end tag of such a start tag
 
 
 @dataclass
 class TagPair:
-    """A pair of tags around a stretch of the text, or an element without an end."""
+    """A pair of tags around a stretch of the text, or an element without an end tag."""
 
     start: str
     first: int  # offset of its stretch in the text
-    tight: bool = False  # without a blank before it
-    apart: bool = False  # an element without an end between blanks
+    tight: bool = False  # follows a word without a blank between them
+    apart: bool = False  # an element without an end tag, with blanks on both sides
     end: str = ""
     last: int = 0  # offset of the end of its stretch
     children: list["TagPair"] = field(default_factory=list)
@@ -62,14 +62,14 @@ class TaggedText:
     """One or more sentences with balanced inline tags."""
 
     items: Sequence[InlineItem]
-    text: str  # to be translated, without tags
+    text: str  # without tags; this is what is translated
     root: TagPair
 
     @staticmethod
     def from_items(items: Sequence[InlineItem]) -> "TaggedText | None":
-        """Collect text and tags of items, whose tags are balanced; None without a word to translate."""
+        """Collect the text and tags of items with balanced tags; None if there is no word to translate."""
         text, root = "", TagPair("", 0)
-        opened, points = [root], list[TagPair]()  # points: since the last word
+        opened, points = [root], list[TagPair]()  # points: elements without an end tag since the last word
         for item in items:
             if item.text:
                 part = BLANK_RUN.sub(" ", item.text)
@@ -91,7 +91,7 @@ class TaggedText:
         return TaggedText(items, text.rstrip(" "), root) if any(map(str.isalnum, text)) else None
 
     def translated(self, translation: TranslatedLine) -> str:
-        """Put a translation in place of the text, escaped; an empty translation changes nothing."""
+        """Render the escaped translation with the tags; for an empty translation, the source as it was."""
         best = translation.hypotheses[0]
         raw = "".join(item.raw for item in self.items)
         if not best.text.strip():
@@ -108,7 +108,7 @@ class TaggedText:
 
 
 def leading_blanks(raw: str) -> str:
-    """The blanks at the beginning of a text."""
+    """Return the blanks at the beginning of a text."""
     match = BLANK_RUN.match(raw)
     return match[0] if match else ""
 
@@ -140,13 +140,13 @@ def locate_words(words: Sequence[str], text: str) -> list[Span]:
 
 @dataclass
 class PlacedTags:
-    """The position of an element in a translation, as character offsets."""
+    """An element with its position in a translation, as character offsets."""
 
     element: TagPair
     first: int
     last: int
     children: list["PlacedTags"] = field(default_factory=list)
-    blank: str = ""  # written before it
+    blank: str = ""  # written before the element
 
 
 class TagPlacement:
@@ -167,7 +167,7 @@ class TagPlacement:
         return self.children(root, 0, len(self.targets))
 
     def children(self, parent: TagPair, low: int, high: int) -> list[PlacedTags]:
-        """Place the children of an element that encloses the target words from `low` to before `high`."""
+        """Place the children of an element that encloses the target words `low` to `high` - 1."""
         taken, rows = [(low, low), (high, high)], list[tuple[int, int, int, TagPair]]()
         for number, child in enumerate(parent.children):
             first, last = self.target_words(child, parent, taken)
@@ -191,7 +191,7 @@ class TagPlacement:
         return PlacedTags(element, start, end, self.children(element, first, last), blank)
 
     def target_words(self, element: TagPair, parent: TagPair, taken: Sequence[Span]) -> Span:
-        """Choose the target words of an element among those that are not taken."""
+        """Choose the target words of an element outside the spans in `taken`; returns (first, last + 1)."""
         inside = self.inside(element)
         gaps = [(left[1], right[0]) for left, right in pairwise(taken)]
         if inside:
@@ -208,7 +208,7 @@ class TagPlacement:
         return first, last
 
     def inside(self, element: TagPair) -> set[int]:
-        """The source words that an element encloses."""
+        """The indices of the source words that an element encloses."""
         return {
             number
             for number, (start, end) in enumerate(self.sources)
@@ -216,9 +216,9 @@ class TagPlacement:
         }
 
     def best_stretch(self, gap: Span, inside: set[int]) -> tuple[float, int, int]:
-        """Find the stretch of a gap with the most words aligned to those inside, and the fewest others.
+        """Find the stretch of a gap with the most words aligned to those in `inside`, and the fewest others.
 
-        Returns its score, its first word, and the one after its last.
+        Returns its score, the index of its first word, and the index after its last word.
         """
         best, total, start = (0.0, gap[0], gap[0]), 0.0, gap[0]
         for word in range(*gap):
@@ -231,14 +231,15 @@ class TagPlacement:
         return best
 
     def share(self, position: int, parent: TagPair, words: int) -> int:
-        """Scale a character offset in the parent's text to a number of its target words."""
+        """Scale a character offset in the parent's text to an offset in its `words` target words."""
         length = max(1, parent.last - parent.first)
         return round(words * min(1.0, max(0.0, (position - parent.first) / length)))
 
     def beside(self, element: TagPair, otherwise: int) -> int:
-        """The target word before which an element without words is placed.
+        """Choose the index of the target word before which an element without words is placed.
 
-        It follows the last word that is aligned to the source word before the element.
+        The element follows the last target word aligned to the source word before it; without such a word,
+        the index is `otherwise`.
         """
         preceding = [
             number for number, (start, end) in enumerate(self.sources) if start < min(end, element.first)
@@ -248,7 +249,7 @@ class TagPlacement:
 
 
 def nearest_gap(first: int, last: int, gaps: Sequence[Span]) -> Span:
-    """Move a span into the nearest gap, and shorten it, even to nothing, if there is no room."""
+    """Move a span of words into the nearest gap, shortened (possibly to nothing) if the gap is smaller."""
     size = last - first
     low, high = min(
         gaps, key=lambda gap: (min(size, 1) > gap[1] - gap[0], max(gap[0] - first, first - gap[1], 0))
@@ -281,25 +282,26 @@ def render_stretch(children: Sequence[PlacedTags], target: str, start: int, end:
 
 
 BLANK_CHARACTERS = "\t\n\f\r "
-# Elements within a sentence, and those that are not translated in it.
+# Elements within a sentence: with content that is translated, with content that is not, without content.
 INLINE_ELEMENTS = frozenset(
     "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q s small span strike "
     "strong sub sup time tt u".split()
 )
 OPAQUE_ELEMENTS = frozenset("code kbd samp var".split())
 VOID_ELEMENTS = frozenset("img wbr".split())
-# Elements that are not translated, and those whose text is no markup, up to their end tag or to the end.
+# Elements that are not translated, and elements whose content is not parsed as markup: it extends to their
+# end tag, or to the end of the document.
 VERBATIM_ELEMENTS = OPAQUE_ELEMENTS | frozenset(
     "script style pre textarea svg math iframe noembed noframes noscript xmp plaintext template".split()
 )
 RAW_ELEMENTS = frozenset("script style textarea title iframe noembed noframes xmp plaintext".split())
-# Elements whose end tag may be missing: they do not nest by themselves.
+# Elements whose end tag may be missing: an element of the same name does not nest in them.
 UNCLOSED_ELEMENTS = VOID_ELEMENTS | frozenset(
     "area base body br caption col colgroup dd dt embed head hr html input li link meta optgroup option p "
     "param rp rt source tbody td tfoot th thead tr track".split()
 )
 MAX_INLINE = 500  # tokens of a sentence
-MAX_DEPTH = 1000  # nested elements; parsers take time for each of them at each tag
+MAX_DEPTH = 1000  # nested elements; at each tag a parser's time grows with their number
 
 # Tags, comments and the like as the HTML standard's tokenizer delimits them (the section on tokenization).
 VALUE_PATTERN = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^"'>\t\n\f\r ][^>\t\n\f\r ]*+|(?=>))"""
@@ -334,11 +336,11 @@ class HtmlDocument:
 
     @property
     def lines(self) -> list[str]:
-        """The texts to be translated."""
+        """The texts to translate, in the order of the document."""
         return [segment.text for segment in self.segments.values()]
 
     def translated(self, translations: Sequence[TranslatedLine]) -> str:
-        """Put translations in place of the lines, unless that would change the structure of the document."""
+        """Render the document with its translations, or unchanged if these would change its structure."""
         source, elements = self.join_tokens({}), None
         rows = dict(zip(self.segments, translations, strict=True))
         plain = {number: row for number, row in rows.items() if len(self.segments[number].items) == 1}
@@ -350,7 +352,7 @@ class HtmlDocument:
         return source
 
     def join_tokens(self, translations: dict[int, TranslatedLine]) -> str:
-        """The document with translations of some segments, by the index of their first token."""
+        """Render the document with translations of some segments, by the index of their first token."""
         parts, skip = list[str](), 0
         for number, token in enumerate(self.tokens):
             if number in translations:
@@ -400,13 +402,13 @@ def tokenize(document: str) -> Iterator[HtmlToken]:
 
 
 def next_markup(document: str, at: int) -> "re.Match[str] | None":
-    """Find the next tag, comment or the like: < before a letter, a slash, ! or ?"""
+    """Find the next tag, comment or the like from offset `at`: < before a letter, a slash, ! or ?"""
     start = re.compile("<(?=[A-Za-z/!?])").search(document, at)
     return MARKUP.match(document, start.start()) if start else None
 
 
 def end_of_raw(document: str, name: str, at: int) -> int:
-    """Find the end tag of an element whose text is no markup."""
+    """The offset of the end tag of an element whose content is not markup, or else the document's length."""
     if name == "plaintext":
         return len(document)
     end = re.compile(rf"</{name}(?=[\t\n\f\r />])", re.IGNORECASE).search(document, at)
@@ -425,7 +427,7 @@ def merge_opaque(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
 
 
 def check_depth(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
-    """Pass tokens on. BadRequest for elements that are nested too deeply."""
+    """Yield the tokens unchanged. BadRequest for elements that are nested too deeply."""
     opened, depth = Counter[str](), 0
     for token in tokens:
         if token.name and token.name not in UNCLOSED_ELEMENTS:
@@ -443,9 +445,9 @@ def check_depth(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
 
 
 def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
-    """Find the tokens that a parser reads as text of translated elements.
+    """Return the indices of the tokens that a parser reads as text of translated elements.
 
-    It parses the document with a unique word in place of each text.
+    To find them, the document is parsed with a unique word in place of each text.
     """
     document = "".join(token.raw for token in tokens)
     # no document contains its own digest
@@ -468,7 +470,7 @@ def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
 
 
 def with_mark(raw: str, mark: str) -> str:
-    """Replace the words of a text, if it has any, by a mark between the same blanks."""
+    """Replace a text that has words by a mark, keeping the blanks at both ends."""
     body = raw.strip(BLANK_CHARACTERS)
     if not has_words(body):
         return raw
@@ -477,16 +479,16 @@ def with_mark(raw: str, mark: str) -> str:
 
 
 def readings(document: str) -> list[str]:
-    """A document as browsers read it without scripting, and with it if that may differ.
+    """The document as browsers without scripting read it, and as those with scripting do if that may differ.
 
-    With scripting `noscript` contains no elements, as `noembed` never does.
+    With scripting, the content of `noscript` is not parsed as markup; that of `noembed` never is.
     """
     scripted = re.sub(r"(</?)noscript(?=[\t\n\f\r />])", r"\1noembed", document, flags=re.IGNORECASE)
     return [document] if scripted == document else [document, scripted]
 
 
 def parsed_nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
-    """The nodes of a document in order, each with whether an element around it is not translated."""
+    """Yield the nodes of a document in order, each with whether it is inside an untranslated element."""
     top = LexborHTMLParser(document).root
     states = dict[int, bool]()
     for node in top.parent.traverse(include_text=True) if top and top.parent else ():
@@ -499,7 +501,7 @@ def parsed_nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
 
 
 def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], ...], str]]:
-    """All of a document but its translated text: elements with their attributes, comments, verbatim text."""
+    """Count what a translation must not change: elements with attributes, comments, untranslated text."""
     return Counter(
         (
             node.tag or "",
@@ -520,7 +522,7 @@ def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], 
 
 
 def text_runs(tokens: Sequence[HtmlToken], text: set[int]) -> Iterator[range]:
-    """Ranges of tokens that may belong to one sentence: text, inline tags and elements, comments."""
+    """Yield ranges of tokens that may belong to one sentence: text, inline tags and elements, comments."""
     start = 0
     for number in range(len(tokens) + 1):
         if number == len(tokens) or not is_inline(tokens[number], number in text):
@@ -530,7 +532,7 @@ def text_runs(tokens: Sequence[HtmlToken], text: set[int]) -> Iterator[range]:
 
 
 def is_inline(token: HtmlToken, translatable: bool) -> bool:
-    """May a token be inside of a sentence? A text without words always may."""
+    """Whether a token may be part of a sentence. A text without words always may."""
     if token.is_text:
         return translatable or not has_words(token.raw)
     return token.whole or token.name in INLINE_ELEMENTS | VOID_ELEMENTS or token.raw.startswith("<!--")
@@ -541,7 +543,7 @@ def has_words(raw: str) -> bool:
 
 
 def split_balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
-    """Split a run of tokens into parts with balanced tags; at every tag if it is too long."""
+    """Split a run of tokens into parts with balanced tags; a run that is too long is split at every tag."""
     opened, pairs, borders = list[int](), list[tuple[int, int]](), list[int]()
     tags = [number for number in run if tokens[number].name in INLINE_ELEMENTS]
     for number in tags:
@@ -572,7 +574,7 @@ def trim_part(tokens: Sequence[HtmlToken], part: range) -> range:
 
 
 def is_outer(token: HtmlToken) -> bool:
-    """Is a token blank, or neither text nor an inline tag with an end?"""
+    """Whether a token at the edge of a part can be left out of it: a blank, or a tag that is not paired."""
     return not token.raw.strip(BLANK_CHARACTERS) if token.is_text else token.name not in INLINE_ELEMENTS
 
 

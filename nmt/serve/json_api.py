@@ -119,7 +119,7 @@ class JsonApi:
         options: TranslateOptions,
         plain: bool,
     ) -> list[TranslatedLine]:
-        """Translate lines that `check_lines` has passed, or their sentences.
+        """Translate lines that passed `check_lines`, or their sentences.
 
         `plain`: the lines are raw text, even if the engine reads tokenized text.
         """
@@ -139,7 +139,7 @@ class JsonApi:
         ]
 
     def text_rules(self, served: ServedEngine) -> PlainText:
-        """Load the text rules of an engine's languages, once."""
+        """The text rules of an engine's languages, which are loaded when first needed."""
         if served.name not in self.plain_texts:
             self.plain_texts[served.name] = PlainText(
                 *served.languages, lambda word: served.engine.fit(word) > 0
@@ -174,7 +174,7 @@ class JsonApi:
         )
 
     def read_options(self, values: Fields) -> TranslateOptions:
-        """Read the options of a request. BadRequest for terms and phrases that are too long together."""
+        """Read the options of a request. BadRequest if its terms and phrases are too long in total."""
         terms = values.pairs("terms")
         avoid = values.texts("avoid") if "avoid" in values else []
         size = sum(map(len, (*avoid, *(text for pair in terms for text in pair))))
@@ -196,7 +196,7 @@ class JsonApi:
 
 
 def find_engine(engines: ServedEngines, values: Fields) -> ServedEngine:
-    """The engine that a request names, the first one by default."""
+    """Return the engine that a request names, the first one by default."""
     name = values.text("engine", "")
     if name and name not in engines:
         raise BadRequest(f"engine: unknown name, expected one of {', '.join(engines)}")
@@ -211,7 +211,7 @@ def requested_lines(values: Fields) -> list[str]:
 
 
 def engine_json(served: ServedEngine) -> dict[str, object]:
-    """The entry of an engine in the list of engines."""
+    """Encode an engine for the list of engines."""
     info = served.info
     source, target = served.languages
     return {
@@ -229,7 +229,7 @@ def engine_json(served: ServedEngine) -> dict[str, object]:
 
 
 def translation_json(line: str, translation: TranslatedLine) -> dict[str, object]:
-    """Encode a line and its translations."""
+    """Encode a line and its hypotheses."""
     answer: dict[str, object] = {
         "source": line,
         "words": translation.words,
@@ -285,7 +285,7 @@ def lines_schema(config: ServeConfig) -> Schema:
 
 
 def translate_request(config: ServeConfig, engines: Sequence[str]) -> Schema:
-    """All fields may be missing or null, but one of `text` and `lines`."""
+    """The schema of a request. It needs `text` or `lines`; other fields may be missing or null."""
     text: Schema = {"type": "string", "maxLength": config.max_lines * (config.max_line + 1)}
     flags = {
         "tokenized": "words between blanks, in and out",

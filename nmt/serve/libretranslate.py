@@ -32,14 +32,14 @@ from nmt.serve.monitoring import Lifecycle
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
-# ---- which language a text is in ---------------------------------------------------------------------------
-DETECTED_CHARACTERS = 1000  # characters of a text that are looked at
+# ---- language detection ------------------------------------------------------------------------------------
+DETECTED_CHARACTERS = 1000  # characters of a text by which its language is detected
 
 
 class LanguageDetector:
     """Rates how well a text fits the source languages of the engines.
 
-    One thread does it for all requests in turn, so that translations go on meanwhile.
+    A single thread serves all requests in turn, so that translations go on meanwhile.
     """
 
     def __init__(self, engines: ServedEngines) -> None:
@@ -48,7 +48,7 @@ class LanguageDetector:
     async def candidates(self, text: str) -> list[tuple[str, float]]:
         """List the languages that a text may be in, likeliest first, with the percentage of known words.
 
-        BadRequest if no engine has known languages.
+        BadRequest if the languages of no engine are known.
         """
         fits = await asyncio.get_running_loop().run_in_executor(self.thread, self.fits, text)
         if not fits:
@@ -58,7 +58,7 @@ class LanguageDetector:
         return [(language, round(100 * fits[language], 1)) for language in likely]
 
     def fits(self, text: str) -> dict[str, float]:
-        """Rate how well a text fits each source language, by the best of the engines of that language."""
+        """Rate how well a text fits each source language, as the best engine of that language rates it."""
         line, fits = text[:DETECTED_CHARACTERS].replace("\n", " "), dict[str, float]()
         for served in self.engines.values():
             source, target = served.languages
@@ -89,7 +89,7 @@ ENGLISH_NAMES = dict(
 
 
 def english_name(code: str) -> str:
-    """The name of a language; its code for a rare one."""
+    """The English name of a language, or its code if it is not in the table."""
     return ENGLISH_NAMES.get(code, code)
 
 
@@ -97,13 +97,13 @@ def english_name(code: str) -> str:
 
 
 AUTO = "auto"
-TEXT_ERRORS = ("400", "403", "408", "413", "429", "503", "504")  # of requests with a text
+TEXT_ERRORS = ("400", "403", "408", "413", "429", "503", "504")  # statuses of requests with a text
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
 @dataclass
 class QueryText:
-    """A text of a request, and its lines that are to be translated."""
+    """A text of a request, and the lines of it to translate."""
 
     lines: list[str]
     size: int  # characters
@@ -112,7 +112,7 @@ class QueryText:
     confidence: float = 100.0
 
     def render(self, lines: Sequence[TranslatedLine]) -> str:
-        """The text with the best translation of each line in its place."""
+        """Render the text with each line replaced by its best translation."""
         if self.document is not None:
             return self.document.translated(lines)
         return "\n".join(line.hypotheses[0].text for line in lines)
@@ -123,7 +123,7 @@ class QueryText:
 
 
 class LibreTranslate:
-    """The handlers of LibreTranslate's interface, which has only engines of known languages."""
+    """The handlers of LibreTranslate's interface. It offers only engines whose languages are known."""
 
     def __init__(
         self, engines: ServedEngines, config: ServeConfig, token: Token | None, life: Lifecycle
@@ -171,7 +171,7 @@ class LibreTranslate:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The languages of the engines whose languages are known: (source, target)."""
+        """The (source, target) languages of the engines whose languages are known."""
         return [served.languages for served in self.engines.values() if all(served.languages)]
 
     async def translate(self, request: Request) -> Response:
@@ -272,7 +272,7 @@ class LibreTranslate:
         return request_fields
 
     def check_languages(self, source: str, target: str) -> None:
-        """BadRequest for a language that no engine has."""
+        """Refuse languages that no engine has: BadRequest."""
         for code in (source, target):
             if code != AUTO and code not in self.engines.languages:
                 raise BadRequest(f"{code} is not supported")
@@ -280,7 +280,7 @@ class LibreTranslate:
             raise BadRequest(f"{target} is not supported")
 
     def split_queries(self, queries: Sequence[str], form: str) -> list[QueryText]:
-        """Split the texts of a request into lines. BadRequest for too many, before any work is done."""
+        """Split the texts of a request into lines. BadRequest for too many, before any is translated."""
         if len(queries) > self.config.max_lines:
             raise BadRequest(f"{len(queries)} texts, expected at most {self.config.max_lines}")
         texts = list[QueryText]()
@@ -295,7 +295,7 @@ class LibreTranslate:
         return texts
 
     async def set_languages(self, texts: Sequence[QueryText], source: str) -> None:
-        """Set the language of each text, which is detected if `source` is auto."""
+        """Set the language of each text to `source`, or detect it if `source` is auto."""
         for text in texts:
             text.source = source
             if source == AUTO:
@@ -329,7 +329,7 @@ class LibreTranslate:
     async def translate_sentences(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines; each sentence of a raw line is translated by itself."""
+        """Translate lines; the sentences of a raw line are translated separately."""
         self.access.check_lines(lines)
         raw = not served.info.tokenized_only
         text = await self.access.cut_sentences(request, served, lines) if raw else whole_lines(lines)
@@ -338,7 +338,7 @@ class LibreTranslate:
         return await self.access.run_text_work(request, sum(map(len, lines)) * options.n_best, join)
 
     def find_engine(self, source: str, target: str) -> ServedEngine:
-        """The engine of a language pair. BadRequest if there is none."""
+        """Return the engine of a language pair. BadRequest if there is none."""
         served = self.engines.for_languages(source, target)
         if served is None:
             raise BadRequest(
@@ -349,13 +349,13 @@ class LibreTranslate:
 
 
 def render_versions(text: QueryText, versions: Sequence[Sequence[TranslatedLine]]) -> list[str]:
-    """Render a text in each version of its lines."""
+    """Render a text once for each version of its translated lines."""
     return [text.render(lines) for lines in versions]
 
 
 def versions(lines: Sequence[TranslatedLine], count: int) -> list[list[TranslatedLine]]:
-    """The best translations of a text's lines, and up to `count` other versions of it: the second best
-    hypothesis of each line, and so on, unless that changes nothing. A line has one hypothesis in each."""
+    """List versions of a text's translated lines, with one hypothesis per line in each: first the best
+    hypotheses, then up to `count` versions of the second best ones, and so on, without repetitions."""
     by_text = dict[tuple[str, ...], list[TranslatedLine]]()
     for rank in range(max((len(line.hypotheses) for line in lines), default=1)):
         best = [line.hypotheses[min(rank, len(line.hypotheses) - 1)] for line in lines]
@@ -368,7 +368,7 @@ def versions(lines: Sequence[TranslatedLine], count: int) -> list[list[Translate
 
 
 def required_text(values: Fields, name: str) -> str:
-    """Read a string that must not be empty; the error has LibreTranslate's words."""
+    """Read a string that must not be empty. The error message is worded like LibreTranslate's."""
     text = values.text(name, "")
     if not text:
         raise BadRequest(f"Invalid request: missing {name} parameter")

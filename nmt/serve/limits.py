@@ -1,4 +1,4 @@
-"""Who may use the server, and how much: tokens, addresses, the gate of requests, limits of connections."""
+"""Access control: tokens, client addresses, the gate that checks requests, and limits on connections."""
 
 import asyncio
 import base64
@@ -27,7 +27,7 @@ from uvicorn.server import ServerState
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.serve import endpoints
-from nmt.serve.answers import LEFT
+from nmt.serve.answers import CLIENT_LEFT
 from nmt.serve.config import ServeConfig
 from nmt.serve.monitoring import Lifecycle, RequestRecord
 from nmt.serve.queue import Sender
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class Token:
-    """A secret; comparing it takes a time that reveals nothing about it."""
+    """A secret, compared in constant time."""
 
     def __init__(self, secret: str) -> None:
         self.digest = hash_secret(secret)
@@ -53,7 +53,7 @@ class Token:
         return hmac.compare_digest(self.digest, hash_secret(secret))
 
     def allows(self, authorization: str) -> bool:
-        """Does a header `Authorization` carry the secret, as `Bearer TOKEN` or as the password of `Basic`?"""
+        """Whether a header `Authorization` has the secret, as `Bearer TOKEN` or as password of `Basic`."""
         kind, _, value = authorization.partition(" ")
         if kind.lower() == "basic":
             try:
@@ -72,8 +72,8 @@ def hash_secret(secret: str) -> bytes:
 def read_token(path: str) -> Token:
     """Read the token from a file of one line.
 
-    ConfigError for one that is too short or that every user of the machine can read, DataError for a file
-    that cannot be read.
+    ConfigError for a token that is too short or that every user of the machine can read, DataError for a
+    file that cannot be read.
     """
     check_private(path)
     lines = [line.strip() for line in files.read_lines(path)]
@@ -89,12 +89,12 @@ def read_token(path: str) -> Token:
 def check_private(path: str) -> None:
     """Refuse a file of this user that everybody can read or change, as ssh refuses such a key: ConfigError.
 
-    A warning if only a group can, or if the file is another user's, such as a secret of a container.
+    If only a group can, or if the file is another user's, such as a secret of a container, log a warning.
     """
     try:
         status = os.stat(path)
     except OSError:
-        return  # reading it will report that
+        return  # the caller reports it when it reads the file
     if not stat.S_ISREG(status.st_mode) or not status.st_mode & 0o077:
         return
     if status.st_mode & 0o007 and status.st_uid == os.geteuid():
@@ -106,7 +106,7 @@ def check_private(path: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Does an address, or the name in a header `Host`, stand for this machine alone?"""
+    """Whether an address, or the host in a header `Host`, is reachable from this machine only."""
     if host.lower() in ("localhost", "localhost."):
         return True
     try:
@@ -116,7 +116,7 @@ def is_loopback(host: str) -> bool:
 
 
 def client_key(address: str) -> str:
-    """The key under which a client is counted: its address, or for IPv6 its network of 64 bits."""
+    """The key under which a client's connections are counted: its address, or for IPv6 its /64 network."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -135,7 +135,7 @@ def parse_networks(addresses: Sequence[str]) -> list[Network]:
 
 
 def in_networks(address: str, within: Sequence[Network]) -> bool:
-    """Does an address belong to one of these networks?"""
+    """Whether an address belongs to one of the networks `within`."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -144,7 +144,7 @@ def in_networks(address: str, within: Sequence[Network]) -> bool:
 
 
 def check_address(host: str, address: str, token: Token | None) -> None:
-    """ConfigError for a server without a token that others can reach. `address`: what `host` resolves to."""
+    """ConfigError for a server without a token that other machines can reach. `address`: that of `host`."""
     if token is None and not is_loopback(address):
         raise ConfigError(
             f"--host {host}: other machines can reach this address, and anybody there could use the server; "
@@ -153,7 +153,7 @@ def check_address(host: str, address: str, token: Token | None) -> None:
 
 
 def header_host(header: str) -> str:
-    """The host in a header `Host`: localhost:8080 -> localhost, [::1]:8080 -> [::1]; else ""."""
+    """The host in a header `Host`: localhost:8080 -> localhost, [::1]:8080 -> [::1]; "" if malformed."""
     match = HOST.fullmatch(header)
     return match[1] if match else ""
 
@@ -167,7 +167,7 @@ def origin_site(origin: str) -> str:
 # The gate checks size, time and token, adds security headers, and records each request.
 
 
-# Only the server's own files; no inline scripts or styles.
+# Pages may load only the server's own files, and no inline scripts or styles.
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -185,7 +185,7 @@ GUARDED_PATHS = (
     "/api/",
     "/RPC2",
     "/metrics",
-)  # need the token in a header; LibreTranslate's forms contain it
+)  # need the token in a header; LibreTranslate's requests have it in a field
 
 
 class Gate:
@@ -199,7 +199,7 @@ class Gate:
         life: Lifecycle,
         done: Sequence[Callable[[RequestRecord], None]],
     ) -> None:
-        """`done`: called with the record of each request."""
+        """`done`: functions called with the record of each finished request."""
         self.app, self.config, self.token, self.life, self.done = app, config, token, life, done
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -223,9 +223,9 @@ class GatedRequest:
     def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
         self.gate, self.scope, self.receive, self.send = gate, scope, receive, send
         self.headers = Headers(scope=scope)
-        self.size, self.whole = 0, False  # bytes of the body received; is it complete?
+        self.size, self.whole = 0, False  # bytes of the body received, and whether that is all
         self.end = asyncio.get_running_loop().time() + gate.config.read_timeout
-        self.started = False  # has the answer been started?
+        self.started = False  # whether the answer has been started
         client = scope.get("client")
         self.record = RequestRecord(
             uuid.uuid4().hex[:16], client[0] if client else "", scope["method"], scope["path"]
@@ -243,7 +243,7 @@ class GatedRequest:
             else:
                 await self.gate.app(self.scope, self.receive_within_limits, self.send_with_headers)
         except ClientDisconnect:  # while it sent the body
-            self.record.status = LEFT
+            self.record.status = CLIENT_LEFT
         except Exception as error:
             log.exception("request %s: %s", self.record.id, type(error).__name__)
             self.record.error = f"{type(error).__name__}: {error}"
@@ -257,7 +257,7 @@ class GatedRequest:
         return token is None or token.allows(self.headers.get("authorization", ""))
 
     def refusal(self) -> tuple[int, str, dict[str, str]] | None:
-        """The status, message and headers of a refusal, if the request is refused."""
+        """The status, message and headers of the refusal; None if the request is accepted."""
         token, config = self.gate.token, self.gate.config
         if self.gate.life.stopping and self.scope["path"] not in OPEN_PATHS:
             return 503, "the server is about to stop", {"Retry-After": "1"}
@@ -274,7 +274,7 @@ class GatedRequest:
         return None
 
     def from_another_site(self) -> bool:
-        """Does the request come from a page of a site that is not allowed? Links to our page are."""
+        """Whether the request comes from a page of a site that is not allowed. Links are allowed."""
         headers, allowed = self.headers, self.gate.config.allow_origin
         origin, site = headers.get("origin", ""), headers.get("sec-fetch-site", "same-origin")
         if "*" in allowed or origin in allowed:
@@ -292,7 +292,7 @@ class GatedRequest:
         await answer(self.scope, self.receive, self.send_with_headers)
 
     async def receive_within_limits(self) -> Message:
-        """Receive a part of the body. HTTPException if the body is too large or too slow."""
+        """Receive a part of the body. HTTPException if the body is too large or arrives too slowly."""
         if self.whole:
             return await self.receive()
         try:
@@ -322,7 +322,7 @@ class GatedRequest:
 
 
 # ---- connections -------------------------------------------------------------------------------------------
-# How many connections a client may have, and how long they may be idle.
+# Limits on the number of a client's connections, and on how long they may be idle.
 
 
 MAX_CONNECTIONS = 1000  # of all clients together
@@ -332,9 +332,9 @@ KEEP_ALIVE = 5  # seconds that a connection stays open after an answer
 class Connection(H11Protocol):
     """A connection of HTTP/1.1.
 
-    It must send the head of a request within `read_timeout` of being opened and of each answer, and read
-    answers within `timeout`. If a client, or all of them, have too many connections, the one that has been
-    idle for longest is closed.
+    The client must send the head of a request within `read_timeout` after it connects and after each answer,
+    and read answers within `timeout`. If a client has too many connections, or all clients together have,
+    the one that has been idle for longest is closed.
     """
 
     def __init__(
@@ -348,7 +348,7 @@ class Connection(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self.limits = limits
         self.owner = ""  # the client; empty for a proxy, which serves many
-        self.since = 0.0  # idle since this time of the loop's clock
+        self.since = 0.0  # time of the loop's clock when it became idle
         self.head: asyncio.TimerHandle | None = None  # ends the wait for the head of a request
         self.reading: asyncio.TimerHandle | None = None  # ends the wait for the client to read
 
@@ -381,7 +381,7 @@ class Connection(H11Protocol):
         self.head = self.loop.call_later(self.limits.read_timeout, self.close_unread)
 
     def close_unread(self) -> None:
-        """Close an idle connection; the client may still read what has been sent."""
+        """Close a connection without reading more; the client may still read what has been sent."""
         if self.idle and not self.transport.is_closing():
             self.transport.close()
             self.pause_writing()
@@ -411,7 +411,7 @@ class Connection(H11Protocol):
     # ---- number --------------------------------------------------------------------------------------------
 
     def make_room(self) -> None:
-        """If there are too many connections, close an idle one, or refuse the request of this one."""
+        """If there are too many connections, close an idle one, or else refuse this one's request."""
         alive = [
             connection
             for connection in cast(Collection[Connection], self.connections)
@@ -427,7 +427,7 @@ class Connection(H11Protocol):
             self.close_idle([connection for connection in alive if connection.owner == owner])
 
     def close_idle(self, connections: Sequence["Connection"]) -> None:
-        """Close the other connection that has been idle for longest, or else refuse this one."""
+        """Close the other connection that has been idle for longest; if none is idle, refuse this one."""
         idle = [connection for connection in connections if connection.idle and connection is not self]
         if idle:
             min(idle, key=lambda connection: connection.since).transport.abort()
@@ -436,6 +436,6 @@ class Connection(H11Protocol):
 
 
 async def refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
-    """The answer to a client that has too many connections."""
+    """The ASGI application that answers a client with too many connections."""
     headers = {"Retry-After": "1", "Connection": "close"}
     await endpoints.error_response(429, "too many connections of this client", headers)(scope, receive, send)

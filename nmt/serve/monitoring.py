@@ -16,23 +16,23 @@ from starlette.responses import Response
 from nmt.serve.served import ServedEngines
 
 
-# ---- requests in hand --------------------------------------------------------------------------------------
+# ---- active requests ---------------------------------------------------------------------------------------
 @dataclass
 class Lifecycle:
     """The number of active requests, and whether the server is stopping.
 
-    The gate counts requests and refuses them once the server is stopping; the server ends with the last one.
+    The gate counts requests, and refuses new ones once the server is stopping; after the last one it exits.
     """
 
     active: int = 0
-    stopping: float = 0.0  # time of the monotonic clock when it began; 0: not stopping
+    stopping: float = 0.0  # time of the monotonic clock at which `stop` was called; 0: not stopping
 
     def stop(self) -> None:
         """Refuse requests from now on."""
         self.stopping = self.stopping or time.monotonic()
 
     def is_over(self, grace: float) -> bool:
-        """Has the last request been answered since `stop`, or have `grace` seconds passed?"""
+        """Whether the last request has been answered since `stop`, or `grace` seconds have passed."""
         return self.stopping > 0 and (not self.active or time.monotonic() - self.stopping > grace)
 
 
@@ -48,7 +48,7 @@ class RequestRecord:
     client: str
     method: str
     path: str
-    route: str = ""  # that handled it, if any
+    route: str = ""  # path of the endpoint that handled it, if any
     status: int = 0
     seconds: float = 0.0
     engine: str = ""
@@ -68,7 +68,7 @@ class RequestLog:
         content = {"time": now, "level": level, "event": "request", **asdict(record)}
         content["seconds"] = round(record.seconds, 6)
         stream = self.stream or sys.stdout
-        with suppress(OSError, ValueError):  # closed, or a full disk: requests are answered all the same
+        with suppress(OSError, ValueError):  # a closed stream or a full disk must not fail the request
             print(json.dumps(content), file=stream, flush=True)
 
 
@@ -78,11 +78,11 @@ class RequestLog:
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
-OTHER_LABEL = "other"  # for values from clients, who must not invent labels
+OTHER_LABEL = "other"  # replaces unknown values sent by clients, so that the set of labels is bounded
 
 
 class Metrics:
-    """Counts requests and lines by their records, and those that are waiting or active at the moment."""
+    """Counts finished requests and their lines, and reports those that are now waiting or active."""
 
     def __init__(self, engines: ServedEngines, life: Lifecycle) -> None:
         registry = self.registry = CollectorRegistry()

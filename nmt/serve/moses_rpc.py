@@ -2,8 +2,8 @@
 
 {"text": "the nurses hear her .", "nbest": 2} -> {"text": "les infirmières l' entendent .", "nbest": [...]}
 
-Text is tokenized in and out, and fields have Moses' names (moses/server/TranslationRequest.cpp). A request
-with a document type is refused, so that there are no entities to expand.
+Source and translations are tokenized text, and fields have Moses' names
+(moses/server/TranslationRequest.cpp). A request with a document type is refused, so that no entity expands.
 """
 
 import re
@@ -26,8 +26,8 @@ from nmt.serve.served import ServedEngine, ServedEngines
 
 # Fault codes of xmlrpc-c, the library of mosesserver.
 INTERNAL, TYPE, PARSE, NO_METHOD = -500, -501, -503, -506
-NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML lacks
-MAX_DEPTH = 50  # elements inside each other: a call needs ten, and Python's recursion ends at some hundreds
+NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML
+MAX_DEPTH = 50  # nested elements: a call needs ten, and a few hundred exceed Python's recursion limit
 METHODS = ("translate", "system.listMethods")
 # Options of mosesserver that we do not support.
 REFUSED = ("sg", "topt", "report-all-factors", "lambda", "model_name", "context", "session-id")
@@ -61,7 +61,7 @@ class MosesServer:
     async def call_method(
         self, request: Request, served: ServedEngine, method: str, parameters: tuple[object, ...]
     ) -> object:
-        """Call a method. Fault for one that does not exist, and for wrong parameters."""
+        """Call a method and return its result. Fault for an unknown method and for wrong parameters."""
         if method == "system.listMethods":
             return list(METHODS)
         if method != "translate":
@@ -86,7 +86,7 @@ class MosesServer:
         return pack_translation(translation, params, count)
 
     def read_n_best(self, params: Mapping[str, object]) -> int:
-        """Read `nbest`, the number of hypotheses that are listed; 0 by default."""
+        """Read `nbest`, the number of hypotheses to list; 0 by default."""
         count = params.get("nbest", 0)
         if isinstance(count, str) and re.fullmatch("[0-9]{1,9}", count):
             count = int(count)
@@ -98,9 +98,9 @@ class MosesServer:
 
 
 def parse_call(body: bytes) -> tuple[str, tuple[object, ...]]:
-    """Parse the method and the parameters of a call. Fault for anything else."""
+    """Parse the method and the parameters of a call. Fault for a body that is not a call."""
     reader = xmlrpc.client.Unmarshaller(use_builtin_types=True)
-    reader.xml(None, None)  # type: ignore[arg-type]  # expat gives it text: there is nothing to decode
+    reader.xml(None, None)  # type: ignore[arg-type]  # expat passes it decoded text, so it needs no encoding
     parser = expat.ParserCreate()
     depth = 0
 
@@ -132,12 +132,12 @@ def parse_call(body: bytes) -> tuple[str, tuple[object, ...]]:
 
 
 def refuse_doctype(*declaration: object) -> None:
-    """ValueError: a document type could define entities that expand to anything."""
+    """Raise ValueError for any document type, since it could define entities of unlimited size."""
     raise ValueError("a document type")
 
 
 def is_set(params: Mapping[str, object], name: str) -> bool:
-    """Is a flag set? As in Moses, any value sets it but those that mean false."""
+    """Whether a flag is set. As in Moses, any value sets it except those that mean false."""
     value = params.get(name, False)
     return str(value).strip().lower() not in ("false", "0", "none", "")
 
@@ -160,7 +160,7 @@ def pack_translation(
 
 
 def pack_hypothesis(hypothesis: LineHypothesis, key: str, params: Mapping[str, object]) -> dict[str, object]:
-    """Convert a hypothesis, with its text under `key`. Phrases are in target order; networks have none."""
+    """Convert a hypothesis to Moses' fields, with its text under `key`. Phrases are in target order."""
     answer: dict[str, object] = {key: clean_xml(hypothesis.text)}
     if is_set(params, "align"):
         answer["align"] = [
@@ -183,5 +183,5 @@ def breakdown(hypothesis: LineHypothesis) -> str:
 
 
 def clean_xml(text: str) -> str:
-    """Replace the characters that XML lacks."""
+    """Replace the characters that XML does not allow."""
     return NO_XML.sub("\ufffd", text)

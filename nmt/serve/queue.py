@@ -19,11 +19,11 @@ Scores = list[list[float]]  # natural log p of each unit of each pair
 
 
 class QueueFull(Exception):
-    """The queue has no room for the lines of a request."""
+    """Raised when the queue has no room for the lines of a request."""
 
 
 class QueueClosed(Exception):
-    """The engine takes no more lines; it stops, or is being replaced."""
+    """Raised when the engine takes no more lines, because it is stopping or being replaced."""
 
 
 SHORT_LINE = 300  # characters
@@ -31,16 +31,16 @@ NARROW_SEARCH = 10  # hypotheses
 
 
 class Sender(NamedTuple):
-    """The client that waits for a line, and which of its requests brought it."""
+    """The client that waits for a line, and the request that contained it."""
 
     client: str = ""
     request: str = ""
 
 
 class WaitingLine(Generic[Answer]):
-    """A line that a client waits for: it waits in a queue, is active, and is answered or given up.
+    """A line for which a client waits: it waits in a queue, is active, and is answered or given up.
 
-    The engine translates it, unless `compute` is given, which is called instead.
+    The engine translates the line, unless `compute` is given, which is called instead.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class WaitingLine(Generic[Answer]):
         self.compute = compute
         self.answer: Future[Answer] = Future()
         self.stop = threading.Event()  # set when nobody waits any more
-        self.leave: Callable[[], None] = lambda: None  # called once, when an active line is done
+        self.leave: Callable[[], None] = lambda: None  # called once, when the line is no longer active
 
     @property
     def is_short(self) -> bool:
@@ -64,7 +64,7 @@ class WaitingLine(Generic[Answer]):
         return len(self.line) <= SHORT_LINE and few
 
     def start(self) -> bool:
-        """Is the line still wanted? Called once, by the queue that hands it out."""
+        """Mark the line as active. Returns whether the client still waits; called once, by the queue."""
         return self.answer.set_running_or_notify_cancel() and not self.stop.is_set()
 
     def work(self, engine: Engine | None = None) -> None:
@@ -81,7 +81,7 @@ class WaitingLine(Generic[Answer]):
             self.finish(answer)
 
     def finish(self, answer: Answer | Exception) -> None:
-        """Set the answer, or the error, for which the client waits."""
+        """Give the waiting client the answer or the error."""
         self.leave()
         if isinstance(answer, Exception):
             self.answer.set_exception(answer)
@@ -94,37 +94,37 @@ class WaitingLine(Generic[Answer]):
         self.answer.cancel()
 
 
-AnyLine = WaitingLine[Any]  # the queue does not look at answers
+AnyLine = WaitingLine[Any]  # for the queue, to which the type of answers does not matter
 
 
 class LineQueue:
     """A bounded queue between requests and the threads of an engine.
 
-    The next line belongs to the client with the fewest active lines, and to that one of its requests with the
-    fewest; equals take turns. So a request of many lines delays nobody else.
+    The next line comes from the client with the fewest active lines, and from the request of that client with
+    the fewest; on ties they take turns. So a request of many lines does not delay other clients.
     """
 
     def __init__(self, limit: int, spare: int = 0, short: bool = False) -> None:
         """Create an empty queue for up to `limit` waiting lines.
 
-        `spare`: lines that may be taken although the engine has no room, so that long lines of others do not
-        delay a client without active lines. `short`: only short lines may be taken so.
+        `spare`: number of lines that may be taken although the engine has no room, so that long lines of
+        others do not delay a client without active lines. `short`: these must be short lines.
         """
         self.limit, self.spare, self.short = limit, spare, short
         self.waiting: dict[str, dict[Sender, deque[AnyLine]]] = {}  # by client and request, in turn
         self.size = 0  # waiting lines
         self.live = 0  # active lines
-        self.extra = 0  # active lines that were taken without room
-        self.clients = Counter[str]()  # active lines
-        self.requests = Counter[Sender]()  # active lines
+        self.extra = 0  # active lines that were taken although the engine had no room
+        self.clients = Counter[str]()  # active lines by client
+        self.requests = Counter[Sender]()  # active lines by client and request
         self.idle = 0  # threads with room that wait for a line
         self.changed = threading.Condition()
         self.closed = False
 
     def put(self, lines: Sequence[AnyLine]) -> None:
-        """Add all lines of a request, or none: QueueFull if they are too many, QueueClosed after `close`.
+        """Add all lines of a request, or none: QueueFull for too many, QueueClosed after `close`.
 
-        No client may fill more of the queue than it leaves to others.
+        QueueFull also if the client's lines, waiting and new, would outnumber the places that are free now.
         """
         with self.changed:
             if self.closed:
@@ -143,8 +143,8 @@ class LineQueue:
     def take(self, seconds: float | None = None, room: bool = True, compute: bool = True) -> AnyLine | None:
         """Take the next line that is still wanted, waiting up to `seconds` for it (None: forever).
 
-        None if time is up, or if the queue is closed and empty. `room`: the engine has room for any line;
-        otherwise only a spare one is taken. `compute`: lines with `compute` may be taken, too.
+        None after that time, or if the queue is closed and empty. `room`: whether the engine has room for any
+        line; if not, only a spare line is taken. `compute`: whether lines with `compute` may be taken.
         """
         end = None if seconds is None else time.monotonic() + seconds
         with self.changed:
@@ -157,11 +157,11 @@ class LineQueue:
                     self.changed.wait(left)
             finally:
                 self.idle -= room
-            self.changed.notify_all()  # it may be a spare thread's turn now
+            self.changed.notify_all()  # a spare thread may have a line to take now
             return line
 
     def next(self, room: bool, compute: bool) -> AnyLine | None:
-        """The line that `take` returns next; None if there is none."""
+        """Remove and return the line that `take` returns; None if there is none."""
         while self.size:
             senders = [
                 sender
@@ -181,8 +181,8 @@ class LineQueue:
         return None
 
     def pop(self, sender: Sender) -> AnyLine:
-        """Remove the next line of a sender. The turn passes to other requests of this client, and to other
-        clients."""
+        """Remove and return the next line of a sender. Then other requests of the client have their turn, and
+        other clients."""
         requests = self.waiting.pop(sender.client)
         lines = requests.pop(sender)
         line = lines.popleft()
@@ -194,14 +194,14 @@ class LineQueue:
         return line
 
     def is_urgent(self, sender: Sender, line: AnyLine) -> bool:
-        """May the line of a sender be taken without room? Half of the spare lines are for clients without
-        active lines."""
+        """Whether the line of a sender may be taken although the engine has no room. Half of the spare lines
+        are reserved for clients without active lines."""
         if self.idle or self.requests[sender] or (self.short and not line.is_short):
             return False
         return self.extra < (self.spare // 2 if self.clients[sender.client] else self.spare)
 
     def track(self, line: AnyLine, more: int, extra: bool) -> None:
-        """Count a line that has been taken (`more` = 1) or is done (-1)."""
+        """Update the counts of active lines for one that has been taken (`more` = 1) or is done (-1)."""
         self.live += more
         self.extra += more * extra
         self.clients[line.sender.client] += more
@@ -218,7 +218,7 @@ class LineQueue:
             self.changed.notify_all()
 
     def give_up(self, lines: Sequence[AnyLine]) -> None:
-        """Remove lines of a request for which nobody waits any more."""
+        """Cancel lines for which nobody waits any more, and remove them from the queue."""
         for line in lines:
             line.give_up()
         with self.changed:
@@ -238,7 +238,7 @@ class LineQueue:
             self.waiting.pop(sender.client, None)
 
     def close(self) -> None:
-        """Accept no more lines; those that wait are still processed."""
+        """Accept no more lines; the waiting ones are still processed."""
         with self.changed:
             self.closed = True
             self.changed.notify_all()
@@ -250,10 +250,10 @@ class LineQueue:
 
 log = logging.getLogger(__name__)
 
-FEW_LINES = 4  # of a client in the search for short lines
-MAX_CREDIT = 0.3  # seconds
+FEW_LINES = 4  # maximum lines of a client in the search for short lines
+MAX_CREDIT = 0.3  # seconds by which the search for short lines is ahead when it starts
 MAX_READING = 0.02  # seconds of reading lines between two steps of a search
-SPARE_LINES = 8  # taken by a search beyond its room, so that no client waits for the lines of others to end
+SPARE_LINES = 8  # taken by a full search, so that no client waits until the lines of others are done
 
 
 class EngineWorkers:
@@ -276,12 +276,12 @@ class EngineWorkers:
             thread.start()
 
     def rooms(self) -> list[bool]:
-        """For each thread: True if it takes any line, False if only urgent ones."""
+        """For each thread, whether it takes any line; the others take only urgent ones."""
         spare = 0 if self.engine.continuous else self.queue.spare
         return [True] * self.engine.workers + [False] * spare
 
     def run(self, room: bool) -> None:
-        """Process lines in a thread until the queue is closed and empty."""
+        """The body of a thread: process lines until the queue is closed and empty."""
         if self.engine.continuous:
             ContinuousWorker(self.engine, self.queue, self.gather).run()
         else:
@@ -289,7 +289,7 @@ class EngineWorkers:
                 line.work(self.engine)
 
     def join(self, seconds: float | None = None) -> None:
-        """Wait for the threads to end, at most so many seconds (None: forever)."""
+        """Wait up to `seconds` for the threads to end (None: forever)."""
         end = None if seconds is None else time.monotonic() + seconds
         for thread in self.threads:
             thread.join(None if end is None else max(0.0, end - time.monotonic()))
@@ -304,7 +304,7 @@ class SearchLane:
         self.used = 0.0
 
     def count_lines(self, sender: Sender) -> int:
-        """The number of lines of a client in this search."""
+        """The number of lines in this search that belong to the client of `sender`."""
         return sum(line.sender.client == sender.client for line in self.lines)
 
     def add(self, line: WaitingLine[TranslatedLine]) -> None:
@@ -337,7 +337,7 @@ class SearchLane:
             line.finish(InterruptedError())
 
     def fail(self, error: Exception) -> None:
-        """Fail all lines of a broken search, and start a new one."""
+        """Pass the error of a search to all of its lines, and start a new search."""
         if not isinstance(error, UserError):
             log.error("the search failed, with %d lines in it: %s", len(self.lines), error)
         for line in self.lines:
@@ -349,14 +349,14 @@ class SearchLane:
 class ContinuousWorker:
     """Translates many lines together in one thread; new lines join the search while it goes on.
 
-    A few short lines of each client have a search of their own. It gets half of the time while there are
-    others, and starts with a credit, so that an expensive step of the others delays them only once.
+    A few short lines of each client are searched separately. This search gets half of the time while there
+    are other lines, and starts with a credit of time, so that a slow step of the others delays it only once.
     """
 
     def __init__(self, engine: Engine, queue: LineQueue, gather: float) -> None:
         self.queue, self.gather = queue, gather
         self.short, self.rest = SearchLane(engine), SearchLane(engine)
-        self.owed = 0.0  # seconds of other work that the searches have waited for
+        self.owed = 0.0  # seconds that lines with `compute` took and the searches have not yet got in return
 
     @property
     def lanes(self) -> list[SearchLane]:
@@ -370,7 +370,7 @@ class ContinuousWorker:
     def step(self) -> None:
         """Advance the search on which less time has been spent."""
         lanes = self.lanes
-        if len(lanes) == 1:  # its time is not at the cost of the other
+        if len(lanes) == 1:  # alone, a search may use any time
             self.short.used = self.rest.used = -math.inf
             lanes[0].used = 0.0
         if lanes:
@@ -382,7 +382,7 @@ class ContinuousWorker:
             lane.drop()
 
     def fill(self) -> bool:
-        """Add the lines for which there is room. False if the queue is closed and all lines are done."""
+        """Add the lines for which there is room. Returns False once the queue is closed and empty."""
         while not self.lanes:
             line = self.queue.take()
             if line is None:
@@ -400,7 +400,7 @@ class ContinuousWorker:
     def take_lines(self, end: float) -> Iterator[AnyLine]:
         """Take lines from the queue while there is room, until the time `end`."""
         while True:
-            # Reading a long line takes time, too, which counts for its search.
+            # Adding a long line to a search takes time too, which is part of the time spent on that search.
             turn = not self.short.lines or self.rest.used <= self.short.used
             room, compute = turn and self.rest.session.has_room(), not self.lanes or self.owed <= 0
             line = self.queue.take(max(0.0, end - time.monotonic()) if room else 0, room, compute)

@@ -1,4 +1,4 @@
-"""Trained runs and ensembles as engines of the server."""
+"""Engines of the server that translate with trained runs and ensembles."""
 
 import threading
 import time
@@ -37,14 +37,14 @@ from nmt.serve.engine import (
 from nmt.text.vocab import EOS, UNK
 
 # ---- the search for many lines -----------------------------------------------------------------------------
-# Each step looks at the units that the terms of a line require, for each hypothesis.
-MAX_REQUIRED = 1000  # units, times the beam size
-MIN_REQUIRED = 20  # units that may be required with any beam size
+# At each step every hypothesis is checked for the units that the terms of its line require.
+MAX_REQUIRED = 1000  # limit of required units times the beam size
+MIN_REQUIRED = 20  # units that a line may require with any beam size
 
-# A step is short, whatever lines there are: the lines of other sessions wait for it.
-MAX_STARTED = 400  # source units that a step reads, unless a single part has more
+# These limits keep every step short, since the lines of other sessions wait for it.
+MAX_STARTED = 400  # source units of the parts that a step starts, unless the first one has more
 MAX_ATTENDED = (
-    25_000  # hypotheses of all parts in search, times the units of the longest, but for a single part
+    25_000  # hypotheses of all parts in search times the units of the longest; a part alone may have more
 )
 MAX_FINISHING = 0.01  # seconds that a step works on translations whose search is over
 
@@ -56,8 +56,8 @@ class LinePart:
     line: str
     reading: Source
     constraints: Sequence[AnyConstraint]
-    sentence: int | None = None  # its number in the search, while it is searched
-    candidates: list[FinishedHypothesis] | None = None  # once it is finished; empty for a part without words
+    sentence: int | None = None  # its number in the search, while it is being searched
+    candidates: list[FinishedHypothesis] | None = None  # set once searched; empty for a part without words
 
 
 @dataclass
@@ -73,7 +73,7 @@ class LineTask:
 
     @property
     def searched(self) -> list[LinePart]:
-        """The parts that are in search."""
+        """The parts that are being searched."""
         return [part for part in self.parts if part.sentence is not None]
 
     @property
@@ -82,13 +82,13 @@ class LineTask:
         return [part for part in self.parts if part.sentence is None and part.candidates is None]
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         """Whether the search of a part has started, or no part needs one."""
         return any(part.sentence is not None or part.candidates for part in self.parts) or self.done
 
     @property
     def required(self) -> int:
-        """The number of units that constraints require in its parts in search, or else in the next one."""
+        """The number of units required in the parts being searched or, if there are none, in the next."""
         parts = self.searched or self.waiting[:1]
         return sum(constraint.units for part in parts for constraint in part.constraints)
 
@@ -100,18 +100,18 @@ class LineTask:
         )
 
 
-# Works on a translation, a little between two values, and returns it at the end.
+# Works on a translation in small steps, yielding after each, and returns the translation.
 Finishing = Generator[None, None, TranslatedLine | UserError]
 
 
 class RunSession:
-    """A search for many lines with a run, see the Protocol `Session` in nmt/serve/engine.py."""
+    """Searches for the translations of many lines with a run; see `Session` in nmt/serve/engine.py."""
 
     def __init__(self, run: Run, config: BeamConfig) -> None:
         self.run, self.search = run, ContinuousSearch(run.model, config)
         self.tasks: dict[Hashable, LineTask] = {}
         self.owner: dict[int, Hashable] = {}  # sentence in the search -> key of its line
-        self.over: dict[Hashable, Finishing] = {}  # lines whose search is over, by key
+        self.finishing: dict[Hashable, Finishing] = {}  # lines whose search is over, by key
 
     @property
     def busy(self) -> bool:
@@ -119,7 +119,7 @@ class RunSession:
 
     def has_room(self) -> bool:
         required = sum(task.required * self.beam_size(task.options) for task in self.tasks.values())
-        waiting = [task for task in self.tasks.values() if not task.begun]
+        waiting = [task for task in self.tasks.values() if not task.started]
         width = sum(self.width(task.options) for task in waiting)
         searched, longest = self.searched_size()
         longest = max([longest, *(len(task.waiting[0].reading) for task in waiting)])
@@ -127,8 +127,8 @@ class RunSession:
         return required < MAX_REQUIRED and attended < MAX_ATTENDED and self.search.has_room(width + 1)
 
     def searched_size(self) -> tuple[int, int]:
-        """Hypotheses of the parts in search, and source units of the longest: the memory that a step attends
-        to is padded to it."""
+        """Returns the number of hypotheses of the parts being searched, and the source units of the longest
+        part, to whose length the encoded sources of all are padded."""
         width = longest = 0
         for task in self.tasks.values():
             for part in task.searched:
@@ -151,7 +151,7 @@ class RunSession:
             task.parts.append(part)
         self.tasks[key] = task
         if task.done:
-            self.over[key] = self.finish(task)
+            self.finishing[key] = self.finish(task)
 
     def start_search(self, key: Hashable) -> None:
         """Start the search of the next part of a line."""
@@ -161,7 +161,7 @@ class RunSession:
         self.owner[part.sentence] = key
 
     def fill(self) -> None:
-        """Start the search of waiting parts while there is room: a part of each line in turn."""
+        """Start the search of waiting parts while there is room, one part of each line in turn."""
         waiting = [(key, task) for key, task in self.tasks.items() if task.waiting]
         turns = deque(sorted(waiting, key=lambda pair: bool(pair[1].searched)))
         units, (searched, longest) = 0, self.searched_size()
@@ -181,7 +181,7 @@ class RunSession:
                 turns.append((key, task))
 
     def line_constraints(self, run: Run, line: str, options: TranslateOptions) -> Sequence[AnyConstraint]:
-        """The constraints on the translation of a line. DataError for one that cannot be met."""
+        """The constraints on the translation of a line. DataError if one of them cannot be met."""
         maker = options.prepared
         if not isinstance(maker, ConstraintMaker) or maker.member is not run.members[0]:
             maker = constraint_maker(run, options)
@@ -202,25 +202,25 @@ class RunSession:
                 part = next(part for part in task.parts if part.sentence == sentence)
                 part.candidates, part.sentence = candidates, None
                 if task.done:
-                    self.over[key] = self.finish(task)
+                    self.finishing[key] = self.finish(task)
         return self.answers()
 
     def answers(self) -> list[tuple[Hashable, TranslatedLine | UserError]]:
-        """Work for a moment on the lines whose search is over; returns those that are ready."""
+        """Work briefly on the lines whose search is over; returns the keys and answers of finished ones."""
         ready, end = list[tuple[Hashable, TranslatedLine | UserError]](), time.perf_counter() + MAX_FINISHING
-        for key, finishing in list(self.over.items()):
+        for key, finishing in list(self.finishing.items()):
             try:
                 while True:
                     next(finishing)
                     if time.perf_counter() >= end:
                         return ready
             except StopIteration as done:
-                del self.over[key], self.tasks[key]
+                del self.finishing[key], self.tasks[key]
                 ready.append((key, done.value))
         return ready
 
     def finish(self, task: LineTask) -> Finishing:
-        """Build the translation of a line whose parts have all been searched, or the error."""
+        """Build the translation of a line whose parts have all been searched; returns it, or the error."""
         if task.unmet:
             return DataError(f"a line: {constraints.UNMET}; ask for less")
         return (yield from finish_task(self.run.for_text(task.options.tokenized), task))
@@ -230,12 +230,12 @@ class RunSession:
             assert part.sentence is not None
             del self.owner[part.sentence]
             self.search.cancel(part.sentence)
-        self.over.pop(key, None)
+        self.finishing.pop(key, None)
 
 
 def constraint_maker(run: Run, options: TranslateOptions) -> ConstraintMaker | None:
-    """Build the constraints of a request, if it has any, for the run that reads its kind of text. DataError
-    for those that cannot be met."""
+    """Return the maker of a request's constraints for `run`, which reads the request's kind of text; None
+    without constraints. DataError if one of them cannot be met."""
     if not options.constrained:
         return None
     try:
@@ -248,7 +248,7 @@ def constraint_maker(run: Run, options: TranslateOptions) -> ConstraintMaker | N
 
 
 def finish_task(run: Run, task: LineTask) -> Generator[None, None, TranslatedLine]:
-    """Build the translation of a searched line, with a little work between two values."""
+    """Build the translation of a line whose search is over, yielding after each small step of the work."""
     options = task.options
     parts = [part for part in task.parts if part.candidates]
     if not parts:
@@ -289,7 +289,7 @@ def join_parts(run: Run, parts: Sequence[LinePart]) -> TranslatedLine:
 
 
 def to_hypothesis(run: Run, translation: BeamTranslation) -> LineHypothesis:
-    """Convert a translation to the form of the interfaces."""
+    """Convert a translation to the hypothesis that an engine returns."""
     return LineHypothesis(
         text=run.text(translation),
         words=translation.words,
@@ -300,7 +300,7 @@ def to_hypothesis(run: Run, translation: BeamTranslation) -> LineHypothesis:
 
 
 def unknown_words(run: Run, units: list[str]) -> list[int]:
-    """The indices of source words with a unit that the (first) model does not know."""
+    """The indices of the source words that contain a unit unknown to the (first) model."""
     member = run.members[0]
     words = member.source.word_numbers(units)
     ids = member.source_words.encode(units)
@@ -315,8 +315,8 @@ def word_attention(
 ) -> Generator[None, None, list[list[list[float]]]]:
     """Compute for each hypothesis the weight of each source word for each target word.
 
-    Weights of units are summed on the source side and averaged on the target side. The end symbol, which gets
-    the rest, is left out. The model makes a step between two values.
+    Weights of units are summed on the source side and averaged on the target side. The weight of the source's
+    end symbol is left out. Yields after each step of the model.
     """
     member = run.members[0]
     reading = run.read(line)
@@ -345,7 +345,7 @@ def word_attention(
 
 
 def word_weights(weights: Tensor, rows: Tensor, columns: Tensor) -> list[list[float]]:
-    """Turn weights of units (T, L) into weights of words, given the word of each unit: (T,), (L,)"""
+    """Turn weights of units (T, L) into weights of words. `rows` (T,), `columns` (L,): each unit's word."""
     T, L = int(rows.max()) + 1, int(columns.max()) + 1
     added = weights.new_zeros(len(rows), L).index_add_(1, columns, weights)
     total = weights.new_zeros(T, L).index_add_(0, rows, added)
@@ -354,14 +354,14 @@ def word_weights(weights: Tensor, rows: Tensor, columns: Tensor) -> list[list[fl
 
 
 def has_parse(run: Run) -> bool:
-    """Does the (first) model have merge gates, that is, soft parses?"""
+    """Whether the (first) model has merge gates, from which a soft parse is read."""
     model = run.members[0].model
     return model.merge_gates([[UNK, UNK]]) is not None
 
 
 @torch.no_grad()
 def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
-    """Parse a source line, given as units; None for a model without parses."""
+    """Compute the soft parse of a source line, given as units; None for a model without merge gates."""
     member = run.members[0]
     if len(units) < 2:
         return SoftParse(units, []) if has_parse(run) else None
@@ -378,7 +378,7 @@ def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
 
 
 class RunEngine(Engine):
-    """An engine of a run, or of several as an ensemble. A session searches many sentences in one batch."""
+    """An engine that translates with a run or an ensemble. A session searches many sentences in one batch."""
 
     continuous = True
 
@@ -427,7 +427,7 @@ class RunEngine(Engine):
         return self.run.for_text(tokenized).word_scores(pairs)
 
     def fit(self, line: str) -> float:
-        """Compute the share of known characters; those of a word of k units count 1/k."""
+        """Compute the share of known characters, counting each character of a word of k units as 1/k."""
         member = self.run.members[0]
         words = member.source.words(line)
         sizes = [len(word) for word in words]
@@ -451,6 +451,6 @@ class RunKind:
 
 
 def member_paths(path: str) -> list[str]:
-    """Split a,b into paths, unless such a file exists; a folder of nmt-init is replaced by its run."""
+    """Split `a,b` into paths unless a file has this name; a folder of nmt-init is replaced by its run."""
     paths = [path] if Path(path).exists() else [name for name in path.split(",") if name]
     return [str(run_directory.resolve(name)) for name in paths]

@@ -1,4 +1,4 @@
-"""The engines of a server: their kinds, their names, and loading them anew."""
+"""The engines of a server: their kinds, their names, and how they are reloaded."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ ENGINES: dict[str, EngineKind] = {"run": RunKind()}
 
 
 def engine_kinds() -> Mapping[str, EngineKind]:
-    """All kinds by name, with those of the entry points. ConfigError for one that cannot be imported."""
+    """All kinds of engines by name, including those of entry points. ConfigError if an import fails."""
     kinds = dict(ENGINES)
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
@@ -71,15 +71,15 @@ def load_engine(path: str, config: EngineConfig) -> Engine:
 
 log = logging.getLogger(__name__)
 
-SCORED_CHARACTERS = 250  # scored together; between two groups the search goes on
-MAX_SCORED_PAIRS = 4  # scored together
-FIRST_LINE = "a b c ."  # the line that an engine translates before any other
+SCORED_CHARACTERS = 250  # of pairs that are scored together; between two such groups the search goes on
+MAX_SCORED_PAIRS = 4  # pairs that are scored together
+FIRST_LINE = "a b c ."  # what `warm_up` translates
 
 EngineLoader = Callable[[str, EngineConfig], Engine]
 
 
 class ServedEngine:
-    """An engine with its name. It can be reloaded: the old one finishes the lines that it has begun."""
+    """An engine with its name. After a reload the old engine finishes the lines that it has begun."""
 
     def __init__(self, name: str, load: Callable[[], Engine], config: ServeConfig) -> None:
         self.name, self.load, self.config = name, load, config
@@ -100,19 +100,19 @@ class ServedEngine:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Source and target language, of the engine or else in its name; empty if unknown."""
+        """The (source, target) languages, stated by the engine or else by its name; empty if unknown."""
         info = self.info
         source, target = languages_in_name(self.name)
         return info.source or source, info.target or target
 
     @property
     def plain(self) -> bool:
-        """Whether it reads text, if need be by the text rules of its languages."""
+        """Whether it translates raw text, by itself or with the text rules of its languages."""
         return not self.info.tokenized_only or all(self.languages)
 
     @property
     def closed(self) -> bool:
-        """Is the server about to stop?"""
+        """Whether the server is stopping."""
         return self.workers.queue.closed
 
     @property
@@ -128,7 +128,7 @@ class ServedEngine:
     async def translate(
         self, sender: Sender, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines, which are given up if the caller is cancelled.
+        """Translate lines. If the caller is cancelled, they are removed from the queue.
 
         QueueFull if too many lines wait, UserError for a line that cannot be translated.
         """
@@ -143,7 +143,7 @@ class ServedEngine:
     ) -> list[list[float]]:
         """Compute natural log p of the units of each pair's target.
 
-        Errors are those of `translate`; ConfigError for an engine that does not score.
+        Raises what `translate` raises; ConfigError for an engine that does not score.
         """
         engine = self.engine
         if SCORE not in engine.info.capabilities:
@@ -163,7 +163,7 @@ class ServedEngine:
             queue.give_up(lines)
 
     def put(self, lines: Sequence[AnyLine]) -> LineQueue:
-        """Put lines into the queue, which is returned."""
+        """Put lines into the queue of the current engine; returns this queue."""
         while True:
             queue = self.workers.queue
             try:
@@ -174,7 +174,7 @@ class ServedEngine:
                     raise
 
     def reload(self) -> None:
-        """Load the engine again. UserError if that fails; the old one goes on then."""
+        """Load the engine again. UserError if that fails; the old engine then remains in use."""
         with self.reloading:
             new = self.start(self.load())
             old, self.workers = self.workers, new
@@ -182,11 +182,11 @@ class ServedEngine:
         log.info("%s: loaded anew: %s", self.name, self.info.description)
 
     def close(self) -> None:
-        """Take no more lines; those in the queue are finished."""
+        """Accept no more lines; those in the queue are still processed."""
         self.workers.queue.close()
 
     def join(self, seconds: float) -> None:
-        """Wait after `close` until the threads have ended, at most so many seconds."""
+        """After `close`, wait up to `seconds` for the threads to end."""
         self.workers.join(seconds)
 
 
@@ -211,19 +211,19 @@ class ServedEngines(Mapping[str, ServedEngine]):
 
     @property
     def languages(self) -> list[str]:
-        """The languages of engines whose languages are known, source languages first."""
+        """The known languages of all engines, source languages first."""
         pairs = [served.languages for served in self.engines.values() if all(served.languages)]
         return list(dict.fromkeys([source for source, _ in pairs] + [target for _, target in pairs]))
 
     def for_languages(self, source: str, target: str) -> ServedEngine | None:
-        """The first engine of a language pair."""
+        """The first engine of a language pair; None if there is none."""
         return next(
             (served for served in self.engines.values() if served.languages == (source, target)), None
         )
 
 
 def warm_up(engine: Engine) -> Engine:
-    """Translate a line, so that the engine has compiled and loaded everything before the first request."""
+    """Translate a line, so that all is compiled and loaded before the first request; returns `engine`."""
     with suppress(UserError):
         engine.translate(FIRST_LINE, TranslateOptions(n_best=2), threading.Event())
     return engine
@@ -235,7 +235,7 @@ def load_engines(
     config: ServeConfig,
     load: EngineLoader = load_engine,
 ) -> ServedEngines:
-    """Load engines from (name, path). UserError for one that cannot be loaded."""
+    """Load engines, given as (name, path). UserError if one of them cannot be loaded."""
     served = []
     for name, path in named:
         served.append(ServedEngine(name, lambda path=path: warm_up(load(path, engines)), config))  # type: ignore[misc]
@@ -246,7 +246,7 @@ def load_engines(
 
 
 def group_pairs(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """Group pairs for scoring: few together, and fewer long ones, since translations wait meanwhile."""
+    """Group pairs for scoring. The groups are small, since translations wait while one is scored."""
     groups, room = list[list[tuple[str, str]]](), 0
     for pair in pairs:
         size = sum(map(len, pair)) + SCORED_CHARACTERS // MAX_SCORED_PAIRS

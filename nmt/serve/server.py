@@ -32,8 +32,8 @@ from nmt.serve.moses_rpc import MosesServer
 from nmt.serve.served import ServedEngine, ServedEngines
 
 # ---- reload ------------------------------------------------------------------------------------------------
-# POST /api/reload and SIGHUP load engines again while the server runs. The old engine finishes the lines that
-# it has begun; both are in memory meanwhile.
+# POST /api/reload and SIGHUP load engines again while the server runs. The old engine finishes the lines
+# that it has begun; until then both are in memory.
 
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ async def reload(engines: ServedEngines, token: Token | None, request: Request) 
 
 
 async def reload_engines(engines: Sequence[ServedEngine]) -> list[str]:
-    """Reload engines one after the other; returns errors. Where that fails the old engine goes on."""
+    """Reload engines one after the other; returns the errors. An engine whose reload fails remains in use."""
     failed = []
     for served in engines:
         try:
@@ -65,11 +65,11 @@ async def reload_engines(engines: Sequence[ServedEngine]) -> list[str]:
 
 
 # ---- the application ---------------------------------------------------------------------------------------
-# The server as an ASGI application.
+# The ASGI application of the server: all interfaces behind one gate.
 
 
 PAGE = Path(__file__).parent / "page"
-SHARED_PAGE = Path(__file__).parents[1] / "analysis" / "page" / "shared"  # with the report of nmt-analyze
+SHARED_PAGE = Path(__file__).parents[1] / "analysis" / "page" / "shared"  # the report has them, too
 
 
 def application(
@@ -79,7 +79,7 @@ def application(
     life: Lifecycle | None = None,
     done: Callable[[RequestRecord], None] = lambda record: None,
 ) -> Starlette:
-    """The ASGI application: all interfaces, and the page. `done`: called with the record of each request."""
+    """Build the ASGI application. `done`: called with the record of each finished request."""
     life = life or Lifecycle()
     metrics = Metrics(engines, life)
     api, libretranslate = JsonApi(engines, config), LibreTranslate(engines, config, token, life)
@@ -113,7 +113,7 @@ def application(
 
 
 def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute]:
-    """Routes of the files that the page's folders have now: no path of a request reaches the file system."""
+    """Routes for the files now in the page's folders. So no path of a request reaches the file system."""
 
     def route(path: Path) -> BaseRoute:
         async def send(request: Request) -> Response:
@@ -138,13 +138,13 @@ async def user_error(request: Request, error: Exception) -> Response:
 
 BACKLOG = 1024  # connections that wait to be accepted
 SWITCH_INTERVAL = 0.00005  # seconds after which a thread lets others run; Python's default is 100 times that
-SLACK = 5.0  # seconds beyond all time limits after which requests are given up
+SLACK = 5.0  # seconds after all time limits until the last requests are given up
 
 
 def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
-    """Open the socket, on which clients may wait until the engines are loaded.
+    """Open the socket. Clients that connect before the engines are loaded wait.
 
-    ConfigError for an address that is not available, and for one that needs a token.
+    ConfigError for an address that is not available, or that needs a token and has none.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(
@@ -172,7 +172,7 @@ def address_error(config: ServeConfig, error: OSError | UnicodeError) -> ConfigE
 
 
 def server_url(listening: socket.socket) -> str:
-    """The address of the server for a browser."""
+    """The URL of the server's page."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
@@ -180,12 +180,12 @@ def server_url(listening: socket.socket) -> str:
 class Server(uvicorn.Server):
     """uvicorn with handlers for signals.
 
-    After the first SIGTERM or Ctrl-C requests are refused, and the server ends with the last active one; the
-    second ends it at once. SIGHUP reloads all engines.
+    After the first SIGTERM or Ctrl-C new requests are refused, and the server exits once the active ones are
+    answered; a second signal ends it at once. SIGHUP reloads all engines.
     """
 
     def __init__(self, config: uvicorn.Config, engines: ServedEngines, life: Lifecycle, grace: float) -> None:
-        """`grace`: seconds in which active requests may finish at the end."""
+        """`grace`: seconds that active requests get to finish when the server is stopping."""
         super().__init__(config)
         self.engines, self.life, self.grace = engines, life, grace
         self.reload_wanted = False
@@ -199,11 +199,11 @@ class Server(uvicorn.Server):
         log.info("stopping: %d requests are in hand", self.life.active)
 
     def want_reload(self, sig: int, frame: FrameType | None) -> None:
-        """Handle SIGHUP: reload at the next tick."""
+        """Handle SIGHUP: request a reload at the next tick."""
         self.reload_wanted = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Start a reload, or end the server, if it is time; uvicorn calls this ten times a second."""
+        """Start a reload if requested; returns whether to exit. uvicorn calls this ten times a second."""
         if self.reload_wanted and (self.loading is None or self.loading.done()) and not self.life.stopping:
             self.reload_wanted = False
             self.loading = asyncio.create_task(reload_engines(list(self.engines.values())))
@@ -232,7 +232,7 @@ def uvicorn_settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
 
 
 def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, token: Token | None) -> None:
-    """Serve until a signal comes."""
+    """Serve until a signal stops the server."""
     life = Lifecycle()
     app = application(engines, config, token, life, RequestLog().write)
     server = Server(
@@ -240,7 +240,7 @@ def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, t
     )
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, server.want_reload)
-    # A thread that works on text in Python would hold up each of the many small operations of a search.
+    # Otherwise a thread that processes text in Python would delay each of a search's many small operations.
     sys.setswitchinterval(SWITCH_INTERVAL)
     log.info("listening on %s", server_url(listening))
     server.run(sockets=[listening])

@@ -52,7 +52,7 @@ def test_work_is_cancelled_when_the_client_has_left() -> None:
     async def both() -> None:
         with pytest.raises(HTTPException) as error:
             await answers.cancel_on_disconnect(work(), left, every=0.01)
-        assert error.value.status_code == answers.LEFT
+        assert error.value.status_code == answers.CLIENT_LEFT
         await asyncio.sleep(0)
         assert cancelled == [True]
 

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
-from nmt.serve.answers import LEFT
+from nmt.serve.answers import CLIENT_LEFT
 from nmt.serve.config import ServeConfig
 from nmt.serve.limits import Token
 from nmt.serve.monitoring import RequestRecord
@@ -104,7 +104,7 @@ def test_a_client_that_leaves_while_it_sends(path: str, caplog: pytest.LogCaptur
         time.sleep(0.1)
         connection.close()
         wait_for(lambda: records)
-    assert [(record.status, record.error) for record in records] == [(LEFT, "")]
+    assert [(record.status, record.error) for record in records] == [(CLIENT_LEFT, "")]
     assert not caplog.records
 
 

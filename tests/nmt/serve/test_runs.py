@@ -151,7 +151,7 @@ def test_a_step_is_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     found = dict[object, TranslatedLine]()
     while session.busy:
         found |= {key: one for key, one in session.step() if isinstance(one, TranslatedLine)}
-        searched.append(sum(task.begun for task in session.tasks.values()) + len(found))
+        searched.append(sum(task.started for task in session.tasks.values()) + len(found))
     assert searched[1] < len(lines) == searched[-1] and searched == sorted(searched)
     begun = [later - earlier for earlier, later in pairwise(searched)]
     assert 1 <= max(begun) <= 20 and longest < 20 * max(begun)
@@ -200,7 +200,7 @@ def test_a_line_may_be_cancelled_when_its_search_is_over(run: Run, monkeypatch: 
     monkeypatch.setattr("nmt.serve.runs.MAX_FINISHING", 0.0)
     session = RunSession(run, SESSION_CONFIG)
     session.add("gone", SESSION_LINES[1], TranslateOptions(attention=True))
-    while not session.over:
+    while not session.finishing:
         assert not session.step()
     session.cancel("gone")
     assert not session.busy and not session.step()
