@@ -1,8 +1,8 @@
-"""What carries neural scores to a statistical MT system, and back; a phrase-based system of its own; and
-hybrid systems, which translate raw text by both.
+"""Connects neural models with statistical machine translation: neural scores for Moses' tables and n-best
+lists, a phrase-based system of its own, and hybrid systems that combine both to translate raw text.
 
-The names below are loaded when they are first used: `import smt_bridge` alone is quick and loads neither
-torch nor numba. This package imports nmt; nmt never imports this one.
+The names below are loaded when they are first used, so `import smt_bridge` is fast and imports neither torch
+nor numba. This package imports nmt; nmt never imports this package.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decoder", "FeatureSettings", "load", "score_table"]
 
-# Where each public name lives.
+# The module that defines each public name.
 HOMES = {
     "Decoder": "smt_bridge.decoder.decoder",
     "FeatureSettings": "smt_bridge.features.registry",

@@ -1,6 +1,6 @@
-"""Settings of training and proposals; the options of their commands are made from them.
+"""Settings of training and proposals, from which the options of their commands are generated.
 
-Those of the decoder, extraction and tuning are in the config.py of those folders.
+The settings of the decoder, extraction and tuning are in config.py of their own packages.
 """
 
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from smt_bridge.extraction.config import ExtractConfig
 
 @dataclass
 class TrainConfig:
-    """A phrase-based model from parallel text."""
+    """How to train a phrase-based model from parallel text."""
 
     source: str
     target: str
-    alignment: str = ""  # alignment points from another tool, instead of aligning
-    lm_text: str = ""  # text of the language model; the target side unless given
+    alignment: str = ""  # alignment points of another tool, used instead of aligning
+    lm_text: str = ""  # training text of the language model; default: the target side
     method: str = name_in(ALIGNERS, help="model of word alignment")
     symmetrization: str = name_in(HEURISTICS, help="how the two directions of word alignment are combined")
     order: int = number(5, least=1, most=10, help="order of the language model")
@@ -30,7 +30,7 @@ class TrainConfig:
 
 @dataclass
 class ProposeConfig:
-    """Which source phrases get proposals of an encoder-decoder, and how many."""
+    """Which source phrases an encoder-decoder proposes translations for, and how many."""
 
     options: int = number(3, least=1, help="proposals for a source phrase")
     beam_size: int = number(10, least=1, help="beam size of the search for them")

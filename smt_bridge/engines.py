@@ -29,12 +29,13 @@ from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.decoder import RawLines
 
-SEARCHED = (20, 200)  # hypotheses among which one without what is to be avoided is sought
+SEARCHED = (20, 200)  # sizes of n-best lists tried in search of a hypothesis without avoided phrases
 CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
 
 
 class PhraseEngine(Engine):
-    """A decoder as an engine. A line that is too long for a list of hypotheses gets one, in parts."""
+    """A decoder as an engine of nmt-serve. A line that is too long for an n-best list is translated in parts
+    and gets a single hypothesis."""
 
     def __init__(self, decoder: Decoder, info: EngineInfo, workers: int) -> None:
         self.decoder, self.info, self.workers = decoder, info, workers
@@ -55,11 +56,11 @@ class PhraseEngine(Engine):
         return self.convert(decoder.translate_part(marked, stop, listing), lines, options.n_best)
 
     def lines(self, options: TranslateOptions) -> Lines:
-        """Conversion of the lines of a request to words, and of translations to text."""
+        """The converter between a request's text and the decoder's words."""
         return self.decoder.lines
 
     def convert(self, result: PhraseTranslation, lines: Lines, count: int) -> TranslatedLine:
-        """Convert a translation to the form of the server, with at most `count` derivations."""
+        """Convert a translation to the server's format, with at most `count` hypotheses."""
         unknown, at = list[int](), 0
         for sentence, derivation in result.searched:
             unknown += [at + index for index in unknown_words(sentence, derivation)]
@@ -86,7 +87,7 @@ class PhraseEngine(Engine):
         )
 
     def fit(self, line: str) -> float:
-        """The share of the characters that belong to known words."""
+        """The share of the line's characters that are in known words, blanks not counted."""
         try:
             words = self.decoder.lines.marked(line, self.decoder.markup).words
         except ValueError:
@@ -97,15 +98,16 @@ class PhraseEngine(Engine):
 
 
 class HybridEngine(PhraseEngine):
-    """A hybrid system as an engine. Terms of a request are taken as those of its glossary."""
+    """A hybrid system as an engine of nmt-serve. The terms of a request are added to the system's
+    glossary."""
 
     def __init__(self, decoder: Decoder, raw: RawLines, info: EngineInfo, workers: int) -> None:
         super().__init__(decoder, info, workers)
         self.raw = raw
 
     def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
-        """Translate a line. Phrases to avoid are kept out of the search phrase by phrase; where two phrases
-        together make one, the best hypothesis without it is taken."""
+        """Translate a line. The search uses no option that contains a phrase to avoid. Such a phrase may
+        still arise from two options in a row, so hypotheses that contain one are dropped afterwards."""
         if options.tokenized and options.constrained:
             raise DataError("terms, avoid: a hybrid system takes them with text only; leave out tokenized")
         if not options.avoid:
@@ -125,7 +127,7 @@ class HybridEngine(PhraseEngine):
         raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
 
     def prepare(self, options: TranslateOptions) -> RawLines:
-        """How the lines of a request become words, and its translations text."""
+        """Create the converter for a request, with its terms and phrases to avoid."""
         if not options.constrained:
             return self.raw
         return self.raw.extended(options.terms, options.avoid)
@@ -138,7 +140,7 @@ class HybridEngine(PhraseEngine):
 
 
 def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
-    """Positions of the source words that the model does not know."""
+    """The positions of source words that the model does not know."""
     return sorted(
         int(sentence.first[option])
         for option in derivation.options
@@ -147,7 +149,7 @@ def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
 
 
 def segments(result: PhraseTranslation) -> list[Segment]:
-    """The phrases of the best derivation in target order, of a long line part by part."""
+    """The phrases of the best derivation in target order; those of a long line part by part."""
     phrases, sources, targets = list[Segment](), 0, 0
     for sentence, derivation in result.searched:
         for option in derivation.options:
@@ -163,7 +165,7 @@ def segments(result: PhraseTranslation) -> list[Segment]:
 
 
 class PhraseBased:
-    """The kind: a moses.ini, or the folder of one. It reads and writes tokenized text."""
+    """The kind of engine for a moses.ini or its folder. Such engines read and write tokenized text."""
 
     def reads(self, path: str) -> bool:
         system = Path(path)
@@ -184,7 +186,7 @@ class PhraseBased:
 
 
 class HybridSystem:
-    """The kind: the folder of a hybrid system."""
+    """The kind of engine for the folder of a hybrid system. Such engines read and write raw text."""
 
     def reads(self, path: str) -> bool:
         return folder.is_hybrid(path)
@@ -213,6 +215,6 @@ def describe_features(decoder: Decoder) -> tuple[FeatureInfo, ...]:
 
 
 def describe_model(name: str, decoder: Decoder) -> str:
-    """Describe a model in a line of text."""
+    """Describe a model in one line of text."""
     table = decoder.system.table
     return f"{name}: {table.rows:,} phrase pairs, features {' '.join(decoder.system.sizes)}"

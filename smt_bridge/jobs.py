@@ -1,14 +1,14 @@
-"""The folder of a long job, `OUTPUT.job/`: what it was started with, and the scores of its finished chunks.
+"""The folder of a long scoring job, `OUTPUT.job/`: its settings, and the scores of its finished chunks.
 
-    job.json    the settings; a resumed job has to have the same ones
+    job.json    the settings; to be resumed, a job must be started with the same ones
     scores      one record per chunk, in order: number of rows and checksum (4 bytes each, little-endian),
                 then rows x features float64
 
-A chunk that was lost on a cluster has a record of nan, and is computed when the job is resumed.
+A chunk that was lost on a cluster has a record of nan, and is computed again when the job is resumed.
 
-Records are appended as chunks are finished, and a torn last one is cut off, so a job may be killed at any
-moment. The process that works in the folder holds its lock: of two that append to one file, the second would
-overwrite what the first writes.
+Records are appended as chunks are finished, and an incomplete last record is cut off, so a job may be killed
+at any time. The running process holds a lock on the folder, as two processes would overwrite each other's
+records.
 """
 
 import struct
@@ -27,33 +27,33 @@ from nmt.work import store
 
 FILE = "scores"
 HEAD = struct.Struct("<II")
-Scores = NDArray[np.float64]  # of a chunk: (rows, features)
+Scores = NDArray[np.float64]  # scores of one chunk: (rows, features)
 Chunk = TypeVar("Chunk")
 Row = TypeVar("Row")
 
 
 def lost_scores(rows: int, features: int) -> Scores:
-    """The scores that stand for a lost chunk: all nan."""
+    """The scores that mark a lost chunk: all nan."""
     return np.full((rows, features), np.nan)
 
 
 def is_lost(scores: Scores) -> bool:
-    """Whether these scores stand for a lost chunk."""
+    """Whether these scores mark a lost chunk."""
     return scores.size > 0 and bool(np.isnan(scores).all())
 
 
 class ScoringJob:
-    """Scores of finished chunks on disk."""
+    """A job's folder, with the scores of its finished chunks."""
 
     def __init__(self, folder: Path, features: int) -> None:
         self.path = folder / FILE
         self.folder = folder
         self.features = features
-        self.end = 0  # bytes of whole records, known once `finished` has been read
+        self.end = 0  # size of all complete records in bytes; set by iterating over `finished`
 
     def finished(self) -> Iterator[Scores]:
-        """The scores of the finished chunks, in order: (rows, features) each. Whatever follows the last whole
-        record is cut off by the next `add`."""
+        """Yield the scores of the finished chunks in order: (rows, features) each. Bytes after the last
+        complete record are ignored, and the next `add` cuts them off."""
         self.end = 0
         if not self.path.exists():
             return
@@ -61,7 +61,7 @@ class ScoringJob:
         with open(self.path, "rb") as stream:
             while len(head := stream.read(HEAD.size)) == HEAD.size:
                 rows, checksum = HEAD.unpack(head)
-                # 0 only in the NUL bytes that a power failure may leave behind
+                # A length of 0 means NUL bytes, which a power failure may leave behind.
                 length = rows * self.features * 8
                 if (
                     not 0 < length <= size - stream.tell()
@@ -80,7 +80,7 @@ class ScoringJob:
         self.end = self.write(scores, self.end, last=True)
 
     def write(self, scores: Scores, position: int, last: bool) -> int:
-        """Write a record; where it is the last one, whatever follows is cut off. Returns its end."""
+        """Write a record at `position` and return the position after it. `last`: cut off what follows."""
         body = np.ascontiguousarray(scores).tobytes()
         try:
             with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
@@ -96,8 +96,9 @@ class ScoringJob:
     def recompute_lost(
         self, chunks: Iterable[Chunk], compute: Callable[[Iterator[Chunk]], Iterable[tuple[Chunk, Scores]]]
     ) -> None:
-        """Compute lost chunks again; one that is lost again stays lost. `chunks`: of the whole input."""
-        lost: dict[int, tuple[int, int]] = {}  # by number of the chunk: where its record is, and its rows
+        """Compute lost chunks again; those that get lost again stay marked. `chunks`: all chunks of the
+        input."""
+        lost: dict[int, tuple[int, int]] = {}  # chunk number -> position of its record, number of rows
         position = 0
         for number, scores in enumerate(self.finished()):
             if is_lost(scores):
@@ -110,7 +111,7 @@ class ScoringJob:
             self.write(scores, position, last=False)
 
     def check_rows(self, values: Scores, rows: int) -> None:
-        """DataError unless a finished chunk has as many rows as its part of the input."""
+        """DataError unless a finished chunk has as many rows as its chunk of the input."""
         if len(values) != rows:
             raise DataError(
                 f"{self.path}: holds {len(values)} scores where the input has {rows} rows; remove "
@@ -118,7 +119,7 @@ class ScoringJob:
             )
 
     def remove(self) -> None:
-        """Delete the files of the job; its output is complete."""
+        """Delete the files of the job. Called when its output is complete."""
         locks.clear(self.folder)
 
 
@@ -128,8 +129,9 @@ def resume_chunks(
     job: ScoringJob | None,
     count_rows: Callable[[list[Row]], int],
 ) -> Iterator[tuple[list[Row], Scores]]:
-    """Each chunk with its scores: of a resumed job those that are finished, then what is computed, which the
-    job records. `count_rows`: called once for each finished chunk. DataError for another number of rows."""
+    """Yield each chunk with its scores: first those that a resumed job has finished, then newly computed
+    ones, which the job records. `count_rows`: number of rows of a chunk; called once for each finished one.
+    DataError if a finished chunk has another number of rows than the input."""
     stream = iter(chunks)
     if job:
         for scores in job.finished():
@@ -143,13 +145,13 @@ def resume_chunks(
 
 
 def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> ScoringJob:
-    """The job folder beside an output. ConfigError for an unfinished job that `resume` does not ask for, or
-    of other settings."""
+    """Create or resume the job folder beside an output. ConfigError for an unfinished job without `resume`,
+    or with other settings."""
     return ScoringJob(store.start_job(output, settings, FILE, resume).parent, features)
 
 
 def lost_chunks_remedy(job: ScoringJob | None) -> str:
-    """The end of an error about lost chunks, which says what to do."""
+    """The end of an error message about lost chunks, which says what to do."""
     if job is None:
         return "nothing is kept of a stream; give files"
     return f"all others are kept in {job.folder}: give the workers more memory, then --resume computes these"

@@ -1,9 +1,10 @@
-"""From parallel text to the folder of a phrase-based model, step by step; finished steps are not repeated.
+"""Trains a phrase-based model from parallel text in steps. When training is resumed, finished steps are
+skipped.
 
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
 
-Every result is written whole or not at all, and `train.json` records what they were made from, so that a
-killed training can be resumed. The paths in moses.ini are relative.
+Every result is written atomically, and `train.json` records the settings and texts, so that training can be
+resumed after it was killed. The paths in moses.ini are relative.
 """
 
 import logging
@@ -30,13 +31,14 @@ from smt_bridge.extraction.tables import TableInputs, TableOutputs, build, sweep
 log = logging.getLogger(__name__)
 
 ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
-LEXICAL = "lex"  # lex.e2f and lex.f2e
+LEXICAL = "lex"  # stem of lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 SETTINGS = "train.json"
-ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"  # of several workers, while they last
+# Job folders of the steps that several workers compute.
+ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"
 RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
-# The weights that Moses' train-model.perl writes.
+# The initial weights of Moses' train-model.perl.
 WEIGHTS = {
     "LexicalReordering0": [0.3] * 6, "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
     "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
@@ -50,14 +52,14 @@ class SystemTraining:
 
     folder: Path
     config: TrainConfig
-    executor: ExecutorConfig  # of the large steps
+    executor: ExecutorConfig  # for the large steps
 
     def path(self, name: str) -> Path:
         return self.folder / name
 
     def shared(self, name: str) -> SharedFolder | None:
-        """The folder `name` that workers share, if workers compute a step now, or did before it was
-        interrupted."""
+        """The job folder of a step, if workers compute it or did so before training was interrupted;
+        otherwise None."""
         job = self.path(name).absolute()
         is_remote = self.executor.name != "local" or job.exists()
         return SharedFolder(job, "smt-train", resume=True) if is_remote else None
@@ -69,9 +71,9 @@ def train(
     executor: ExecutorConfig | None = None,
     on_step: Callable[[], None] = lambda: None,
 ) -> None:
-    """Train a model, resuming after the steps that are finished. `executor`: computes the large steps;
-    `on_step`: called after each step. ConfigError for a folder that was started with other settings or other
-    texts, or that is in use."""
+    """Train a model, skipping steps that are already finished. `executor`: how to run the large steps;
+    `on_step`: called after each step. ConfigError for a folder that was started with other settings or texts,
+    or that is in use."""
     check(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
@@ -89,7 +91,7 @@ def train(
 
 
 def check_folder(folder: Path) -> None:
-    """ConfigError for a folder with files in it that was not made by smt-train."""
+    """ConfigError for a folder that contains files but was not created by smt-train."""
     store.check_ours(folder, SETTINGS, "a folder of smt-train")
 
 
@@ -106,10 +108,10 @@ def describe(step: Step[SystemTraining]) -> str:
 
 
 def record_settings(folder: Path, config: TrainConfig) -> None:
-    """Record the settings and the checksums of the texts, or check that they are the recorded ones; remove
-    temporary files that a killed step left behind."""
+    """Record the settings and the checksums of the texts, or check them against the recorded ones. Also
+    removes temporary files of killed steps."""
     settings = asdict(config)
-    for name in ("memory", "buckets"):  # affect no result
+    for name in ("memory", "buckets"):  # do not affect results
         settings["extract"].pop(name)
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
@@ -121,7 +123,7 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
 
 
 def align(training: SystemTraining) -> None:
-    """Write the symmetrized alignment, or check and copy that of the user."""
+    """Write the symmetrized alignment, or check and copy the user's."""
     config, path = training.config, training.path(ALIGNMENT)
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
@@ -140,7 +142,7 @@ def align(training: SystemTraining) -> None:
 
 
 def extract(training: SystemTraining) -> None:
-    """Write both tables. The phrase table gets its name last: once it exists, the step is finished."""
+    """Write both tables. The phrase table is renamed last, so once it exists the step is finished."""
     config, temporary = training.config, training.path(f"{TABLE}.part.gz")
     inputs = TableInputs(config.source, config.target, alignment=str(training.path(ALIGNMENT)))
     reordering = str(training.path(REORDERING)) if config.reordering else None
@@ -153,7 +155,7 @@ def extract(training: SystemTraining) -> None:
 
 
 def estimate(training: SystemTraining) -> None:
-    """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for a small text."""
+    """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for small texts."""
     config = training.config
     settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
     text = config.lm_text or config.target
@@ -166,7 +168,7 @@ def estimate(training: SystemTraining) -> None:
 
 
 def write_ini(path: Path, config: TrainConfig) -> None:
-    """Write the moses.ini of the model, with the initial weights of Moses."""
+    """Write the model's moses.ini, with the initial weights of Moses."""
     features = [
         "UnknownWordPenalty",
         "WordPenalty",

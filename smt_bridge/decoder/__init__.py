@@ -1,2 +1,2 @@
-"""The embedded phrase-based engine: models in Moses' own files, stack search compiled by numba, and its twin
-in plain Python."""
+"""The embedded phrase-based engine. It reads Moses' own model files and runs a stack search, compiled by
+numba or in plain Python."""

@@ -12,8 +12,8 @@ Int64s = NDArray[np.int64]
 
 # indices of SearchState.counters
 HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK = range(7)
-SLICE = 2_000_000  # options a single call looks at: a fifth of a second, so that signals are obeyed
-NOTHING = -1e300  # below every score
+SLICE = 2_000_000  # options tried per call, about 0.2 seconds, so that Ctrl-C is handled soon
+NOTHING = -1e300  # lower than any score
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
 
 
@@ -21,10 +21,10 @@ NO_ZONE = -1
 
 
 class ReorderingConstraints(NamedTuple):
-    """Walls and zones of a sentence of n words with Z zones; empty arrays where nothing is constrained."""
+    """The walls and the Z zones of a sentence of n words. All arrays are empty if it has neither."""
 
-    wall: NDArray[np.bool_]  # (n,) a wall after a word
-    local: NDArray[np.int32]  # (n,) the zone that a wall inside one belongs to
+    wall: NDArray[np.bool_]  # (n,) whether a wall follows the word
+    local: NDArray[np.int32]  # (n,) for a wall inside a zone: the index of that zone
     zones: NDArray[np.int32]  # (Z, 2) first and last word
 
     @property
@@ -33,8 +33,8 @@ class ReorderingConstraints(NamedTuple):
 
 
 def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int]]) -> ReorderingConstraints:
-    """Build the arrays. A wall inside a zone, other than after its last word, applies to the innermost zone
-    alone."""
+    """Build the constraint arrays. A wall inside a zone applies only to the innermost zone around it, unless
+    it follows that zone's last word."""
     if not walls and not zones:
         words = 0
     wall, local = np.zeros(words, np.bool_), np.full(words, NO_ZONE, np.int32)
@@ -49,35 +49,35 @@ def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int
 
 
 class OptionArrays(NamedTuple):
-    """The O translation options of a sentence of n words, by span; a span has at most M words."""
+    """The O translation options of a sentence of n words, sorted by span. A span has at most M words."""
 
-    score: Floats  # (O,) weighted: table, penalties, and features of the option by itself
-    bound: Floats  # (O,) weighted: the most that language models can add in any context
-    backward: Floats  # (O, 3) weighted reordering of this phrase after the previous one
-    forward: Floats  # (O, 3) of the phrase after this one
-    forward_id: Int32s  # (O,)
+    score: Floats  # (O,) weighted: table scores, penalties, and other context-free features
+    bound: Floats  # (O,) weighted: upper bound of the language model scores in any context
+    backward: Floats  # (O, 3) weighted reordering scores relative to the previous phrase
+    forward: Floats  # (O, 3) weighted reordering scores relative to the next phrase
+    forward_id: Int32s  # (O,) equal for options with equal forward scores
     start: Int32s  # (O,) words of the option: words[start : start + length]
     length: Int32s  # (O,)
     words: Int32s  # (L, W) word ids in each of L language models
-    first: Int32s  # (n * M,) first option of a span, at word * M + its words - 1
-    number: Int32s  # (n * M,)
-    future: Floats  # (n, n) best score of each span, at any distortion
-    constraints: ReorderingConstraints  # of reordering
+    first: Int32s  # (n * M,) first option of the span of k words from word i, at i * M + k - 1
+    number: Int32s  # (n * M,) number of options of the span
+    future: Floats  # (n, n) best score of each span, ignoring distortion
+    constraints: ReorderingConstraints
 
 
 class SearchParameters(NamedTuple):
-    """Settings of the search for one sentence, and the weights that do not belong to single options."""
+    """Search settings for one sentence, and the weights that are not already part of the options' scores."""
 
-    words: int  # n
-    longest: int  # M
-    stack: int
-    beam: float  # natural logarithm
-    distortion: int  # limit; -1: none
+    words: int  # n, of the sentence
+    longest: int  # M, most words of a span
+    stack: int  # most hypotheses of a stack; 0: unlimited
+    beam: float  # natural logarithm of the beam threshold
+    distortion: int  # distortion limit in words; -1: unlimited
     distortion_weight: float
-    early: bool  # early distortion cost
-    reordering: bool
-    edges: bool  # keep what n-best lists need
-    deferred: bool  # candidates wait until stateful features have scored them, see compiled_search.py
+    early: bool  # whether to use the early distortion cost
+    reordering: bool  # whether the system has a lexical reordering model
+    edges: bool  # whether to keep the edges, which n-best lists need
+    deferred: bool  # whether candidates wait for stateful features to score them, see compiled_search.py
     stand_in: float  # additional weight of the first language model while candidates wait
 
 
@@ -93,13 +93,13 @@ class SearchState(NamedTuple):
     option: Int32s
     parent: Int32s
     score: Floats
-    total: Floats  # with future cost
+    total: Floats  # score plus future cost
     context: Int32s  # (H, L) language model states
-    key: Int64s  # what stateful features must agree on, hashed
+    key: Int64s  # hash of the stateful features' recombination keys
     memory: Int64s  # (H, F) states of the stateful features
-    following: Int32s  # next in the stack
-    listed: Int32s
-    edge: Int32s  # first way to reach it
+    following: Int32s  # next hypothesis in the stack
+    listed: Int32s  # 1 if the hypothesis is in its stack
+    edge: Int32s  # first of the edges that lead to it
     table: Int32s  # hash table of hypotheses
     # edges, (E,): ways to reach a hypothesis
     edge_parent: Int32s
@@ -114,14 +114,14 @@ class SearchState(NamedTuple):
     first_move: Int32s
     moves: Int32s
     coverage_table: Int32s
-    # moves, (M,): spans that a coverage allows to translate next
+    # moves, (M,): spans that may be translated next after a coverage
     move_first: Int32s
     move_last: Int32s
     move_coverage: Int32s
     # stacks, (n + 1,)
     head: Int32s
     size: Int32s
-    worst: Floats  # whatever is below cannot survive
+    worst: Floats  # hypotheses with a lower total are pruned
     best: Floats
     # candidates, (Q,)
     c_stack: Int32s
@@ -145,7 +145,7 @@ class StateSizes(NamedTuple):
     candidates: int
     words: int
     models: int  # language models
-    features: int  # stateful ones
+    features: int  # stateful features
 
 
 def allocate(sizes: StateSizes) -> SearchState:

@@ -1,9 +1,9 @@
-"""A back-off n-gram model as an automaton: a state is the longest context that can still matter, a step is
+"""A back-off n-gram model as an automaton: a state is the longest context that can still matter, a step reads
 one word.
 
-Nodes are n-grams, numbered level by level, the empty context (`root`) last. A step from a context that lacks
-the word goes to the next shorter one and pays its back-off weight. States are cut to contexts that some
-n-gram continues, as KenLM does, so that hypotheses which no future word can tell apart recombine.
+Nodes are n-grams, numbered order by order; the empty context (`root`) comes last. Where a context has no
+n-gram with the next word, the step backs off to the next shorter context and adds its back-off weight. As in
+KenLM, a state keeps only as much context as some longer n-gram uses, so that more hypotheses recombine.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from nmt.ngram.count_models import BOS, EOS, LN10, NgramModel
 from smt_bridge.decoder.cache import within
 from smt_bridge.decoder.compiled import njit
 
-BLOCK = 1 << 20  # rows of a compiled call: between two of them signals are obeyed
+BLOCK = 1 << 20  # rows per compiled call; signals are handled between calls
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
@@ -23,24 +23,24 @@ MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio: spreads keys over a
 
 
 class Automaton(NamedTuple):
-    """S nodes and the root; probabilities are natural logarithms."""
+    """An automaton of S nodes and the root. Log probabilities are natural."""
 
-    words: int  # V: a word beyond is unknown
-    unknown: int
+    words: int  # V, the size of the vocabulary
+    unknown: int  # word id of <unk>
     begin: int  # state after <s>
-    end: int  # the word </s>
+    end: int  # word id of </s>
     root: int
     keys: Int64s  # hash table: context * V + word
-    values: Int32s  # and the node it leads to
+    values: Int32s  # the node that each key leads to
     log_prob: Floats  # (S,)
     backoff: Floats  # (S + 1,)
     shorter: Int32s  # (S + 1,) the node of the context without its first word
-    state: Int32s  # (S + 1,) what of a node is remembered
-    most: Floats  # (V,) no context gives the word more
+    state: Int32s  # (S + 1,) the node that is kept as the state after reaching this one
+    most: Floats  # (V,) upper bound of the word's log probability in any context
 
 
 class CachedNgramModel(NamedTuple):
-    """An n-gram model in the form that is cached: its vocabulary, then the fields of Automaton."""
+    """An n-gram model as it is cached: its vocabulary, then the fields of Automaton."""
 
     vocabulary: list[str]
     words: int
@@ -57,7 +57,7 @@ class CachedNgramModel(NamedTuple):
     most: Floats
 
     def is_sound(self) -> bool:
-        """Check that all sizes agree and every index points into its array: compiled code checks neither."""
+        """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
         nodes = self.root + 1
         sizes = (
             len(self.log_prob) == self.root
@@ -87,7 +87,7 @@ class CachedNgramModel(NamedTuple):
 
 
 def silent() -> CachedNgramModel:
-    """Language model that gives every word log p = 0, for systems without one."""
+    """A language model that gives every word log p = 0, for systems without a language model."""
     zero, root = np.zeros(3), np.full(4, 3, np.int32)
     return CachedNgramModel(
         vocabulary=["<unk>", "<s>", "</s>"],
@@ -107,7 +107,7 @@ def silent() -> CachedNgramModel:
 
 
 def build(model: NgramModel) -> Automaton:
-    """The automaton of an n-gram model."""
+    """Convert an n-gram model to an automaton."""
     V = len(model.words)
     sizes = [len(level.keys) for level in model.levels]
     offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -145,7 +145,7 @@ def build(model: NgramModel) -> Automaton:
     last = np.concatenate([np.arange(V), *(level.keys % V for level in model.levels[1:])])
     np.maximum.at(most, last, log_prob)
     if backoff.max() > 0:
-        most[:] = 0.0  # a weight above 1: no n-gram's probability bounds it
+        most[:] = 0.0  # with a back-off weight above 1, the stored probabilities are no bound
     start = model.ids[BOS]
     return Automaton(
         words=V, unknown=model.unknown, begin=int(state[start]), end=model.ids[EOS], root=root,
@@ -155,7 +155,7 @@ def build(model: NgramModel) -> Automaton:
 
 
 def child(model: NgramModel, offset: Int64s, shorter: Int64s, context: Int64s, word: Int64s) -> Int64s:
-    """Node of context + word, or of its longest suffix that exists: (M,), (M,) -> (M,)"""
+    """The node of each context + word, or of the longest suffix that has a node: (M,), (M,) -> (M,)"""
     V, root = len(model.words), int(offset[-1])
     children = np.full(len(word), -1, np.int64)
     context = context.copy()
@@ -179,7 +179,7 @@ def child(model: NgramModel, offset: Int64s, shorter: Int64s, context: Int64s, w
 @njit
 def fill(table: Int64s, content: Int32s, keys: Int64s,
 values: Int32s) -> None:  # fmt: skip
-    """Enter keys and their values into an open-addressing hash table."""
+    """Insert keys and their values into an open-addressing hash table."""
     mask = len(table) - 1
     for i in range(len(keys)):
         slot = ((keys[i] * MIX) >> np.int64(20)) & mask
@@ -191,7 +191,7 @@ values: Int32s) -> None:  # fmt: skip
 
 @njit
 def step(lm: Automaton, state: int, word: int) -> tuple[float, int]:
-    """Natural log p of a word in a state, and the state after it."""
+    """Natural log p of a word in a state; also returns the state after it."""
     total = 0.0
     mask = len(lm.keys) - 1
     while state != lm.root:
@@ -210,8 +210,9 @@ def step(lm: Automaton, state: int, word: int) -> tuple[float, int]:
 
 
 def phrase_scores(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
-    """Natural log p of phrases without context, and an upper bound of it in any context. The words of phrase
-    i are ids[starts[i] : starts[i + 1]]; returns (N,), (N,)"""
+    """Natural log p of N phrases without context; also returns upper bounds for any context: (N,), (N,)
+
+    The words of phrase i are ids[starts[i] : starts[i + 1]]."""
     parts = [
         scores_of(lm, ids, starts[at : at + BLOCK + 1]) for at in range(0, max(1, len(starts) - 1), BLOCK)
     ]
@@ -220,7 +221,7 @@ def phrase_scores(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, F
 
 @njit
 def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
-    """Score one block of phrases for `phrase_scores`."""
+    """Natural log p and upper bounds of one block of phrases; see `phrase_scores`."""
     count = len(starts) - 1
     score, bound = np.zeros(count), np.zeros(count)
     for i in range(count):
@@ -234,7 +235,7 @@ def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Float
 
 @njit
 def sentence_score(lm: Automaton, ids: Int32s, complete: bool) -> float:
-    """Natural log p of a sentence from <s> to </s>; without </s> unless it is `complete`."""
+    """Natural log p of a sentence that starts with <s>. `complete`: include </s>."""
     state, total = lm.begin, 0.0
     for i in range(len(ids)):
         gain, state = step(lm, state, ids[i])

@@ -1,12 +1,12 @@
-"""What loading a table or a language model made of its text, kept for the next time: one file each in a cache
-folder of the user.
+"""A cache of parsed tables and language models, so that their text is parsed only once. Each is a file in the
+user's cache folder.
 
-    Cache().keep(["phrase-table.gz"], make, Table)     # make(), or what an earlier call made of the same file
+    Cache().keep(["phrase-table.gz"], make, Table)     # the result of make(), or that of an earlier call
 
-A file is called KEY.CHECKSUM.npz: KEY stands for what it was made from (paths, sizes, times, format),
-CHECKSUM is that of its content. It gets this name once it is complete, so processes that fill the cache at
-the same time never mix, and a damaged file is made again. The folder has a size limit; the least recently
-used file goes first.
+A file is named KEY.CHECKSUM.npz: KEY is a hash of what it was made from (paths, sizes, times, format), and
+CHECKSUM that of its content. It gets this name once it is complete, so that several processes may fill the
+cache at the same time; a damaged file is made again. The folder has a size limit; the least recently used
+files are removed first.
 """
 
 import hashlib
@@ -37,11 +37,11 @@ STAMP = "stamp"
 
 
 class Cacheable(Protocol):
-    """A dataclass or NamedTuple of arrays, integers, lists of text, and dictionaries that number byte
-    strings."""
+    """A dataclass or NamedTuple that can be cached. Its fields are arrays, integers, lists of strings, and
+    dictionaries from byte strings to consecutive numbers."""
 
     def is_sound(self) -> bool:
-        """Check that all sizes agree and every index points into its array: compiled code checks neither."""
+        """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
         ...
 
 
@@ -54,10 +54,10 @@ class CacheEntry:
 
     path: Path
     size: int
-    used: float  # when, in seconds of the epoch
+    used: float  # time of the last use, in seconds since the epoch
 
     def sources(self) -> list[str]:
-        """Paths of the files it was made from; empty if it is damaged."""
+        """Paths of the files that the entry was made from; empty if the entry is damaged."""
         try:
             with np.load(self.path, allow_pickle=False) as archive:
                 return [str(source[0]) for source in json.loads(archive[STAMP].tobytes())["sources"]]
@@ -79,7 +79,7 @@ DAMAGED = (
 
 
 def default_folder() -> Path:
-    """$NMT_CACHE, else nmt-smt in $XDG_CACHE_HOME, else ~/.cache/nmt-smt"""
+    """The user's cache folder: $NMT_CACHE, else nmt-smt in $XDG_CACHE_HOME, else ~/.cache/nmt-smt."""
     if folder := os.environ.get(FOLDER):
         return Path(folder)
     home = os.environ.get("XDG_CACHE_HOME", "")
@@ -87,7 +87,7 @@ def default_folder() -> Path:
 
 
 def default_limit() -> int:
-    """Size limit in bytes. ConfigError where $NMT_CACHE_GB is not a number."""
+    """The user's size limit in bytes. ConfigError if $NMT_CACHE_GB is not a number of 0 or more."""
     text = os.environ.get(LIMIT) or f"{DEFAULT_GB:g}"
     try:
         gigabytes = real(text)
@@ -102,12 +102,12 @@ class Cache:
     """The cache folder. Several processes may share it."""
 
     def __init__(self, folder: str | Path = "", limit: int | None = None) -> None:
-        """`folder`: instead of the user's; `limit`: bytes, instead of the user's."""
+        """`folder`, `limit` (bytes): override the user's cache folder and size limit."""
         self.folder = Path(folder) if folder else default_folder()
         self.limit = default_limit() if limit is None else limit
 
     def keep(self, sources: Sequence[str], make: Callable[[], K], kind: type[K]) -> K:
-        """Return what `make()` returns, from the cache if an earlier call stored it for the same sources."""
+        """Return the result of `make()`, from the cache if an earlier call stored it for the same sources."""
         stamp = stamp_of(sources, kind)
         key = hashlib.sha256(stamp).hexdigest()[:24]
         for entry in self.entries(key):
@@ -117,10 +117,10 @@ class Cache:
                     os.utime(entry.path)
                 return content
             except FileNotFoundError:
-                continue  # another process made room
+                continue  # another process has removed it
             except DAMAGED as error:
                 if isinstance(error.__cause__ or error, PermissionError):
-                    continue  # another user's own
+                    continue  # the file belongs to another user
                 log.warning("%s: damaged; made again from %s", entry.path, sources[0])
                 with suppress(OSError):
                     entry.path.unlink()
@@ -132,7 +132,7 @@ class Cache:
         return content
 
     def entries(self, key: str = "*") -> list[CacheEntry]:
-        """The files of the cache, the last used first."""
+        """The files of the cache, most recently used first."""
         return sorted(self._entries(key), key=lambda entry: (-entry.used, entry.path))
 
     def _entries(self, key: str) -> Iterator[CacheEntry]:
@@ -142,8 +142,8 @@ class Cache:
                 yield CacheEntry(path, status.st_size, status.st_mtime)
 
     def store(self, key: str, stamp: bytes, content: Cacheable) -> None:
-        """Write to a temporary file, rename it, then trim the cache. UserError while another process stores
-        something."""
+        """Write an entry to a temporary file, rename it, and trim the cache. UserError if another process is
+        writing to the cache."""
         with locked(self.folder, "decoder cache"):
             self.sweep()
             part = self.folder / f"{key}.part"
@@ -165,12 +165,12 @@ class Cache:
             self.trim()
 
     def sweep(self) -> None:
-        """Remove what a killed process left behind; the lock guarantees that nobody is writing it."""
+        """Remove temporary files of killed processes. The caller holds the lock, so none is being written."""
         for left in self.folder.glob("*.part"):
             left.unlink(missing_ok=True)
 
     def trim(self) -> None:
-        """Remove the least recently used files beyond the limit."""
+        """Remove the least recently used files until the cache is within its limit."""
         total = 0
         for entry in self.entries():
             total += entry.size
@@ -178,7 +178,7 @@ class Cache:
                 entry.path.unlink(missing_ok=True)
 
     def clear(self) -> list[CacheEntry]:
-        """Remove all entries and return them. UserError while another process stores something."""
+        """Remove all entries and return them. UserError if another process is writing to the cache."""
         if not self.folder.exists():
             return []
         with locked(self.folder, "smt-cache clear"):
@@ -190,7 +190,7 @@ class Cache:
 
 
 def stamp_of(sources: Sequence[str], kind: type[Cacheable]) -> bytes:
-    """Describe in JSON what an entry is made from: format, type, fields, and size and time of its sources."""
+    """Describe an entry in JSON: its format, type and fields, and the sizes and times of its sources."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
     made_from = {
         "format": FORMAT,
@@ -207,8 +207,8 @@ def parts_of(kind: type[Cacheable]) -> list[str]:
 
 
 def arrays(content: Cacheable) -> dict[str, "NDArray[np.generic] | int"]:
-    """Convert all fields to arrays; lists of texts, none of which contains a line end, become the bytes of
-    lines."""
+    """Convert all fields to arrays. A list of strings becomes bytes, one line for each string; no string may
+    contain a line end."""
     values = {name: getattr(content, name) for name in parts_of(type(content))}
     return {
         name: value if isinstance(value, np.ndarray | int) else lines(value) for name, value in values.items()
@@ -216,14 +216,13 @@ def arrays(content: Cacheable) -> dict[str, "NDArray[np.generic] | int"]:
 
 
 def lines(texts: Iterable[str | bytes]) -> NDArray[np.uint8]:
-    """Join texts, one a line, into an array of bytes."""
+    """Join strings into an array of bytes, one line for each."""
     content = b"".join((text if isinstance(text, bytes) else text.encode()) + b"\n" for text in texts)
     return np.frombuffer(content, np.uint8)
 
 
 def load(path: Path, kind: type[K]) -> K:
-    """Read a cache entry. Raises DataError, or another exception of DAMAGED, for a file that was changed
-    since."""
+    """Read a cache entry. Raises one of DAMAGED if the file has been changed since it was written."""
     if manifest.digest(path) != path.name.split(".")[1]:
         raise DataError(f"{path}: damaged")
     types = kind.__annotations__

@@ -1,5 +1,5 @@
-"""Compilation by numba where it is installed. Without it nothing is compiled, and the decoder uses plain
-search."""
+"""Compilation by numba, if it is installed. Without it nothing is compiled, and the decoder searches in plain
+Python."""
 
 import hashlib
 import logging
@@ -20,11 +20,11 @@ R = TypeVar("R")
 
 
 def cache_folder() -> Path | None:
-    """Folder for compiled code, named by a hash of all sources that are compiled: beside them, or in the
-    user's cache; None where neither is writable (a service without a home, say).
+    """Folder for compiled code, beside the sources or in the user's cache; None if neither is writable (a
+    service without a home directory, say).
 
-    numba itself checks the file of a function only, not the files of the functions that it calls: after an
-    update of one file alone it would run old code."""
+    Its name contains a hash of all compiled sources. numba itself only checks the file of the function that
+    is called, not those of the functions that it calls, and would run old code after a partial update."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted([*here.rglob("*.py"), *(here.parent / "extraction").glob("*.py")]):
@@ -36,7 +36,7 @@ def cache_folder() -> Path | None:
 
 
 def is_own(folder: Path) -> bool:
-    """Whether this user owns the folder and can write to it; creates it if necessary. Compiled code of
+    """Whether this user owns the folder and can write to it; creates it if necessary. Code compiled by
     another user is never run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -46,12 +46,12 @@ def is_own(folder: Path) -> bool:
 
 
 class CompiledFunction:
-    """A compiled function. A call from Python defers signals until it returns; compiled functions call it
-    directly."""
+    """A function compiled by numba. A call from Python defers signals until it returns; calls from other
+    compiled functions do not go through this class."""
 
     def __init__(self, dispatcher: Any) -> None:
         self.dispatcher, self.ready = dispatcher, False
-        self._numba_type_ = dispatcher._numba_type_  # by this numba sees the function itself
+        self._numba_type_ = dispatcher._numba_type_  # makes numba call the function itself
 
     def __call__(self, *args: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -64,19 +64,19 @@ class CompiledFunction:
 
 
 class CompilationNotice:
-    """Logs once, before the first function is compiled, that this takes a while; silent where all of them
-    come from the cache. `seconds`: time spent compiling so far."""
+    """Logs once, before the first function is compiled, that compiling takes a while. Logs nothing if all
+    functions are cached. `seconds`: time spent compiling so far."""
 
     said = False
     seconds = 0.0
-    depth = 0  # a function compiles those that it calls
-    since = 0.0
+    depth = 0  # nesting of compilations: a function compiles those that it calls
+    since = 0.0  # when the outermost one started
 
     def listen(self) -> None:
         """Register with numba's compiler events."""
 
         class Starts(numba.core.event.Listener):
-            """Receives numba's events for functions that were not in its cache."""
+            """Listener for the compilation of functions that are not in numba's cache."""
 
             def on_start(_, event: object) -> None:
                 self.say()
@@ -92,7 +92,7 @@ class CompilationNotice:
         numba.core.event.register("numba:compile", Starts())  # type: ignore[no-untyped-call]
 
     def say(self) -> None:
-        """Log the notice, the first time only."""
+        """Log the notice the first time this is called."""
         if not self.said:
             self.said = True
             log.info("compiling for this processor, once: up to half a minute")
@@ -106,8 +106,8 @@ class Stopped(Exception):
 
 
 def go_on(stop: threading.Event | None) -> None:
-    """Called between two calls of compiled code, none of which takes long: Python handles signals here, and
-    another thread can end this one by `stop`, which raises Stopped."""
+    """Raise Stopped if `stop` is set. Called between the short calls of compiled code, where Python also
+    handles signals."""
     if stop is not None and stop.is_set():
         raise Stopped
 
@@ -132,8 +132,8 @@ except ImportError:
 
 
 def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "python") -> Callable[P, R]:
-    """Compile a function to run without the interpreter's lock, cached on this machine where possible.
-    Without numba, returns the function itself."""
+    """Compile a function to run without holding the GIL, and cache its code if possible. Without numba,
+    returns the function unchanged."""
     if not HAVE_NUMBA:
         return function
     compiled = numba.njit(nogil=True, cache=keeps, error_model=error_model)(function)
@@ -142,5 +142,5 @@ def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "py
 
 def njit_ieee(function: Callable[P, R]) -> Callable[P, R]:
     """Like `njit`, but division by 0 follows NumPy instead of raising ZeroDivisionError, so that loops with
-    divisions are vectorized."""
+    divisions can be vectorized."""
     return njit(function, error_model="numpy")

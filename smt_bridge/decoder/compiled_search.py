@@ -1,11 +1,12 @@
-"""Compiled search from Python: the stacks of a sentence are filled in slices, in memory that a thread keeps.
+"""Runs the compiled search: short calls of compiled code fill the stacks of a sentence, in memory that each
+thread keeps for the next sentence.
 
-Without stateful features one call of compiled code after the other goes through all stacks. With them a stack
-takes two stages. First every candidate is scored without these features, the first language model standing in
-where a feature says so, and the best `neural_beam` survive. Then the features score the survivors together; a
-feature with a beam of its own comes after those with a wider one, and scores the best of what they leave, by
-what it can tell beforehand too. What survives recombines, the features' states now among what must agree, and
-is ranked again. With unlimited beams this equals immediate scoring.
+Without stateful features, the calls simply go through all stacks. With them, each stack takes two stages.
+First all candidates are scored without these features, the first language model standing in for those that
+ask for it, and the best `neural_beam` candidates survive. Then the features score the survivors in one batch,
+those with wider beams first. A feature with a narrower beam scores only the best candidates so far, ranked
+with its own preview if it has one. The survivors are then recombined, now also by the features' states, and
+ranked again. With unlimited beams the result is the same as if every candidate were scored at once.
 """
 
 import heapq
@@ -31,11 +32,11 @@ from smt_bridge.decoder.features.protocol import Candidates, Gains, checked
 from smt_bridge.decoder.model import Listing, SearchTask
 from smt_bridge.decoder.search import add_candidates, expand_from, search, select, start_search
 
-Paths = tuple[list[Int32s], list[float]]  # options of derivations in target order, and totals; best first
+Paths = tuple[list[Int32s], list[float]]  # options in target order and total of each derivation, best first
 
 
 class ThreadMemory(threading.local):
-    """A thread's arrays, and by how much they have grown: a multiple of their first size."""
+    """The arrays of one thread, and the factor by which they have grown from their initial size."""
 
     factor = 1
     state: SearchState | None = None
@@ -45,13 +46,13 @@ class CompiledSearch:
     """Compiled search over language models that are automata. Several threads may share it."""
 
     def __init__(self, automata: tuple[Automaton, ...], piece: int = SLICE) -> None:
-        """`piece`: options that one call of compiled code looks at."""
+        """`piece`: number of options that one call of compiled code tries."""
         self.automata, self.piece = automata, piece
         self.memory = ThreadMemory()
 
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
-        """The best derivations; none where walls and zones let no hypothesis cover the sentence. Starts again
-        with twice the memory when a sentence needs it."""
+        """The best derivations; none if walls and zones leave no way to translate the whole sentence. If
+        memory runs out, the search is repeated with twice as much."""
         state = self.room(task)
         while True:
             if task.scorers:
@@ -64,7 +65,7 @@ class CompiledSearch:
             state = self.room(task, True)
 
     def room(self, task: SearchTask, new: bool = False) -> SearchState:
-        """This thread's arrays, reallocated where they are too small for the sentence."""
+        """This thread's arrays, reallocated if they are too small for the sentence."""
         words, state, factor = task.parameters.words, self.memory.state, self.memory.factor
         needed = [(task.parameters.edges, "edge_parent"), (task.parameters.deferred, "c_stack")]
         if (
@@ -88,7 +89,7 @@ class CompiledSearch:
         return state
 
     def fill(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
-        """Fill all stacks; sets `state.counters[FULL]` when memory is too small."""
+        """Fill all stacks. Sets `state.counters[FULL]` if memory runs out."""
         stack = rank = 0
         options, parameters, weights = task.options, task.parameters, task.model.lm_weights
         while stack < parameters.words and not (stack and state.counters[FULL]):
@@ -154,13 +155,13 @@ def foreseen(
 
 
 def candidates(state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s) -> Candidates:
-    """Candidates in the form that a stateful feature takes."""
+    """Convert chosen candidates to the form that stateful features take."""
     states = state.memory[state.c_parent[chosen], number]
     return Candidates(state.c_option[chosen].astype(np.int64), states, stack == task.parameters.words)
 
 
 def best_candidates(state: SearchState, stack: int, beam: int) -> Int64s:
-    """The candidates of a stack, oldest first; with a beam the best ones only."""
+    """Indices of a stack's `beam` best candidates, or of all if it is 0; oldest first."""
     stacks = state.c_stack[: int(state.counters[CANDIDATES])]
     chosen = np.flatnonzero(stacks == stack).astype(np.int64)
     return chosen[best(state.c_total[chosen], beam)] if 0 < beam < len(chosen) else chosen
@@ -180,7 +181,7 @@ def best(scores: Floats, count: int) -> Int64s:
 
 
 def listed_derivations(state: SearchState, task: SearchTask, listing: Listing) -> Paths:
-    """Derivations of filled stacks: the best one, or an n-best list."""
+    """The best derivation of filled stacks, or their n-best list."""
     parameters, options = task.parameters, task.options
     if not listing.nbest:
         finals = select(state, parameters, parameters.words)
@@ -195,17 +196,17 @@ def listed_derivations(state: SearchState, task: SearchTask, listing: Listing) -
 
 
 # ---- derivations -------------------------------------------------------------------------------------------
-# The best derivations of a searched sentence, best first. The order is exact: best-first search backwards is
-# guided by the forward scores.
+# The n best derivations of a sentence, by best-first search backwards through the filled stacks. The forward
+# scores are a perfect heuristic, so the order is exact.
 
 
-BASE = np.uint64(1099511628211)  # of the hash by which texts are told apart
+BASE = np.uint64(1099511628211)  # of the hash that identifies texts
 SPREAD = np.uint64(11400714819323198485)
 
 
 @njit
 def best_option_path(S: SearchState, hypothesis: int) -> Int32s:
-    """The options of the best way to a hypothesis, first to last."""
+    """The options of the best derivation of a hypothesis, in target order."""
     length, here = 0, hypothesis
     while here > 0:
         length += 1
@@ -221,7 +222,7 @@ def best_option_path(S: SearchState, hypothesis: int) -> Int32s:
 
 @njit
 def sort_ways(S: SearchState, hypothesis: int, scores: list[float], edges: list[int]) -> None:
-    """Append the ways to reach a hypothesis, best first: their scores, and their edges."""
+    """Append the scores and edges of all ways to reach a hypothesis, best first."""
     count = 0
     edge = S.edge[hypothesis]
     while edge >= 0:
@@ -241,7 +242,7 @@ def sort_ways(S: SearchState, hypothesis: int, scores: list[float], edges: list[
 
 @njit
 def digest_before(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
-    """Hash of a text of `size` words with `words` put before it."""
+    """Update the hash of a text of `size` words for `words` being prepended to it."""
     power = np.uint64(1)
     for _ in range(size):
         power *= BASE
@@ -253,7 +254,7 @@ def digest_before(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
 
 @njit
 def options_from(option: list[int], after: list[int], node: int) -> Int32s:
-    """The options of a node and of the nodes after it."""
+    """The options of a node and of all nodes after it."""
     size, walk = 0, node
     while after[walk] >= 0:
         size += 1
@@ -268,18 +269,18 @@ def options_from(option: list[int], after: list[int], node: int) -> Int32s:
 @njit
 def derivations(S: SearchState, parameters: SearchParameters, count: int, distinct: bool, factor: int,
 start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # fmt: skip
-    """Up to `count` derivations, at least one: the options of each, and their totals.
+    """Up to `count` derivations, at least one: returns the options of each, and their totals.
 
-    `text[start[o] : start[o] + length[o]]` are the target words of option o. `distinct`: one for each text,
-    out of the first count x factor derivations.
+    `text[start[o] : start[o] + length[o]]` are the target words of option o. `distinct`: list each text once,
+    looking only at the first count x factor derivations.
     """
-    # A node: an option, the node after it, and of the text from there on edge scores, words, and hash.
+    # A node is an option and the node after it, with the edge score, length and hash of the text from there.
     option, after = [-1], [-1]
     tail, size, digest = [0.0], [0], [np.uint64(0)]
-    ways, way_edge = [0.0], [0]  # sorted ways into hypotheses, from first_way to last_way
+    ways, way_edge = [0.0], [0]  # ways to reach hypothesis h, best first: first_way[h] until last_way[h]
     first_way, last_way = np.full(S.counters[0], -1, np.int64), np.zeros(S.counters[0], np.int64)
     heap = [(0.0, 0, 0, 0, 0)]
-    heap.clear()  # -score, age, hypothesis, the next of its ways, node after it
+    heap.clear()  # -score, age, hypothesis, its next way, the node after it
     age = 0
     for final in select(S, parameters, parameters.words):
         heapq.heappush(heap, (-S.score[final], age, int(np.int64(final)), 0, 0))

@@ -12,12 +12,12 @@ from nmt.text.sentences import MAX_LINE_WORDS
 from smt_bridge.decoder.xml_input import brackets
 from smt_bridge.moses.ini import FALSE, Ini, parse_truth
 
-WIDEST = 63  # words beyond the first untranslated one that a coverage can hold
+WIDEST = 63  # number of words after the first untranslated one that a coverage can represent
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Search settings that a moses.ini can give."""
+    """Search settings that a moses.ini can contain."""
 
     stack: int = number(200, least=0, help="hypotheses kept for each number of translated words; 0: all")
     table_limit: int = number(20, least=0, help="best options of a source phrase; 0: all")
@@ -54,8 +54,8 @@ BY_NAME: dict[str, "Field[object]"] = {item.name: item for item in fields(Search
 
 
 def override(name: str) -> Any:
-    """A field of SearchSettings as an option that overrides the ini; None keeps the ini's value, or Moses'
-    default."""
+    """A field of SearchSettings as an option that overrides the ini. None, the default, keeps the ini's value
+    or else Moses' default."""
     item = BY_NAME[name]
     words = " ".join(item.default) if isinstance(item.default, tuple) else str(item.default).lower()
     text = f"{item.metadata[HELP]}; default: the ini's, or {words}"
@@ -64,7 +64,7 @@ def override(name: str) -> Any:
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """The user's options of a decoder."""
+    """The user's options for a decoder. Those that are None are taken from the moses.ini."""
 
     stack: int | None = override("stack")
     table_limit: int | None = override("table_limit")
@@ -96,17 +96,17 @@ class DecoderConfig:
 
 
 def search_settings(config: DecoderConfig, ini: Mapping[str, object]) -> SearchSettings:
-    """Merge the settings of the search: the user's options, then the ini's, then Moses' defaults."""
+    """Merge the search settings: the user's options come first, then the ini's, then Moses' defaults."""
     options = {name: getattr(config, name) for name in BY_NAME if getattr(config, name, None) is not None}
     return replace(SearchSettings(), **{**ini, **options})
 
 
 # ---- sections of a moses.ini -------------------------------------------------------------------------------
-# Those the engine honors, those that change no result, and those it refuses.
+# Which sections the engine honors, which change no result, and which it refuses.
 #
-# Every parameter of Moses (its Parameter.cpp) is in exactly one of these tables; a section in none of them is
-# unknown to Moses too. Nothing is ignored silently: what is neither honored nor harmless is refused with its
-# line.
+# Every parameter of Moses (see its Parameter.cpp) is in exactly one of these tables; a section in none of
+# them is unknown to Moses too. Nothing is ignored silently: a section that is neither honored nor harmless is
+# refused, and the error names its line.
 
 RENAMED = {  # fields of SearchSettings whose sections have other names
     "max_options": "max-trans-opt-per-coverage",
@@ -114,14 +114,15 @@ RENAMED = {  # fields of SearchSettings whose sections have other names
     "unknown_prefix": "unknown-word-prefix",
     "unknown_suffix": "unknown-word-suffix",
 }
-# Section: field of SearchSettings. [ttable-limit] is of the old format; the table's own line has its limit.
+# Section -> field of SearchSettings. There is no section for the table limit, which is an option of the
+# table's line in [feature]; [ttable-limit] belongs to the old format.
 HONORED_SECTIONS = {
     RENAMED.get(name, name.replace("_", "-")): name for name in BY_NAME if name != "table_limit"
 }
 MODEL_SECTIONS = {"feature", "weight"}  # read elsewhere
 
-# Where the engine's only way is one of Moses' ways: the values that ask for it. Anything else is refused for
-# the reason given.
+# Sections for which the engine supports only some of Moses' values: these values, and the reason why any
+# other is refused.
 RESTRICTED_SECTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "input-factors": (("0",), "the engine reads one factor, 0"),
     "output-factors": (("0",), "the engine writes one factor, 0"),
@@ -155,9 +156,9 @@ RESTRICTED_SECTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "lmodel-oov-feature": (FALSE, "write oov-feature=1 in the line of the language model"),
 }
 
-# Nothing of this changes a translation, a total or a feature value. Options of n-best lists and logs are
-# those of our command line; the rest belongs to searches, inputs and tables that the engine refuses where
-# they are asked for.
+# None of these changes a translation, a total or a feature value. Options for n-best lists and logs are set
+# on our command line instead; the rest only affects searches, inputs and tables that the engine refuses
+# anyway.
 HARMLESS_SECTIONS = set(
     """
     config input-file verbose show-weights threads cpu-affinity-offset cpu-affinity-increment description
@@ -203,8 +204,8 @@ REFUSED_SECTIONS = {
     for name in names.split()
 }
 
-# Moses knows these names too, but on its command line only: in an ini it passes over them. Its tuning scripts
-# write some there, such as [v].
+# Short names that Moses accepts only on its command line and ignores in an ini. Its tuning scripts write some
+# of them, such as [v], into one.
 SHORT_NAMES = dict(
     pair.split("=")
     for pair in """
@@ -225,8 +226,8 @@ SHORT_NAMES = dict(
 
 
 def read_search_settings(ini: Ini) -> dict[str, object]:
-    """Search settings of an ini, as fields of SearchSettings. DataError, with the line, for anything that the
-    engine does not support."""
+    """Read the search settings of an ini: field of SearchSettings -> value. DataError, with the line, for
+    anything that the engine does not support."""
     values: dict[str, object] = {}
     for name, section in ini.sections.items():
         location = f"{ini.path}:{section.row + 1}"
@@ -243,23 +244,22 @@ def read_search_settings(ini: Ini) -> dict[str, object]:
             continue
         elif name in SHORT_NAMES:
             raise DataError(
-                f"{location}: Moses passes over [{name}], which it knows on its command line only; write "
+                f"{location}: Moses ignores [{name}], which it knows on its command line only; write "
                 f"[{SHORT_NAMES[name]}], or remove it"
             )
         else:
             raise DataError(
-                f"{location}: section {shown(name)} is unknown, to Moses too; remove it, or mend its name"
+                f"{location}: section {shown(name)} is unknown, to Moses too; remove it, or correct its name"
             )
     return values
 
 
 def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[object]") -> object:
-    """The single value of a section, within the range of its field. Moses ignores empty sections and further
-    lines; both are refused here."""
+    """Parse the single value of a section and check its range. DataError for an empty section and for a
+    second value, which Moses would ignore."""
     if not values:
         raise DataError(
-            f"{path}:{row + 1}: [{name}] is empty, and Moses passes over it; "
-            "write a value below, or remove it"
+            f"{path}:{row + 1}: [{name}] is empty, and Moses ignores it; write a value below, or remove it"
         )
     if len(values) > 1:
         raise DataError(

@@ -1,7 +1,8 @@
-"""Coverages of the compiled search, and which spans may be translated after each.
+"""Coverages of the compiled search, and the spans that may be translated after each.
 
-A coverage is the first untranslated word and 64 bits for the words from there on, so sentences may have any
-length. Coverages are numbered; what may be translated next, and the future cost, is worked out once for each.
+A coverage consists of the first untranslated word and 64 bits for the words from there on, so sentences may
+have any length. Coverages are numbered; the possible next spans and the future cost are computed once for
+each.
 """
 
 import numpy as np
@@ -28,7 +29,7 @@ from smt_bridge.decoder.compiled import njit
 
 @njit
 def covered(gap: int, mask: np.uint64, word: int) -> bool:
-    """Whether a word is translated. `gap` is the first untranslated word, `mask` has a bit for each word from
+    """Whether a word is translated. `gap`: the first untranslated word; `mask`: one bit for each word from
     there on."""
     if word < gap:
         return True
@@ -42,7 +43,7 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, las
         for word in range(gap, last):
             if C.wall[word]:
                 return False  # a gap is left before a wall
-    furthest = gap - 1  # translated word
+    furthest = gap - 1  # the last translated word
     for offset in range(64):
         if (mask >> np.uint64(offset)) & np.uint64(1):
             furthest = gap + offset
@@ -60,7 +61,7 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, las
             continue
         if last < first or start > end:
             if done:
-                return False  # outside of a zone that was entered
+                return False  # leaves a zone that is not finished
             continue
         if start != gap and limit >= 0 and end - gap >= limit:
             return False  # the first gap could not be reached from the zone's end
@@ -84,7 +85,7 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, las
 
 @njit
 def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: int) -> int:
-    """Return the number of a coverage, entering it with its future cost if it is new; -1 when memory is
+    """Return the number of a coverage, which is added with its future cost if it is new; -1 if memory is
     full."""
     size = len(S.coverage_table) - 1
     slot = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size
@@ -106,7 +107,8 @@ def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: 
 
 @njit
 def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tuple[int, float]:
-    """Count the translated words of a coverage, and sum the best scores of its untranslated stretches."""
+    """Number of translated words of a coverage; also returns its future cost, the sum of the best scores of
+    its untranslated stretches."""
     covered, cost = gap, 0.0
     word, rest = gap, mask
     bit = np.uint64(1)
@@ -130,7 +132,7 @@ def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tup
 
 @njit
 def after(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uint64]:
-    """Coverage after a span has been translated: first untranslated word and mask."""
+    """The coverage after a span has been translated: returns its first untranslated word and its mask."""
     bit = np.uint64(1)
     if start != gap:
         return gap, mask | (((bit << np.uint64(last - start + 1)) - bit) << np.uint64(start - gap))
@@ -145,7 +147,8 @@ def after(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uin
 
 @njit
 def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParameters, coverage: int) -> None:
-    """List the spans that may be translated after a coverage, whatever the last phrase was."""
+    """Store the spans that may be translated after a coverage, as far as that does not depend on the last
+    phrase. Sets `counters[FULL]` if memory runs out."""
     n, longest, limit = parameters.words, parameters.longest, parameters.distortion
     gap, mask = S.gap[coverage], S.mask[coverage]
     S.first_move[coverage] = S.counters[MOVES]
@@ -178,10 +181,10 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
 
 @njit
 def early_distortion(start: int, last: int, previous_last: int, gap: int) -> int:
-    """The early distortion cost of a phrase (Moore and Quirk 2007): continuing at the first gap is free,
-    leaving it costs the way there and back.
+    """The early distortion cost of a phrase (Moore and Quirk 2007): continuing at the first gap is free, and
+    leaving it costs the jump there and back.
 
-    `before`: last word of the previous phrase, -1 for none; `gap`: first untranslated word.
+    `previous_last`: last word of the previous phrase, -1 if there is none; `gap`: first untranslated word.
     """
     length = last - start + 1
     if start == gap:

@@ -1,4 +1,4 @@
-"""Sentences in, best derivations out: a phrase-based system with weights, ready to translate."""
+"""The phrase-based decoder: translates sentences to their best derivations."""
 
 import logging
 import math
@@ -34,18 +34,18 @@ from smt_bridge.moses.ini import Weights
 
 log = logging.getLogger(__name__)
 
-UNLIMITED_FACTOR = 1000  # what Moses takes for [n-best-factor] 0
-AHEAD = 8  # sentences in hand for each worker
+UNLIMITED_FACTOR = 1000  # what [n-best-factor] 0 means in Moses
+AHEAD = 8  # sentences queued per worker
 
 
 class Decoder:
-    """A phrase-based system, ready to translate. Several threads may share one.
+    """A phrase-based system that is ready to translate. Several threads may share one.
 
     >>> from smt_bridge.decoder.decoder import Decoder
     >>> decoder = Decoder.load("model")
     >>> decoder.translate(["the nurses hear her ."])
     ["les infirmières l' entendent ."]
-    >>> [" ".join(one.text) for one in decoder.nbest(["the nurses"], 2, distinct=True)[0]]
+    >>> [" ".join(derivation.text) for derivation in decoder.nbest(["the nurses"], 2, distinct=True)[0]]
     ['les infirmières', 'le infirmières']
     """
 
@@ -57,8 +57,8 @@ class Decoder:
         features: Sequence[SearchFeature] | None = None,
         lines: Lines | None = None,
     ) -> None:
-        """`weights`: instead of the ini's. `features`: those of another decoder of the same system, which
-        need not be loaded again. `lines`: how text becomes words, and back; tokenized text by default.
+        """`weights`: override those of the ini. `features`: reuse the loaded features of another decoder of
+        the same system. `lines`: converts text to words and back; by default for tokenized text.
 
         ConfigError for settings out of range, and for weights that do not fit the system.
         """
@@ -73,7 +73,7 @@ class Decoder:
         self.model = SearchModel(
             word_lms=system.word_lms,
             lm_weights=np.array([self.weights[name][0] for name in system.lm_names] or [0.0]),
-            # Without a weight it decides nothing, so it must not hinder recombination nor prune.
+            # A feature with weight 0 must neither prevent recombination nor prune.
             stateful=[
                 WeightedFeature(item.feature, item.weights)
                 for item in weighted
@@ -96,10 +96,10 @@ class Decoder:
         weights: Weights | None = None,
         cache: bool | Cache = True,
     ) -> Self:
-        """The decoder of a folder that smt-train made, or of a moses.ini. `cache`: where tables and language
-        models are kept, ready to load; the user's own folder, or none.
+        """Load a model directory of smt-train, or a moses.ini. `cache`: where parsed tables and language
+        models are kept for the next time; True for the user's cache folder, False for none.
 
-        ConfigError or DataError, in one line, for what we cannot decode with.
+        ConfigError or DataError, in one line, for a model that the engine cannot use.
         """
         return cls(systems.load(model, cache), config, weights)
 
@@ -109,9 +109,11 @@ class Decoder:
     # ---- texts ---------------------------------------------------------------------------------------------
 
     def translate(self, lines: Iterable[str], workers: int = 1, split_sentences: bool = False) -> list[str]:
-        """Translate each line of text. `workers`: threads; the result does not depend on them.
-        `split_sentences`: translate each sentence of a raw line by itself; ConfigError for tokenized text.
-        DataError for a mistake in a line's markup, TypeError for a str instead of a list of lines."""
+        """Translate each line of text. `workers`: number of threads, which does not affect the result.
+        `split_sentences`: translate each sentence of a line of raw text on its own.
+
+        ConfigError if tokenized text is to be split, DataError for a mistake in a line's markup, TypeError
+        for a str instead of a list of lines."""
         check_lines(lines)
         split = self.lines.sentences(lines) if split_sentences else whole_lines(lines)
         numbers = [index + 1 for index in split.numbers]
@@ -119,8 +121,8 @@ class Decoder:
         return split.join(map(self.lines.text, results))
 
     def nbest(self, lines: Iterable[str], count: int, distinct: bool = False) -> list[list[Derivation]]:
-        """The `count` best derivations of each line, best first; with `distinct` of different
-        texts. Errors as from `translate`, and DataError for a line that is too long for a list."""
+        """The `count` best derivations of each line, best first. `distinct`: list each text only once. Raises
+        the errors of `translate`, and DataError for a line that is too long for an n-best list."""
         check_lines(lines)
         listing = self.listing_of(count, distinct)
         marked = [self.marked(line, f"input:{number}", count) for number, line in enumerate(lines, 1)]
@@ -133,8 +135,8 @@ class Decoder:
         name: str = "input",
         numbers: Iterable[int] | None = None,
     ) -> Generator[PhraseTranslation]:
-        """Translate lines with several threads, yielding results in order: search runs without the
-        interpreter's lock. `name`, `numbers`: of the file and of the lines, for errors in their markup."""
+        """Translate lines with several threads, yielding results in order; the compiled search does not hold
+        the GIL. `name`, `numbers`: name of the file and numbers of its lines, for error messages."""
         marked = self.all_marked(lines, name, numbers)
         if workers == 1:
             yield from map(self.translate_line, marked)
@@ -148,14 +150,15 @@ class Decoder:
                 while waiting:
                     yield waiting.pop(0).result()
                     waiting += [crew.submit(self.translate_line, line, stop) for line in islice(marked, 1)]
-            finally:  # also after an interrupt, or when the caller wants no more
+            finally:  # also after an interrupt, or if the caller stops early
                 stop.set()
                 crew.shutdown(wait=False, cancel_futures=True)
 
     def all_marked(
         self, lines: Iterable[str], name: str, numbers: Iterable[int] | None = None
     ) -> Iterator[MarkedLine]:
-        """Parse the markup of all lines; warns at the first line that will be translated in parts."""
+        """Parse the markup of all lines. Logs a warning for the first line that will be translated in
+        parts."""
         warned, most = False, self.config.max_line_words
         for number, line in zip(numbers or count(1), lines, strict=False):
             marked = self.marked(line, f"{name}:{number}", self.config.nbest)
@@ -167,8 +170,9 @@ class Decoder:
     # ---- one line ------------------------------------------------------------------------------------------
 
     def marked(self, line: str, location: str = "input", nbest: int | None = None) -> MarkedLine:
-        """Parse the markup of a line. `nbest`: size of the requested list, the configured one by default.
-        DataError for a mistake in the markup, and for a line that is too long."""
+        """Parse the markup of a line. `nbest`: size of the n-best list, by default the configured one.
+        DataError for a mistake in the markup, and for a line that is too long but cannot be translated in
+        parts."""
         nbest = self.config.nbest if nbest is None else nbest
         try:
             parsed = self.lines.marked(line, self.markup)
@@ -184,8 +188,8 @@ class Decoder:
     def translate_line(
         self, line: str | MarkedLine, stop: threading.Event | None = None
     ) -> PhraseTranslation:
-        """The best derivation of a line, or with `config.nbest` the n best. An empty line has an
-        empty translation. Stopped is raised once `stop` is set."""
+        """Translate a line to its best derivation, or to the `config.nbest` best ones. The translation of an
+        empty line is empty. Raises Stopped once `stop` is set."""
         marked = self.marked(line) if isinstance(line, str) else line
         if len(marked.words) > self.config.max_line_words:
             parts = translation.cut_line(marked, self.config.max_line_words)
@@ -195,7 +199,7 @@ class Decoder:
     def translate_part(
         self, marked: MarkedLine, stop: threading.Event | None = None, listing: Listing | None = None
     ) -> PhraseTranslation:
-        """Translate a line that is not too long."""
+        """Translate a line of at most `config.max_line_words` words."""
         if not marked.words:
             return translation.empty(sum(self.system.sizes.values()))
         listing = listing or self.listing
@@ -213,8 +217,8 @@ class Decoder:
     def derivations(
         self, task: SearchTask, paths: Sequence[Int32s], totals: Sequence[float]
     ) -> list[Derivation]:
-        """Derivations with their feature values, best first. Where the search approximated a feature, totals
-        are computed from its exact values."""
+        """Compute the feature values of derivations, best first. If the search approximated a feature, totals
+        are recomputed from exact values."""
         columns = feature_values.columns(self.options, task, paths)
         lossy = any(item.feature.lossy for item in self.model.stateful)
         if lossy:
@@ -242,8 +246,8 @@ class Decoder:
         )
 
     def parameters(self, sentence: Sentence, listing: Listing, distortion: int) -> SearchParameters:
-        """Search parameters for a sentence. An unlimited jump becomes the longest one that a coverage can
-        represent if the sentence is longer than that."""
+        """Search parameters for a sentence. In a sentence too long for unlimited jumps, the limit is the
+        longest jump that a coverage can represent."""
         settings, words = self.settings, len(sentence.words)
         if words > WIDEST and not 0 <= distortion <= WIDEST:
             distortion = WIDEST
@@ -262,12 +266,12 @@ class Decoder:
         )
 
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
-        """Option paths and totals, best first; empty where walls and zones let no hypothesis reach the
-        end."""
+        """Option paths and totals, best first; none if walls and zones leave no way to translate the whole
+        sentence."""
         if self.compiled is None:
             return plain.search(task, listing, stop)
         return self.compiled.search(task, listing, stop)
 
     def entry(self, number: int, result: PhraseTranslation, derivation: Derivation) -> str:
-        """Format a line of an n-best list, like Moses with segmentation and alignment."""
+        """Format a line of an n-best list as Moses does, with segmentation and alignment."""
         return translation.entry(number, result.sentence, derivation, self.system.sizes)

@@ -1,6 +1,6 @@
-"""The lines of [feature] in a moses.ini: which features the engine has, and which of their arguments.
+"""The [feature] section of a moses.ini: which features the engine supports, and with which arguments.
 
-Every argument is honored as Moses does, or changes no result, or is refused with its line.
+Every argument is either honored as in Moses, or changes no result, or is refused with its line.
 """
 
 import math
@@ -15,8 +15,8 @@ from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FALSE, FeatureLine, Ini, Weights, parse_truth
 
 # ---- registry ----------------------------------------------------------------------------------------------
-# The features of the search by the first word of their line in a moses.ini. A feature of your own adds a
-# line: SEARCH_FEATURES["Mine"] = Mine. See CONTRIBUTING.md.
+# Classes of search features, by the first word of their line in a moses.ini. Register a feature of your own
+# by SEARCH_FEATURES["Mine"] = Mine; see CONTRIBUTING.md.
 
 
 SEARCH_FEATURES: dict[str, type[SearchFeature]] = {
@@ -30,7 +30,7 @@ SEARCH_FEATURES: dict[str, type[SearchFeature]] = {
 
 
 TABLES = ("PhraseDictionaryMemory",)
-LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # whatever reads ARPA
+LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # all kinds that read ARPA files
 REORDERING = "LexicalReordering"
 UNKNOWN = "UnknownWordPenalty"
 PENALTIES = ("Distortion", "WordPenalty", "PhrasePenalty", UNKNOWN)
@@ -61,32 +61,32 @@ ADVICE = {
     "PhraseDictionaryGroup": COMBINED,
 }  # fmt: skip
 FACTORS = ("factor", "input-factor", "output-factor")
-# values that ask for the engine's own way
+# the only values that the engine supports
 ONLY = {"per-dictionary": FALSE, "require-sorting-after-source-context": FALSE}
-# Parts of a reordering type. Moses treats word-based and phrase-based models alike, and -allff is its
-# default.
+# Required and optional parts of a reordering type. Moses treats word-based and phrase-based models alike, and
+# -allff is its default.
 NEEDED, FREE = {"msd", "bidirectional", "fe"}, {"wbe", "phrase", "allff"}
 
 
 def feature_kinds() -> tuple[str, ...]:
-    """Features that the engine has, those of plugins included."""
+    """Kinds of features that the engine supports, including those of plugins."""
     return (*TABLES, *LANGUAGE_MODELS, *SEARCH_FEATURES, REORDERING, *PENALTIES)
 
 
 def stateful(kind: str) -> bool:
-    """Whether a feature depends on what was translated before."""
+    """Whether a kind of feature depends on the previously translated words."""
     return kind in STATEFUL or issubclass(SEARCH_FEATURES.get(kind, SearchFeature), StatefulFeature)
 
 
 def arguments(kind: str) -> Set[str]:
-    """Arguments that are allowed in a feature's line."""
+    """Arguments allowed in the line of a kind of feature."""
     if kind in SEARCH_FEATURES:
         return COMMON | SEARCH_FEATURES[kind].arguments
     return ARGUMENTS.get(kind, COMMON)
 
 
 def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
-    """Group the features by kind. ConfigError for a feature or an argument that the engine does not have."""
+    """Group the features by kind. ConfigError for a feature or argument that the engine does not support."""
     by_kind: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:
@@ -120,7 +120,7 @@ def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
 
 
 def check_arguments(line: FeatureLine) -> None:
-    """ConfigError for an argument that the feature does not have, and for a value out of range."""
+    """ConfigError for an unknown argument of a feature, and for a value out of range."""
     allowed = arguments(line.kind)
     for key, value in line.options.items():
         if key not in allowed:
@@ -166,8 +166,8 @@ def check_reordering(line: FeatureLine) -> None:
 
 
 def default_reordering(line: FeatureLine) -> list[float]:
-    """Logarithms of default-scores=, used for pairs without a row in the reordering table; zeros if
-    absent."""
+    """Logarithms of the scores for phrase pairs that the reordering table lacks: those of default-scores=, or
+    zeros."""
     if "default-scores" not in line.options:
         return [0.0] * 6
     words = line.options["default-scores"].split(",")
@@ -184,8 +184,8 @@ def default_reordering(line: FeatureLine) -> list[float]:
 
 
 def tuneable(line: FeatureLine) -> list[int]:
-    """Indices of the feature's scores that n-best lists print and tuners see: all, those of tuneable-
-    components=, or none with tuneable=false."""
+    """Indices of the feature's scores that n-best lists print for tuners: all of them, those selected by
+    tuneable-components=, or none with tuneable=false."""
     whole = line.truth("tuneable", line.kind != UNKNOWN)
     every = list(range(line.scores))
     if "tuneable-components" not in line.options:
@@ -216,8 +216,8 @@ def printed(ini: Ini) -> dict[str, list[int]]:
 
 
 def weights(ini: Ini) -> Weights:
-    """Weights of all features. ConfigError for a feature without weights (except unknown words) and for
-    weights without a feature."""
+    """Weights of all features. ConfigError for weights without a feature, and for a feature without weights
+    unless it is the unknown word penalty."""
     names = {line.name for line in ini.features}
     for name, row in ini.weight_rows.items():
         if name not in names:

@@ -1,5 +1,5 @@
-"""Feature values of derivations, recomputed from their phrases (natural logarithms), and the contribution of
-each phrase to the total."""
+"""Feature values of derivations, recomputed from their phrases, and the contribution of each phrase to the
+total. All log probabilities are natural."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -31,16 +31,16 @@ class PathPhrases(NamedTuple):
     """The P phrases of several derivations, one derivation after the other."""
 
     option: Int64s  # (P,)
-    owner: Int64s  # (P,) number of the derivation
-    opening: NDArray[np.bool_]  # (P,) is it the first of its derivation?
-    first: Int32s  # (P,) source words
-    last: Int32s
-    before_first: Int32s  # (P,) of the previous phrase; -2 and -1 where there is none
-    before_last: Int32s
+    owner: Int64s  # (P,) index of the phrase's derivation
+    opening: NDArray[np.bool_]  # (P,) whether the phrase is the first of its derivation
+    first: Int32s  # (P,) first source word
+    last: Int32s  # (P,) last source word
+    before_first: Int32s  # (P,) first source word of the previous phrase; -2 if there is none
+    before_last: Int32s  # (P,) last source word of the previous phrase; -1 if there is none
 
 
 def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> PathPhrases:
-    """The phrases of derivations, each of which has at least one."""
+    """List the phrases of derivations. Each derivation must have at least one."""
     option = np.concatenate(paths).astype(np.int64)
     sizes = np.array([len(path) for path in paths])
     opening = np.zeros(len(option), bool)
@@ -67,7 +67,7 @@ def sums(values: NDArray[np.generic], owner: Int64s, count: int) -> Floats:
 
 
 def distortions(phrases: PathPhrases, early: bool) -> Floats:
-    """Value of Distortion for each phrase: (P, 1)"""
+    """The Distortion score of each phrase: (P, 1)"""
     if not early:
         jumps: Floats = -np.abs(phrases.first - phrases.before_last - 1).astype(np.float64)
         return jumps[:, None]
@@ -85,8 +85,8 @@ def distortions(phrases: PathPhrases, early: bool) -> Floats:
 
 
 def reorderings(phrases: PathPhrases, values: NDArray[np.floating]) -> Floats:
-    """Select the scores of LexicalReordering that apply to each phrase from the six of each option: (P, 6) ->
-    (P, 6)"""
+    """The LexicalReordering scores of each phrase. `values`: all six scores of each phrase's option; those of
+    the other orientations become 0: (P, 6) -> (P, 6)"""
     monotone, swap = phrases.first == phrases.before_last + 1, phrases.last + 1 == phrases.before_first
     way = np.where(monotone, MONOTONE, np.where(swap, SWAP, DISCONTINUOUS))
     six = np.zeros((len(way), 6))
@@ -125,9 +125,10 @@ def reordering_scores(builder: OptionBuilder, sentence: Sentence, phrases: PathP
 
 
 def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> list[float]:
-    """Log p of a derivation, and with oov-feature=1 the number of its words that the model does not know.
+    """The scores of a language model for a derivation: log p, and with oov-feature=1 the number of words that
+    the model does not know.
 
-    Like Moses, charges nothing for the end of the sentence after a phrase without words."""
+    As in Moses, the end of the sentence is not scored after a phrase without words."""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
     words = [word for part in sentence.slices(path) for word in ids[part].tolist()]
     values = [lm.sentence(words, bool(sentence.length[path[-1]]))]
@@ -139,7 +140,7 @@ def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32
 def search_feature_scores(
     builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s], phrases: PathPhrases
 ) -> dict[str, Floats]:
-    """The scores of the features of the registry: name -> (N, K)"""
+    """Scores of the features in SEARCH_FEATURES: name -> (N, K)"""
     columns = {}
     for weighted in builder.features:
         feature = weighted.feature
@@ -152,7 +153,8 @@ def search_feature_scores(
 
 
 def scorer_of(feature: StatefulFeature, task: SearchTask) -> SentenceScorer:
-    """The scorer of the search; a new one for a feature without a weight, which had no part in it."""
+    """The feature's scorer in the search, or a new one if the feature was not used there because its weight
+    is 0."""
     for weighted, scorer in zip(task.model.stateful, task.scorers, strict=True):
         if weighted.feature is feature:
             return scorer
@@ -162,7 +164,7 @@ def scorer_of(feature: StatefulFeature, task: SearchTask) -> SentenceScorer:
 def table_columns(
     builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int
 ) -> dict[str, Floats]:
-    """The scores that need no language model and no network, summed by owner: name -> (count, K)"""
+    """The scores that need neither a language model nor a network, summed by owner: name -> (count, K)"""
     system, early = builder.system, builder.settings.early_distortion_cost
     columns = {
         **table_scores(builder, sentence, phrases, count),
@@ -192,7 +194,7 @@ def features(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
 
 
 def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
-    """Total scores of derivations, weights x values: (N,)"""
+    """Total scores of derivations, the weighted sums of their feature values: (N,)"""
     total: Floats = sum(columns[name] @ np.array(weights) for name, weights in builder.weights.items())
     return total
 
@@ -200,12 +202,12 @@ def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
 # ---- explain -----------------------------------------------------------------------------------------------
 # The contribution of each phrase to its derivation's total, feature by feature: value x weight.
 #
-# P phrases in target order, D scores of all features, including those that n-best lists do not print. Row P
-# is the end of the sentence. The sum of all rows is the total.
+# There are P phrases in target order and D scores of all features, including those that n-best lists do not
+# print. Row P is the end of the sentence. The sum of all rows is the total.
 
 
 def phrase_shares(builder: OptionBuilder, task: SearchTask, path: Int32s) -> Floats:
-    """Weighted values of each phrase, score by score in the order of the builder's weights: (P + 1, D)"""
+    """Weighted feature values of each phrase, in the order of the builder's weights: (P + 1, D)"""
     columns = phrase_values(builder, task, path)
     count = len(path) + 1
     rows = [columns[name] * np.array(weights) for name, weights in builder.weights.items()]
@@ -216,7 +218,7 @@ def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dic
     """The scores of each phrase, and of the end of the sentence: name -> (P + 1, K)"""
     count = len(path)
     phrases = path_phrases(task.sentence, [path])._replace(owner=np.arange(count))
-    # The end is the owner of no phrase.
+    # No phrase belongs to the last row, the end of the sentence.
     columns = table_columns(builder, task.sentence, phrases, count + 1)
     for number, name in enumerate(builder.system.lm_names):
         columns[name] = phrase_lm_scores(builder, number, task, path)
@@ -224,8 +226,8 @@ def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dic
 
 
 def phrase_lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> Floats:
-    """Log p of each phrase after the phrases before it, and where that is a score, its number of unknown
-    words: (P + 1, 1 or 2)"""
+    """Log p of each phrase given the previous ones, and with oov-feature=1 its number of unknown words: (P +
+    1, 1 or 2)"""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
     words, totals = list[int](), [0.0]
     for part in sentence.slices(path):
@@ -242,7 +244,7 @@ def phrase_lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path
 def phrase_search_scores(
     builder: OptionBuilder, task: SearchTask, path: Int32s, phrases: PathPhrases
 ) -> dict[str, Floats]:
-    """The scores of the features of the registry: name -> (P + 1, K)"""
+    """Scores of the features in SEARCH_FEATURES: name -> (P + 1, K)"""
     columns = {}
     for weighted in builder.features:
         feature = weighted.feature
@@ -255,8 +257,8 @@ def phrase_search_scores(
 
 
 def step_scores(feature: SearchFeature, scorer: SentenceScorer, path: Int32s) -> Floats:
-    """Values of a stateful feature phrase by phrase: (P + 1, K). The end receives the rest of the
-    derivation's value, including what the search's approximation leaves out."""
+    """Values of a stateful feature phrase by phrase: (P + 1, K). The last row, the end of the sentence, is
+    the rest of the derivation's exact value, including any error of the search's approximation."""
     state, rows = np.array([scorer.begin], np.int64), list[Floats]()
     for option in path.astype(np.int64):
         gains = scorer.gains(Candidates(np.array([option]), state, complete=False))
@@ -272,7 +274,7 @@ EXPLAIN_COLUMNS = ("line", "row", "source words", "source", "target", "total")
 
 
 def explain_header(weights: Weights) -> Iterator[list[str]]:
-    """Column names, and a row with the weights; a feature's value is its cell divided by the weight."""
+    """Yield the column names and a row of weights. A feature's value is its cell divided by its weight."""
     names = [
         name if len(values) == 1 else f"{name}.{number}"
         for name, values in weights.items()
@@ -283,8 +285,9 @@ def explain_header(weights: Weights) -> Iterator[list[str]]:
 
 
 def explain_rows(number: int, translation: PhraseTranslation) -> Iterator[list[str]]:
-    """The rows of a line, counted from 1: its phrases in target order, the end of the sentence, and the sums,
-    which are the total. A long line has an end for each of its parts, an empty line nothing."""
+    """Yield the rows of line `number`, counted from 1: its phrases in target order, the end of the sentence,
+    and the sums, which add up to the total. A long line has an end for each of its parts; an empty line has
+    no rows."""
     offset, every = 0, list[Floats]()
     for sentence, derivation in translation.searched:
         assert derivation.shares is not None, "DecoderConfig.explain is not set"
@@ -302,5 +305,5 @@ def explain_rows(number: int, translation: PhraseTranslation) -> Iterator[list[s
 
 
 def explain_cells(shares: Floats) -> list[str]:
-    """A row's sum, and each of its values."""
-    return [f"{value + 0.0:.6f}" for value in [shares.sum(), *shares]]  # 0, and not -0
+    """Format the sum of a row and each of its values."""
+    return [f"{value + 0.0:.6f}" for value in [shares.sum(), *shares]]  # adding 0 turns -0 into 0

@@ -1,4 +1,4 @@
-"""The scoring model of a search, shared by compiled and plain search."""
+"""The scoring model that compiled and plain search share."""
 
 import math
 import threading
@@ -20,11 +20,11 @@ from smt_bridge.decoder.sentence import Sentence
 
 # ---- language models ---------------------------------------------------------------------------------------
 
-State = TypeVar("State")  # what of a history is remembered; hashable
+State = TypeVar("State")  # the part of the history that the model needs; hashable
 
 
 class WordLM(ABC, Generic[State]):
-    """A language model word by word, in natural logarithms. Words have ids of the model's own."""
+    """A language model that scores word by word, in natural logarithms. It has its own word ids."""
 
     automaton: Automaton | None = None  # arrays for compiled search, if the model has them
 
@@ -38,22 +38,22 @@ class WordLM(ABC, Generic[State]):
 
     @abstractmethod
     def start(self) -> State:
-        """State at the start of a sentence, after <s>."""
+        """The state at the start of a sentence, after <s>."""
 
     @abstractmethod
     def nowhere(self) -> State:
-        """State of a phrase without context."""
+        """The state without any context."""
 
     @abstractmethod
     def step(self, state: State, word: int) -> tuple[float, State]:
-        """Log p of a word, and the state after it."""
+        """Log p of a word in a state; also returns the state after it."""
 
     @abstractmethod
     def end(self, state: State) -> tuple[float, State]:
-        """Log p of the end of the sentence, and a state for recombination."""
+        """Log p of the end of the sentence; also returns a state for recombination."""
 
     def walk(self, state: State, words: Sequence[int]) -> tuple[float, State]:
-        """Log p of words after a state, and the state after them."""
+        """Log p of words read one after the other from a state; also returns the state after them."""
         total = 0.0
         for word in words:
             more, state = self.step(state, word)
@@ -65,22 +65,22 @@ class WordLM(ABC, Generic[State]):
         return self.walk(self.nowhere(), words)[0]
 
     def phrases(self, ids: Int32s, starts: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Log p of phrases ids[starts[i] : starts[i + 1]] without context, and an upper bound of it in any
-        context: (N,), (N,)"""
+        """Log p of the phrases ids[starts[i] : starts[i + 1]] without context; also returns upper bounds for
+        any context: (N,), (N,)"""
         scores = np.array([self.phrase(ids[a:b].tolist()) for a, b in pairwise(starts)])
         return scores, np.zeros(len(scores))
 
     def sentence(self, words: Sequence[int], complete: bool = True) -> float:
-        """Log p of a sentence; without its end where it is not `complete`."""
+        """Log p of a sentence. `complete`: include its end."""
         total, state = self.walk(self.start(), words)
         return total + self.end(state)[0] if complete else total
 
 
-AnyWordLM = WordLM[Any]  # whatever its states are
+AnyWordLM = WordLM[Any]  # with any type of state
 
 
 class AutomatonLM(WordLM[int]):
-    """An n-gram model in the arrays of an automaton."""
+    """An n-gram model stored as an automaton."""
 
     automaton: Automaton
 
@@ -102,7 +102,7 @@ class AutomatonLM(WordLM[int]):
         return int(self.automaton.root)
 
     def step(self, state: int, word: int) -> tuple[float, int]:
-        """Look up the word in a dictionary; same result as `automaton.step`."""
+        """Like `automaton.step`, but uses a dictionary, which is faster in plain Python."""
         lm, total = self.automaton, 0.0
         if self.nodes is None:
             occupied = lm.keys >= 0
@@ -127,7 +127,7 @@ class AutomatonLM(WordLM[int]):
 
 
 class KenLMWords(WordLM[Hashable]):
-    """A binary model of KenLM, whose states compare as they should."""
+    """A binary model of KenLM. Its states can be compared and hashed, as recombination requires."""
 
     def __init__(self, model: KenLM) -> None:
         self.kenlm, self.model = model.kenlm, model.model
@@ -137,7 +137,7 @@ class KenLMWords(WordLM[Hashable]):
 
     def number(self, word: str) -> int:
         if word not in self.ids:
-            with self.lock:  # two threads must not take one number
+            with self.lock:  # two threads must not assign the same number
                 if word not in self.ids:
                     self.words.append(word)
                     self.ids[word] = len(self.words) - 1
@@ -164,7 +164,7 @@ class KenLMWords(WordLM[Hashable]):
         return float(LN10 * self.model.BaseScore(state, "</s>", self.kenlm.State())), state
 
 
-# ---- the model and a sentence for it -----------------------------------------------------------------------
+# ---- model and task ----------------------------------------------------------------------------------------
 
 F = TypeVar("F", bound=SearchFeature)
 
@@ -179,8 +179,8 @@ class WeightedFeature(Generic[F]):
 
 @dataclass(frozen=True)
 class SearchModel:
-    """Language models and stateful features with their weights: everything that depends on the words before.
-    Features with weight 0 are left out."""
+    """The language models and stateful features with their weights: all scores that depend on the previous
+    words. Stateful features with weight 0 are left out."""
 
     word_lms: Sequence[AnyWordLM]
     lm_weights: Floats  # (L,)
@@ -189,7 +189,7 @@ class SearchModel:
 
     @property
     def automata(self) -> tuple[Automaton, ...] | None:
-        """The language models as compiled search reads them; None if one of them is not an automaton."""
+        """The language models in the form for compiled search; None unless all of them are automata."""
         automata = tuple(lm.automaton for lm in self.word_lms if lm.automaton is not None)
         return automata if len(automata) == len(self.word_lms) else None
 
@@ -199,13 +199,13 @@ class SearchModel:
         return sum(map(self.stand_in_of, range(len(self.stateful))))
 
     def stand_in_of(self, number: int) -> float:
-        """Share of one stateful feature in `stand_in`."""
+        """The contribution of one stateful feature to `stand_in`."""
         weighted = self.stateful[number]
         return float(weighted.feature.stand_in * weighted.weights[0])
 
     @cached_property
     def order(self) -> list[int]:
-        """Indices of the stateful features in the order of scoring: the wider the beam, the sooner."""
+        """Indices of the stateful features in the order in which they score: widest beam first."""
         beams = [weighted.feature.beam or math.inf for weighted in self.stateful]
         return sorted(range(len(beams)), key=lambda number: -beams[number])
 
@@ -218,12 +218,12 @@ class SearchTask:
     options: OptionArrays
     parameters: SearchParameters
     model: SearchModel
-    scorers: Sequence[SentenceScorer]  # of model.stateful, in this order
+    scorers: Sequence[SentenceScorer]  # one for each of model.stateful
 
 
 class Listing(NamedTuple):
-    """Which derivations an n-best list has."""
+    """Which derivations to list."""
 
-    nbest: int  # 0: only the best
-    distinct: bool  # of different texts
-    factor: int  # with `distinct`: derivations looked at, at most, for each one listed
+    nbest: int  # size of the n-best list; 0: only the best derivation
+    distinct: bool  # whether to list each text only once
+    factor: int  # with `distinct`: look at most at nbest x factor derivations

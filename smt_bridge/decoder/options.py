@@ -1,4 +1,4 @@
-"""The translation options of a sentence, gathered span by span and scored."""
+"""Gathers the translation options of a sentence span by span, and scores them."""
 
 import math
 import threading
@@ -33,14 +33,15 @@ NO_ROWS = np.zeros(0, np.int64)
 
 
 class RowScores:
-    """Scores of the R rows of a table under some weights; L language models, V words of the table."""
+    """Scores of a phrase table's rows under given weights. R: rows; T: distinct target phrases; L: language
+    models; V: words of the table's vocabulary."""
 
     def __init__(
         self, system: PhraseBasedSystem, settings: SearchSettings, weights: Weights, model: SearchModel
     ) -> None:
         self.system, self.weights, self.model = system, weights, model
         table = system.table
-        # A language model's second weight is that of oov-feature=1.
+        # With oov-feature=1 a language model has a second weight.
         self.oov_weights = {
             number: weights[name][1] for number, name in enumerate(system.lm_names) if len(weights[name]) > 1
         }
@@ -61,15 +62,15 @@ class RowScores:
         self.kept, self.kept_starts = self.best_rows(settings)
 
     def of(self, source: bytes) -> Int64s:
-        """The rows of a source phrase that the table limit keeps, best first."""
+        """The rows of a source phrase within the table limit, best first."""
         number = self.system.table.sources.get(source)
         return (
             NO_ROWS if number is None else self.kept[self.kept_starts[number] : self.kept_starts[number + 1]]
         )
 
     def oov_scores(self) -> Floats:
-        """Weighted number of words in each target phrase that a language model with oov-feature=1 does not
-        know: (T,)"""
+        """Weighted number of each target phrase's words that are unknown to language models with
+        oov-feature=1: (T,)"""
         table, total = self.system.table, np.zeros(len(self.system.table.cut) - 1)
         for number, weight in self.oov_weights.items():
             knows = self.model.word_lms[number].knows
@@ -79,20 +80,20 @@ class RowScores:
         return total
 
     def lm_estimates(self) -> tuple[Floats, Floats]:
-        """Weighted language model scores of each target phrase without context, and upper bounds in any
-        context: (T,), (T,)"""
+        """Weighted language model scores of each target phrase without context; also returns upper bounds for
+        any context: (T,), (T,)"""
         table = self.system.table
         estimates, bounds = np.zeros(len(table.cut) - 1), np.zeros(len(table.cut) - 1)
         for number, (lm, weight) in enumerate(zip(self.model.word_lms, self.model.lm_weights, strict=True)):
             alone, most = lm.phrases(self.word_ids[number][table.words], table.cut)
             estimates += (weight + (self.model.stand_in if number == 0 else 0.0)) * alone
-            # A negative weight rewards unlikely words: no bound.
+            # A negative weight rewards unlikely words, so there is no upper bound.
             bounds += weight * most if weight >= 0 else math.inf
         return estimates, bounds
 
     def set_up_reordering(self) -> None:
-        """Compute reordering scores of each row, (R, 6), as they are and weighted; the ini's default where
-        the reordering table has no row."""
+        """Compute the reordering scores of each row (R, 6), both unweighted and weighted. Rows that the
+        reordering table lacks get the ini's defaults."""
         table, system = self.system.table, self.system
         self.default_reordering = np.array(system.default_reordering)
         self.reordering: NDArray[np.floating] = (
@@ -106,7 +107,8 @@ class RowScores:
         self.row_reordering = (self.reordering * self.reordering_weights).astype(np.float64)
 
     def best_rows(self, settings: SearchSettings) -> tuple[Int64s, Int64s]:
-        """Rows that the table limit keeps, best first within each source, and the offset of each source."""
+        """Rows within the table limit, best first for each source; also returns the offsets of the
+        sources."""
         table = self.system.table
         limits = [limit for limit in (settings.table_limit, settings.max_options) if limit]
         limit = min(limits, default=table.rows)
@@ -118,14 +120,14 @@ class RowScores:
 
 
 # ---- forced ------------------------------------------------------------------------------------------------
-# Translations given by the input line beside the table's options, for each policy of Moses' [xml-input].
+# Translations forced by the input line, under each policy of Moses' [xml-input].
 #
-# exclusive    they are the only options; a span that overlaps with one has no others
-# inclusive    they compete with the options of the table
-# constraint   options of the table remain if they contain the first one that they overlap with, or overlap
-#              with none
+# exclusive    they replace the table's options of all spans that overlap with theirs
+# inclusive    they compete with the table's options
+# constraint   an option of the table remains if it overlaps with no forced translation, or contains the first
+#              one that it overlaps with
 #
-# A translation may also be exclusive by itself.
+# A single translation may also be marked as exclusive.
 
 
 TableRows = NDArray[np.int64]
@@ -140,7 +142,7 @@ def forced_options(
     last: int,
     rows: TableRows,
 ) -> tuple[TableRows, list[ExtraOption]]:
-    """Rows of the table that remain for a span, and the options that the line gives for exactly this span."""
+    """The rows of the table that remain for a span; also returns the forced options of exactly this span."""
     overlapping = [option for option in forced if option.first <= last and first <= option.last]
     if any(option.exclusive or policy == "exclusive" for option in overlapping):
         rows = rows[:0]
@@ -156,15 +158,15 @@ def forced_options(
 
 
 def holds_forced(target: list[str], first: int, last: int, option: ForcedTranslation) -> bool:
-    """Whether a row of the table contains a forced translation, in source and target."""
+    """Whether a row of the table contains a forced translation in both its source and its target."""
     starts = range(len(target) - len(option.words) + 1)
     inside = first <= option.first and option.last <= last
     return inside and any(target[start : start + len(option.words)] == option.words for start in starts)
 
 
 def forced_extra(option: ForcedTranslation, table: PhraseTable, source: bytes) -> ExtraOption:
-    """Option of a forced translation. The table's scores share its log probability; reordering is that of the
-    same pair in the table."""
+    """The option of a forced translation. Its log probability is split evenly among the table's scores; its
+    reordering scores are those of the same phrase pair in the table."""
     columns = table.scores.shape[1]
     pair = next((row for row in table.of(source) if table.text(row) == option.words), None)
     return ExtraOption(
@@ -181,11 +183,11 @@ def forced_extra(option: ForcedTranslation, table: PhraseTable, source: bytes) -
 
 
 DIGITS = set("0123456789")
-EPSILON = "*EPS*"  # Moses' empty word: dropped where the table does not have it
+EPSILON = "*EPS*"  # Moses' empty word, dropped if the table does not contain it
 
 
 class OptionBuilder:
-    """Gathers and scores the options of sentences under some weights."""
+    """Gathers and scores the options of sentences under given weights."""
 
     def __init__(
         self,
@@ -204,8 +206,8 @@ class OptionBuilder:
         self.numbers = {word: number for number, word in enumerate(system.table.vocabulary)}
 
     def gather(self, line: MarkedLine) -> Sentence:
-        """Collect the options of a line with at least one word: rows of the table, translations given by the
-        line, and for a word without either the word itself."""
+        """Collect the options of a line with at least one word: rows of the table and translations forced by
+        the line; a word with neither is an unknown word."""
         longest = min(
             max([self.longest, *(option.last - option.first + 1 for option in line.forced)]), len(line.words)
         )
@@ -214,7 +216,7 @@ class OptionBuilder:
             for option in line.forced
             if option.exclusive
             for word in range(option.first, option.last + 1)
-        }  # only their own option translates them
+        }  # words covered by an exclusive translation
         gathered = GatheredOptions()
         for first, last, text in spans(line.words, longest):
             rows, extras = self.rows.of(text), list[ExtraOption]()
@@ -231,8 +233,8 @@ class OptionBuilder:
         return self.sentence(line.words, gathered, longest)
 
     def unknown_word(self, word: str) -> ExtraOption:
-        """Copy an unknown word, or translate it to nothing where unknown words are dropped; numbers are
-        always copied."""
+        """The option that copies an unknown word or, with `drop_unknown`, translates it to nothing. Words
+        with digits are always copied."""
         if word in ("", EPSILON) or (self.settings.drop_unknown and not DIGITS & set(word)):
             return ExtraOption([], [])
         return ExtraOption([word], [(0, 0)])
@@ -260,7 +262,7 @@ class OptionBuilder:
         )
 
     def word_numbers(self, extras: Sequence[ExtraOption]) -> tuple[list[str], Int32s]:
-        """Words of extra options that the vocabulary lacks, and the ids of all their words in a row."""
+        """Words of extra options that are not in the vocabulary; also returns the ids of all their words."""
         vocabulary, outside = self.numbers, dict[str, int]()
         ids = [
             vocabulary[word]

@@ -1,8 +1,8 @@
-"""Stack search in plain Python: the oracle of the compiled one, and the decoder where numba is missing or a
-model is binary.
+"""Stack search in plain Python. The compiled search is tested against it, and it is used if numba is missing
+or a language model is a binary file of KenLM.
 
-Everything is done the obvious way: candidates are scored at once, recombined in a dictionary, sorted, and
-cut."""
+Everything is done in the simplest way: candidates are scored immediately, recombined in a dictionary, sorted,
+and pruned."""
 
 import heapq
 import itertools
@@ -19,17 +19,17 @@ from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.model import Listing, SearchTask
 
-Key = tuple[Hashable, ...]  # what hypotheses must share to be recombined
+Key = tuple[Hashable, ...]  # hypotheses with equal keys are recombined
 
 
 @dataclass
 class SearchNode:
-    """A hypothesis. `ways` lists all (total score, edge score, parent, option) that lead to it; `score` is
-    that of the best."""
+    """A hypothesis. `ways` lists every (total score, edge score, parent, option) that leads to it; `score` is
+    the best of their total scores."""
 
     covered: frozenset[int]
-    first: int  # source words of the last phrase
-    last: int
+    first: int  # first source word of the last phrase
+    last: int  # last source word of the last phrase
     contexts: tuple[Hashable, ...]  # states of the language models
     memory: tuple[int, ...]  # states of the stateful features
     score: float
@@ -40,7 +40,7 @@ class SearchNode:
 
 
 def future(options: OptionArrays, covered: frozenset[int], n: int) -> float:
-    """Sum the best scores of the untranslated stretches of n words."""
+    """The future cost: the sum of the best scores of the untranslated stretches of a sentence of n words."""
     total, start = 0.0, 0
     while start < n:
         if start in covered:
@@ -59,8 +59,8 @@ def first_gap(node: SearchNode) -> int:
 
 
 def allowed(node: SearchNode, start: int, last: int, limit: int) -> bool:
-    """Whether a span may be translated next: it must be free, near enough, and leave the first gap within
-    reach."""
+    """Whether a span may be translated next: it must be untranslated, within the distortion limit, and leave
+    the first gap within reach."""
     if any(word in node.covered for word in range(start, last + 1)):
         return False
     gap = first_gap(node)
@@ -70,8 +70,8 @@ def allowed(node: SearchNode, start: int, last: int, limit: int) -> bool:
 def permitted(
     node: SearchNode, start: int, last: int, limit: int, constraints: ReorderingConstraints
 ) -> bool:
-    """Whether walls and zones allow a span to be translated next. Follows the wording of the rules, with sets
-    of words."""
+    """Whether walls and zones allow a span to be translated next. Follows the wording of the rules, using
+    sets of words."""
     gap = next(word for word in range(start + 1) if word not in node.covered)
     beyond = {word for word in node.covered if word > gap}
     if start == gap and not beyond:
@@ -103,8 +103,8 @@ def permitted(
 def lm_gains(
     task: SearchTask, node: SearchNode, option: int, complete: bool, gain: float
 ) -> tuple[float, tuple[Hashable, ...]]:
-    """Add the language model scores of an option after a hypothesis to `gain`; also returns the states after
-    it."""
+    """Add to `gain` the language model scores of an option that extends a hypothesis; also returns the states
+    after it."""
     options, after = task.options, []
     words = slice(int(options.start[option]), int(options.start[option] + options.length[option]))
     for weight, lm, ids, state in zip(
@@ -122,8 +122,8 @@ def lm_gains(
 def feature_gains(
     task: SearchTask, node: SearchNode, option: int, complete: bool
 ) -> tuple[float, list[int], list[int]]:
-    """Weighted gain of an option by the stateful features after a hypothesis; also returns their states and
-    keys."""
+    """Weighted score that the stateful features give an option that extends a hypothesis; also returns their
+    states and recombination keys."""
     gain, memory, keys = 0.0, [], []
     for weighted, scorer, state in zip(task.model.stateful, task.scorers, node.memory, strict=True):
         gains = scorer.gains(Candidates(np.array([option]), np.array([state]), complete))
@@ -134,7 +134,7 @@ def feature_gains(
 
 
 def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, SearchNode]:
-    """Extend a hypothesis by an option; returns the key of recombination and the new hypothesis."""
+    """Extend a hypothesis by an option; returns the recombination key and the new hypothesis."""
     options, parameters = task.options, task.parameters
     first, last = int(task.sentence.first[option]), int(task.sentence.last[option])
     covered = node.covered | set(range(first, last + 1))
@@ -195,7 +195,7 @@ def search(
                     key, extended = extend(node, option, task)
                     size = len(extended.covered)
                     if extended.total >= best[size] + parameters.beam:
-                        # as in Moses: what is below does not even recombine
+                        # as in Moses, hypotheses below the beam are not even recombined
                         put(stacks[size], key, extended)
                         best[size] = max(best[size], extended.total)
     finals = survivors(stacks[-1], parameters)
@@ -207,7 +207,7 @@ def search(
 
 
 def put(stack: dict[Key, SearchNode], key: Key, node: SearchNode) -> None:
-    """Add a hypothesis to a stack, or one more way to the hypothesis it recombines with."""
+    """Add a hypothesis to a stack, or add it as another way to the hypothesis that it recombines with."""
     assert node.parent
     way = (node.score, node.score - node.parent.score, node.parent, node.option)
     recombined = stack.setdefault(key, node)
@@ -223,7 +223,7 @@ def put(stack: dict[Key, SearchNode], key: Key, node: SearchNode) -> None:
 
 
 def survivors(stack: dict[Key, SearchNode], parameters: SearchParameters) -> list[SearchNode]:
-    """Prune a stack: its best hypotheses, best first; ties keep the oldest first."""
+    """The hypotheses of a stack that survive pruning, best first; among equals, the oldest first."""
     nodes = sorted(stack.values(), key=lambda node: -node.total)
     nodes = nodes[: parameters.stack] if parameters.stack else nodes
     beam = parameters.beam
@@ -231,7 +231,7 @@ def survivors(stack: dict[Key, SearchNode], parameters: SearchParameters) -> lis
 
 
 def path_of(node: SearchNode) -> Int32s:
-    """Options of the best way to a hypothesis, first to last."""
+    """The options of the best derivation of a hypothesis, in target order."""
     path = []
     while node.parent:
         path.append(node.option)
@@ -242,7 +242,8 @@ def path_of(node: SearchNode) -> Int32s:
 def best_paths(
     finals: Sequence[SearchNode], task: SearchTask, listing: Listing
 ) -> tuple[list[Int32s], list[float]]:
-    """Complete derivations, best first, from the graph of recombined hypotheses."""
+    """The n best derivations from the graph of recombined hypotheses: returns option paths and totals, best
+    first."""
     heap: list[tuple[float, int, SearchNode, tuple[int, ...], float]] = []
     for age, node in enumerate(finals):
         heap.append((-node.score, age, node, (), 0.0))

@@ -1,12 +1,13 @@
 """Stack search, compiled (Koehn et al. 2003; the rules of Moses' normal stack search).
 
-A hypothesis has translated some of the source words. Hypotheses that have translated equally many share a
-stack; the best of each stack are extended by the options of untranslated spans. Hypotheses that no
-continuation can tell apart recombine: the same words translated, the same last phrase (as far as distortion
-and reordering depend on it), the same states of language models and features.
+A hypothesis has translated some of the source words. Hypotheses with the same number of translated words are
+in the same stack; the best ones of each stack are extended by the options of untranslated spans. Hypotheses
+are recombined if every continuation scores the same after both: they have translated the same words, their
+last phrases are the same as far as distortion and reordering depend on them, and so are the states of
+language models and features.
 
-`SearchState` holds all arrays. When one is too small, a function sets `counters[FULL]`, and the caller starts
-again with larger ones."""
+`SearchState` holds all arrays. If one of them is too small, functions set `counters[FULL]`, and the caller
+starts again with larger ones."""
 
 import numpy as np
 
@@ -32,15 +33,15 @@ from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_moves
 
 # ---- stacks ------------------------------------------------------------------------------------------------
-# Stacks of the compiled search: hypotheses are added, recombined, and pruned.
+# Adding hypotheses to stacks, recombining them, and pruning.
 
 
 @njit
 def push(S: SearchState, lms: tuple[Automaton, ...], parameters: SearchParameters, forward_id: Int32s,
 parent: int, option: int, coverage: int, first: int, last: int, score: float, total: float, context: Int32s,
 key: int, edge_score: float) -> int:  # fmt: skip
-    """Put a hypothesis into its stack, or recombine it with the one that no continuation can tell from it.
-    Returns its number; -1 where another way to it is better, or memory is full."""
+    """Add a hypothesis to its stack, or recombine it with an equivalent one. Returns its number, or -1 if the
+    equivalent one is better or memory is full."""
     forward = forward_id[option] if parameters.reordering else -1
     mixed = np.int64(coverage) * MIX + np.int64(last) * np.int64(6364136223846793005) + key
     if parameters.reordering:
@@ -99,7 +100,7 @@ key: int, edge_score: float) -> int:  # fmt: skip
 
 @njit
 def stack_members(S: SearchState, stack: int) -> Int32s:
-    """The hypotheses of a stack, oldest first."""
+    """All hypotheses of a stack, oldest first."""
     ids = np.empty(S.size[stack], np.int32)
     hypothesis, count = S.head[stack], 0
     while hypothesis != -1:
@@ -113,7 +114,7 @@ def stack_members(S: SearchState, stack: int) -> Int32s:
 
 @njit
 def prune_stack(S: SearchState, parameters: SearchParameters, stack: int) -> None:
-    """Keep the best hypotheses of a stack; anything below the last of them can no longer survive."""
+    """Keep only the best hypotheses of a stack, and raise its threshold to the worst of them."""
     ids = stack_members(S, stack)
     order = np.argsort(-S.total[ids], kind="mergesort")
     S.head[stack], S.size[stack] = -1, 0
@@ -131,7 +132,7 @@ def prune_stack(S: SearchState, parameters: SearchParameters, stack: int) -> Non
 
 @njit
 def select(S: SearchState, parameters: SearchParameters, stack: int) -> Int32s:
-    """The hypotheses of a stack that will be extended, best first."""
+    """The hypotheses of a stack that survive pruning and are to be extended, best first."""
     ids = stack_members(S, stack)
     order = np.argsort(-S.total[ids], kind="mergesort")
     least = S.best[stack] + parameters.beam
@@ -146,8 +147,8 @@ def select(S: SearchState, parameters: SearchParameters, stack: int) -> Int32s:
 @njit
 def add_candidates(S: SearchState, lms: tuple[Automaton, ...], parameters: SearchParameters,
 forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
-    """Push candidates that stateful features have scored: chosen (N,), weighted gains (N,), keys (N,), states
-    (N, F)."""
+    """Turn candidates that the stateful features have scored into hypotheses. `chosen`: candidate indices
+    (N,); `gains`: weighted (N,); `keys`: for recombination (N,); `states` (N, F)."""
     for number in range(len(chosen)):
         candidate = chosen[number]
         parent, coverage = S.c_parent[candidate], S.c_coverage[candidate]
@@ -173,8 +174,9 @@ forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s)
 @njit
 def expand(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
 parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: skip
-    """Extend a hypothesis by every option that its coverage and the distortion limit allow. `room` (L,):
-    scratch memory for states. In one piece: passing all the arrays would take longer than the work."""
+    """Extend a hypothesis by every option that its coverage and the distortion limit allow. `room`: scratch
+    memory for states (L,). This is one long function because passing all arrays to smaller ones would take
+    longer than the work itself."""
     coverage = S.coverage[hypothesis]
     if S.first_move[coverage] < 0:
         find_moves(S, options, parameters, coverage)
@@ -203,7 +205,7 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
                 continue
             spoken, alone = 0.0, 0.0
             stop = options.start[option] + options.length[option]
-            # As in Moses the end of the sentence costs nothing after a phrase without words.
+            # As in Moses, the end of the sentence is not scored after a phrase without words.
             end = stop + 1 if stack == parameters.words and options.length[option] > 0 else stop
             for model in range(len(lms)):
                 lm, state = lms[model], S.context[hypothesis, model]
@@ -236,7 +238,7 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
 def start_search(
     S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], parameters: SearchParameters
 ) -> None:
-    """Empty all stacks and put the hypothesis that has translated nothing into the first."""
+    """Empty all stacks and put the initial hypothesis, which has translated nothing, into the first."""
     S.counters[:] = 0
     S.table[:] = -1
     S.coverage_table[:] = -1
@@ -258,8 +260,8 @@ def start_search(
 @njit
 def expand_from(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
 parameters: SearchParameters, stack: int, rank: int, room: Int32s, most: int) -> int:  # fmt: skip
-    """Extend the hypotheses of a stack, beginning with the one of rank `rank`. Returns the rank to continue
-    with after `most` options, -1 when the stack is done."""
+    """Extend the hypotheses of a stack from rank `rank` on. Returns the rank at which to continue after
+    `most` options, or -1 if the stack is finished."""
     end = S.counters[WORK] + most
     chosen = select(S, parameters, stack)
     for index in range(rank, len(chosen)):
@@ -274,8 +276,9 @@ parameters: SearchParameters, stack: int, rank: int, room: Int32s, most: int) ->
 @njit
 def search(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
 parameters: SearchParameters, stack: int, rank: int, most: int) -> tuple[int, int]:  # fmt: skip
-    """From a place in a stack, (0, 0) at first, to the last stack, or for `most` options. Returns where to
-    continue, (words, 0) when all is done."""
+    """Search from rank `rank` of stack `stack`, initially (0, 0), until all stacks are finished or `most`
+    options have been tried. Returns the stack and rank at which to continue; (words, 0) if the search is
+    finished."""
     if stack == 0 and rank == 0:
         start_search(S, options, lms, parameters)
     room = np.zeros(max(1, len(lms)), np.int32)

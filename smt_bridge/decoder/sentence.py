@@ -1,5 +1,5 @@
-"""The translation options of one sentence: rows of the table that match its spans, and options that the table
-does not have. `options.py` gathers and scores them."""
+"""The translation options of one sentence: table rows that match its spans, and options that are not in the
+table. They are gathered and scored by `options.py`."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -11,27 +11,27 @@ from smt_bridge.decoder.arrays import SLICE, Floats, Int32s, Int64s
 from smt_bridge.decoder.compiled import go_on, njit
 from smt_bridge.decoder.table import PhraseTable
 
-UNKNOWN_WORD = -100.0  # Moses' value of UnknownWordPenalty for a word that the table does not have
+UNKNOWN_WORD = -100.0  # value of UnknownWordPenalty for each unknown word, as in Moses
 
 
 @dataclass
 class ExtraOption:
     """An option that is not in the table, such as an unknown word."""
 
-    words: list[str]  # of the target
-    points: list[tuple[int, int]]  # alignment
-    unknown: bool = True  # pays the unknown word penalty
-    scores: Floats | None = None  # in place of a row's scores; None: zeros
-    pair: int | None = None  # the row of the same phrases, whose reordering it has
-    raw: str | None = None  # what stands for its words in raw text
+    words: list[str]  # target words
+    points: list[tuple[int, int]]  # alignment points
+    unknown: bool = True  # whether it gets the unknown word penalty
+    scores: Floats | None = None  # used in place of a row's scores; None: zeros
+    pair: int | None = None  # row with the same phrases, whose reordering scores it gets
+    raw: str | None = None  # replaces its words in raw text
 
 
 @dataclass
 class GatheredOptions:
-    """Options of a sentence, span by span. A row below 0 is -1 - the index of an extra option."""
+    """Options of a sentence, span by span. A negative row -1 - k stands for extras[k]."""
 
     spans: list[tuple[int, int]] = field(default_factory=list)  # first and last word, each span once
-    rows: list[Int64s] = field(default_factory=list)  # of each span
+    rows: list[Int64s] = field(default_factory=list)  # options of each span
     extras: list[ExtraOption] = field(default_factory=list)
 
     def add(self, first: int, last: int, rows: Int64s, extras: Sequence[ExtraOption] = ()) -> None:
@@ -47,8 +47,8 @@ class GatheredOptions:
 
 @dataclass
 class Sentence:
-    """A sentence of n words and the O translation options of its spans, in the form that features of the
-    search read. Options are ordered by span, and within a span by the table's estimate."""
+    """A sentence of n words and the O translation options of its spans, as features of the search see them.
+    Options are ordered by span, and within a span by estimated score."""
 
     words: list[str]
     table: PhraseTable
@@ -59,8 +59,8 @@ class Sentence:
     text: Int32s  # target words of all options: ids of the table's vocabulary, followed by `outside`
     start: Int32s  # (O,) words of an option: text[start : start + length]
     length: Int32s  # (O,)
-    outside: list[str]  # target words that the vocabulary does not have
-    longest: int  # words of a span
+    outside: list[str]  # target words that are not in the table's vocabulary
+    longest: int  # number of words of the longest span
 
     @property
     def size(self) -> int:
@@ -68,7 +68,7 @@ class Sentence:
         return len(self.rows)
 
     def extra(self, option: int) -> ExtraOption | None:
-        """The extra option of this number; None for a row of the table."""
+        """The ExtraOption behind an option; None for a row of the table."""
         row = int(self.rows[option])
         return None if row >= 0 else self.extras[-1 - row]
 
@@ -85,7 +85,7 @@ class Sentence:
         return [self.target(option) for option in range(self.size)]
 
     def points(self, option: int) -> list[tuple[int, int]]:
-        """Alignment points of an option: (source, target), counted from the beginning of each phrase."""
+        """Alignment points (source, target) of an option, counted from the start of each phrase."""
         extra = self.extra(option)
         return self.table.points(int(self.rows[option])) if extra is None else extra.points
 
@@ -95,7 +95,7 @@ class Sentence:
         return sorted(points) if self.extra(option) is None else points
 
     def ids(self, number: Callable[[str], int]) -> Int32s:
-        """Convert `text` to another vocabulary; calls `number` once for each distinct word."""
+        """Convert `text` to the ids of another vocabulary. Calls `number` once for each distinct word."""
         distinct, inverse = np.unique(self.text, return_inverse=True)
         return np.array([number(self.word(word)) for word in distinct.tolist()], np.int32)[inverse]
 
@@ -105,21 +105,21 @@ class Sentence:
         return self.table.vocabulary[number] if number < size else self.outside[number - size]
 
     def slices(self, path: Iterable[int] | Int32s) -> list[slice]:
-        """Where the words of each option of a derivation are in `text`."""
+        """The slice of `text` with the words of each option of a derivation."""
         return [
             slice(int(self.start[option]), int(self.start[option] + self.length[option])) for option in path
         ]
 
     def word_ids(self, path: Iterable[int] | Int32s) -> list[int]:
-        """Ids of the target words of a derivation, given by its options in target order."""
+        """Ids of the target words of a derivation. `path`: its options in target order."""
         return [word for part in self.slices(path) for word in self.text[part].tolist()]
 
     def target_of(self, path: Iterable[int] | Int32s) -> list[str]:
-        """The target words of a derivation."""
+        """The target words of a derivation. `path`: its options in target order."""
         return [self.word(word) for word in self.word_ids(path)]
 
     def pairs(self) -> Int64s:
-        """Row of the table with the same phrases as each option; -1 if there is none: (O,)"""
+        """The row of the table with the same phrases as each option; -1 if there is none: (O,)"""
         rows = self.rows.copy()
         for index in np.flatnonzero(rows < 0):
             pair = self.extras[-1 - rows[index]].pair
@@ -130,7 +130,7 @@ class Sentence:
 def future_costs(
     n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
 ) -> Floats:
-    """Best score of each span by any sequence of options, (n, n); reordering costs nothing."""
+    """The best score of any sequence of options for each span, ignoring reordering: (n, n)"""
     cost = np.full((n, n), -1e9)
     size, start = 1, 0
     while size <= n:
@@ -143,8 +143,8 @@ def future_costs(
 def costs_from(
     cost: Floats, size: int, start: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
 ) -> tuple[int, int]:
-    """Compute costs from a given span on, shortest spans first, until a slice of work is done; returns size
-    and first word of the next span."""
+    """Fill in costs from a given span on, shortest spans first, for a limited amount of work. Returns the
+    size and the first word of the span to continue with."""
     n, work = len(cost), 0
     while size <= n and work < SLICE:
         last = start + size - 1
@@ -165,8 +165,8 @@ def costs_from(
 def target_words(
     rows: Int64s, target: Int32s, cut: Int64s, words: Int32s, extra_cut: Int64s, extra_words: Int32s
 ) -> tuple[Int32s, Int32s, Int32s]:
-    """Offsets, lengths and words of options: those of rows, or extra_words[extra_cut[k] : extra_cut[k +
-    1]]."""
+    """Offsets, lengths and words of options. Row -1 - k stands for extra option k, whose words are
+    extra_words[extra_cut[k] : extra_cut[k + 1]]."""
     start, length = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
     total = 0
     for i in range(len(rows)):
@@ -186,7 +186,7 @@ def target_words(
 
 
 def spans(words: Sequence[str], longest: int) -> list[tuple[int, int, bytes]]:
-    """First word, last word and text of each span."""
+    """The first word, last word and text of each span of at most `longest` words."""
     coded = [word.encode("utf-8") for word in words]
     return [
         (first, last, b" ".join(coded[first : last + 1]))
@@ -196,8 +196,8 @@ def spans(words: Sequence[str], longest: int) -> list[tuple[int, int, bytes]]:
 
 
 def span_index(first: Int32s, last: Int32s, n: int, longest: int) -> tuple[Int32s, Int32s]:
-    """First option and number of options of each span: (n * longest,), (n * longest,). `first` and `last`
-    (O,): the span of each option, those of a span side by side."""
+    """The first option and the number of options of each span: (n * longest,), (n * longest,). `first`,
+    `last`: the span of each option, grouped by span (O,)."""
     offset, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
     span, indices, sizes = np.unique(first * longest + last - first, return_index=True, return_counts=True)
     offset[span], number[span] = indices, sizes

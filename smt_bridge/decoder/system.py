@@ -1,5 +1,5 @@
-"""A phrase-based system loaded from a moses.ini: tables, language models, weights. Relative paths are
-resolved from the working directory, then from the ini's folder."""
+"""A phrase-based system loaded from a moses.ini: tables, language models and weights. Relative paths are
+looked up in the working directory, then in the ini's folder."""
 
 import itertools
 from collections.abc import Sequence
@@ -32,29 +32,29 @@ class PhraseBasedSystem:
     """The tables, models and weights that an ini names."""
 
     ini: Ini
-    printed: dict[str, list[int]]  # the features of n-best lists in order: which of their scores are printed
-    weights: Weights  # of all features and scores
+    printed: dict[str, list[int]]  # features in n-best lists, in order: indices of their printed scores
+    weights: Weights  # of all scores of all features
     table_name: str
     table: PhraseTable
-    reordering_name: str  # empty without
-    default_reordering: list[float]  # logarithms, for pairs that the reordering table does not have
+    reordering_name: str  # empty if there is no reordering table
+    default_reordering: list[float]  # log scores of pairs that the reordering table lacks
     lm_names: list[str]
     lms: Sequence[AnyWordLM]
-    feature_lines: list[tuple[type[SearchFeature], FeatureLine]]  # of the registry's features
-    search: dict[str, object]  # what the ini says about the search: fields of SearchSettings
+    feature_lines: list[tuple[type[SearchFeature], FeatureLine]]  # of features in SEARCH_FEATURES
+    search: dict[str, object]  # search settings in the ini: fields of SearchSettings
 
     @property
     def word_lms(self) -> Sequence[AnyWordLM]:
-        """The language models; a silent one if the system has none."""
+        """The language models; if the system has none, one that scores nothing."""
         return self.lms or [AutomatonLM(silent())]
 
     def load_features(self, config: DecoderConfig) -> list[SearchFeature]:
-        """The features of the registry. ConfigError for one that cannot be used."""
+        """Load the system's features in SEARCH_FEATURES. ConfigError for one that cannot be used."""
         return [kind.load(line, config) for kind, line in self.feature_lines]
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of scores of each feature that n-best lists print and tuning sees."""
+        """The number of scores that n-best lists print, and tuners see, for each feature."""
         return {name: len(scores) for name, scores in self.printed.items()}
 
     def tuneable_weights(self) -> Weights:
@@ -64,10 +64,10 @@ class PhraseBasedSystem:
         }
 
     def with_weights(self, weights: Weights) -> Weights:
-        """Replace weights of the ini. Each feature's new weights are those of all its scores, or of the
-        printed ones.
+        """The ini's weights with some of them replaced. A feature's new weights are for all its scores or for
+        the printed ones.
 
-        ConfigError for weights that do not fit, that belong to no feature, or that are missing."""
+        ConfigError for weights that are missing, too many or too few, or that belong to no feature."""
         merged = dict(self.weights)
         for name, values in weights.items():
             if name not in merged:
@@ -87,17 +87,17 @@ class PhraseBasedSystem:
         return merged
 
     def name(self, kind: str) -> str:
-        """Name of the first feature of a kind; empty if there is none."""
+        """The name of the first feature of a kind; empty if there is none."""
         return next((feature.name for feature in self.ini.features if feature.kind == kind), "")
 
     def weight(self, kind: str, weights: Weights) -> float:
-        """Weight of the feature of a kind with one score; 0 if there is none."""
+        """The weight of the feature of a kind that has one score; 0 if the system lacks it."""
         name = self.name(kind)
         return weights[name][0] if name else 0.0
 
 
 def ini_of(model: str) -> str:
-    """Path of a model directory's moses.ini; the path of an ini is returned as it is."""
+    """The path of the moses.ini in a model directory; the path of an ini is returned unchanged."""
     path = Path(model)
     if path.is_dir():
         path = path / "moses.ini"
@@ -109,17 +109,17 @@ def ini_of(model: str) -> str:
 
 
 def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
-    """The system of a folder or a moses.ini. ConfigError or DataError, in one line, for what we cannot decode
-    with: unknown features, tables that do not fit the ini.
+    """Load the system of a model directory or a moses.ini. ConfigError or DataError, in one line, for one
+    that the engine cannot use, such as one with unknown features or with tables that do not fit the ini.
 
-    `use_cache`: keep tables and language models in the user's cache, or in the given one, from which they
-    load much faster.
+    `use_cache`: keep parsed tables and language models in the user's cache, or in the given one, from which
+    they load much faster next time.
     """
     return load_ini(moses_ini.read(ini_of(model)), use_cache)
 
 
 def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> PhraseBasedSystem:
-    """Load a system from a parsed ini. `beside`: resolve relative paths from the ini's folder alone."""
+    """Load a system from a parsed ini. `beside`: look up relative paths only in the ini's folder."""
     cache = Cache() if use_cache is True else use_cache or None
     search = read_search_settings(ini)
     by_kind = feature_lines.features_by_kind(ini)
@@ -159,14 +159,15 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
 
 
 def with_path(line: FeatureLine, paths: dict[str, str]) -> FeatureLine:
-    """The line of a registered feature, with its path= replaced by the resolved path."""
+    """The line of a feature with its path=, if any, replaced by the resolved path."""
     return replace(line, options=line.options | {"path": paths[line.name]}) if line.name in paths else line
 
 
 def load_table(
     ini: Ini, line: FeatureLine, path: str, reordering: str | None, cache: Cache | None
 ) -> PhraseTable:
-    """The phrase table with its reordering table. DataError for more or fewer scores than the line says."""
+    """Load the phrase table with its reordering table. DataError if the number of scores differs from
+    num-features= in the line."""
 
     def make() -> PhraseTable:
         return read_table(path, line.scores, reordering)
@@ -182,7 +183,7 @@ def load_table(
 
 
 def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
-    """Path of a feature's file. DataError if it does not exist."""
+    """Look up the path of a feature's file. DataError if it does not exist."""
     name = feature.options["path"]
     for root in ini.roots(beside):
         path = find_table(name, root)
@@ -192,8 +193,8 @@ def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
 
 
 def files_of(ini: Ini, beside: bool = False) -> list[Path]:
-    """All files of a system: its ini, tables and models, and the files in the manifests of run directories.
-    DataError for a missing one."""
+    """Paths of all files of a system: its ini, tables and models, and the files listed in the manifests of
+    run directories. DataError for a missing file."""
     paths = [Path(ini.path)]
     for feature in ini.features:
         if "path" in feature.options:
@@ -202,8 +203,8 @@ def files_of(ini: Ini, beside: bool = False) -> list[Path]:
 
 
 def check_order(line: FeatureLine, path: str) -> None:
-    """ConfigError for an order= below that of the file: KENLM takes the file's, as we do, but SRILM and
-    IRSTLM would leave n-grams out."""
+    """ConfigError for an order= below that of the file. KENLM ignores the option, as we do, but SRILM and
+    IRSTLM would drop the longer n-grams."""
     if (
         line.kind == "KENLM"
         or "order" not in line.options
@@ -226,7 +227,7 @@ def check_order(line: FeatureLine, path: str) -> None:
 
 
 def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
-    """An ARPA file as an automaton, or a binary file of KenLM, which only plain search reads."""
+    """Load an ARPA file as an automaton, or a binary file of KenLM, which only plain search can use."""
     if not Path(path).is_file() or not count_models.is_arpa(path):
         return KenLMWords(cast(KenLM, count_models.load_count_model(path)))
 
@@ -260,16 +261,16 @@ LM_SCORES = ("log p", "unknown words")
 
 @dataclass(frozen=True)
 class FeatureName:
-    """A feature whose values n-best lists print."""
+    """A feature whose values n-best lists print, with descriptions."""
 
-    name: str  # LM0
-    what: str  # count language model; empty if there is no description
-    scores: list[str]  # a description of each; empty for a single score, or if there are none
+    name: str  # such as LM0
+    what: str  # such as "count language model"; may be empty
+    scores: list[str]  # a description of each score; empty for a single score, or if there are none
     weights: list[float]
 
 
 def feature_names(system: PhraseBasedSystem) -> list[FeatureName]:
-    """Features of a system, in the order of its n-best lists."""
+    """Describe the features of a system, in the order of its n-best lists."""
     kinds = {feature.name: feature.kind for feature in system.ini.features}
     rows = []
     for name, columns in system.printed.items():
@@ -286,7 +287,7 @@ def feature_names(system: PhraseBasedSystem) -> list[FeatureName]:
 
 
 def score_names(kind: str, count: int) -> list[str]:
-    """The names of a feature's scores; columns beyond those of Moses are numbered."""
+    """Descriptions of a feature's scores. Table columns beyond those of Moses are numbered."""
     if kind == "PhraseDictionaryMemory" and count >= len(TABLE_SCORES):
         return [*TABLE_SCORES, *(f"column {number}" for number in range(len(TABLE_SCORES) + 1, count + 1))]
     if kind == REORDERING and count == len(ORIENTATIONS):

@@ -1,7 +1,7 @@
-"""A phrase table, with its lexical reordering table, in arrays: read from Moses' text files.
+"""A phrase table and its lexical reordering table as arrays, read from Moses' text files.
 
 sources   phrase (bytes) -> number s; its options are rows starts[s] : starts[s + 1]
-target    row -> number t of its target phrase; its words are words[cut[t] : cut[t + 1]], ids of `vocabulary`
+target    row -> number t of its target phrase; its words are words[cut[t] : cut[t + 1]], ids in `vocabulary`
 """
 
 import logging
@@ -20,9 +20,9 @@ from nmt.io import files
 from smt_bridge.decoder.cache import are_cuts, within
 
 # ---- table checks ------------------------------------------------------------------------------------------
-# The checks of `smt-ini check` on a table that is being loaded. Checking every line like
-# nmt.formats.phrase_table takes longer than loading the table, so `sound` checks distinct phrases and
-# alignments first; lines are checked one by one only where that fails.
+# The checks of `smt-ini check`, applied to a table while it is loaded. Checking every line, as
+# nmt.formats.phrase_table does, takes longer than loading the table. So `RowCollector.sound` first checks
+# distinct phrases and alignments; only if it finds a problem are lines checked one by one.
 
 
 Ints = NDArray[np.int64]
@@ -31,8 +31,8 @@ SCORE_BYTES = b"0123456789.eE+- \t"
 
 
 def check_line(line: bytes, location: str) -> PhrasePair:
-    """Parse a line. DataError for one that Moses refuses or misreads, and for sparse features, which the
-    embedded engine does not have."""
+    """Parse a line. DataError for a line that Moses refuses or misreads, and for sparse features, which the
+    embedded engine does not support."""
     pair = phrase_table.parse(line, location)
     phrase_table.check(pair, location)
     fields = pair.fields()
@@ -61,11 +61,11 @@ def check_lines(path: str, columns: int) -> None:
 
 
 def sound_phrases(phrases: Iterable[bytes]) -> Ints | None:
-    """Number of words in each phrase, if all are UTF-8 without signs that have another meaning in Moses
-    (factors, non-terminals).
+    """The number of words of each phrase, if all are UTF-8 and free of characters that have a special meaning
+    in Moses (factors, non-terminals).
 
-    None if not, and for oddities rare enough to be checked line by line: tabs, several spaces, nothing
-    between separators."""
+    Otherwise None; also for oddities that are rare enough to be checked line by line: tabs, repeated spaces,
+    empty phrases."""
     text = b"\n".join(phrases)
     if not text.isascii():
         try:
@@ -87,8 +87,8 @@ def sound_phrases(phrases: Iterable[bytes]) -> Ints | None:
 
 
 def sound_alignments(alignments: Iterable[bytes]) -> Ints | None:
-    """Source and target words that the points of each distinct alignment require, (A, 2); None if one is not
-    of the form 0-0 1-1."""
+    """The minimum number of source and of target words that each distinct alignment requires, (A, 2); None if
+    one is not of the form 0-0 1-1."""
     needed = []
     for alignment in alignments:
         if not phrase_table.ALIGNMENT.fullmatch(alignment):
@@ -105,19 +105,20 @@ def sound_alignments(alignments: Iterable[bytes]) -> Ints | None:
 
 log = logging.getLogger(__name__)
 
-FLOOR = -100.0  # Moses' logarithm of 0
+FLOOR = -100.0  # used for the logarithm of 0, as in Moses
 
 
 @dataclass
 class PhraseTable:
-    """R rows of F scores; T distinct targets of W words in all; S sources."""
+    """A phrase table of R rows with F scores each, S source phrases, and T distinct target phrases with W
+    words in total."""
 
     sources: dict[bytes, int]
     starts: Ints  # (S + 1,)
     target: NDArray[np.int32]  # (R,)
     scores: NDArray[np.float32]  # (R, F) natural logarithms
     reordering: NDArray[np.float32]  # (R, 6) natural logarithms; (R, 0) without a reordering table
-    forward: NDArray[np.int32]  # (R,) a number for its forward scores, equal for equal ones; -1 without a row
+    forward: NDArray[np.int32]  # (R,) equal for equal forward scores; -1 if not in the reordering table
     vocabulary: list[str]
     cut: Ints  # (T + 1,)
     words: NDArray[np.int32]  # (W,)
@@ -139,15 +140,15 @@ class PhraseTable:
         return [self.vocabulary[word] for word in self.words[self.cut[target] : self.cut[target + 1]]]
 
     def points(self, row: int) -> list[tuple[int, int]]:
-        """Alignment points of a row; [] where the table has none."""
+        """Alignment points of a row; empty if the table has none."""
         return points_of(self.points_text(row))
 
     def points_text(self, row: int) -> bytes:
-        """Alignment field of a row."""
+        """The alignment field of a row, as text."""
         return self.alignment[self.alignment_cut[row] : self.alignment_cut[row + 1]].tobytes()
 
     def is_sound(self) -> bool:
-        """Check that all sizes agree and every index points into its array: compiled code checks neither."""
+        """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
         rows = {len(self.scores), len(self.reordering), len(self.forward)}
         shapes = rows == {self.rows} and self.reordering.shape[1] in (0, 6)
         cuts = (
@@ -173,7 +174,7 @@ def points_of(text: bytes) -> list[tuple[int, int]]:
 
 
 class RowCollector:
-    """Collects the rows of a table in the order of the file."""
+    """Collects the rows of a table while the file is read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -190,7 +191,7 @@ class RowCollector:
         count = len(parts)
         if count < 3 or (
             count > 5 and (count > 7 or parts[5] != b" " or (count == 7 and parts[6]))
-        ):  # not the usual end: ||| |||
+        ):  # does not end in ||| |||, as lines usually do
             check_line(line, f"{self.path}:{len(self.scores) + 1}")
         self.source_of.append(self.sources.setdefault(parts[0].strip(b" \t"), len(self.sources)))
         self.target_of.append(self.targets.setdefault(parts[1].strip(b" \t"), len(self.targets)))
@@ -200,10 +201,10 @@ class RowCollector:
         )
 
     def sound(self) -> bool:
-        """Whether no line can contain anything that Moses refuses or misreads."""
+        """Whether it is certain that no line contains anything that Moses refuses or misreads."""
         sources, targets = sound_phrases(self.sources), sound_phrases(self.targets)
         needed = sound_alignments(self.alignments)
-        words = b"".join(self.scores).translate(None, SCORE_BYTES)  # `inf`, say
+        words = b"".join(self.scores).translate(None, SCORE_BYTES)  # such as `inf`
         if sources is None or targets is None or needed is None or words:
             return False
         wanted = needed[rows_of(self.alignment_of)]
@@ -213,15 +214,15 @@ class RowCollector:
         )
 
     def tidy(self) -> None:
-        """Separate the words of each phrase by one blank, and strip carriage returns after scores."""
+        """Separate the words of each phrase by single blanks, and strip carriage returns after scores."""
         self.sources, self.source_of = single_blanks(self.sources, self.source_of)
         self.targets, self.target_of = single_blanks(self.targets, self.target_of)
         self.scores = [scores.strip(b" \t\r") for scores in self.scores]
 
 
 def single_blanks(phrases: dict[bytes, int], rows: "array[int]") -> tuple[dict[bytes, int], "array[int]"]:
-    """Normalize blanks in phrases; returns the phrases, and the phrase of each row where some have become
-    equal."""
+    """Replace repeated blanks in phrases, some of which may become equal. Returns the phrases, and the
+    updated phrase number of each row."""
     changed: dict[bytes, int] = {}
     for_old = [
         changed.setdefault(b" ".join(filter(None, phrase.replace(b"\t", b" ").split(b" "))), len(changed))
@@ -235,8 +236,8 @@ def rows_of(numbers: "array[int]") -> NDArray[np.int32]:
 
 
 def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
-    """Read the tables from text. DataError, with the line, for anything that Moses would refuse or misread,
-    and for the wrong number of scores."""
+    """Read a phrase table and, if given, its reordering table from text. DataError, with the line, for the
+    wrong number of scores and for anything that Moses would refuse or misread."""
     collector, extra = with_reordering(path, reordering) if reordering else (alone(path), np.zeros((0, 0)))
     if not collector.sound():
         check_lines(path, columns)
@@ -258,8 +259,8 @@ def alone(path: str) -> RowCollector:
 
 
 def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
-    """Parse score fields: (N, columns). ValueError for the wrong number of scores, and for values that are no
-    probabilities of single precision."""
+    """Parse score fields: (N, columns). ValueError for the wrong number of scores, and for values that are
+    not probabilities in single precision."""
     if not any(text.strip() for text in texts):  # numpy would warn
         raise ValueError
     values = np.loadtxt(texts, np.float64, comments=None, ndmin=2, encoding="ascii")
@@ -274,8 +275,8 @@ def logs(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def with_reordering(path: str, reordering: str) -> tuple[RowCollector, NDArray[np.float64]]:
-    """Read both tables side by side: rows, and their reordering scores (R, 6). Falls back to looking up
-    reordering rows where the tables differ."""
+    """Read both tables side by side: returns the rows, and their reordering scores (R, 6). If the tables do
+    not have the same pairs in the same order, reordering rows are looked up by their phrases instead."""
     collector = RowCollector(path)
     texts: list[bytes] = []
     for line, reordering_line in zip_longest(files.read_byte_lines(path), files.read_byte_lines(reordering)):
@@ -293,7 +294,8 @@ def same_pair(line: bytes, reordering_line: bytes) -> bool:
 
 
 def looked_up(path: str, reordering: str) -> tuple[RowCollector, NDArray[np.float64]]:
-    """Read both tables, matching reordering rows by their phrases; nan for pairs without one."""
+    """Read both tables and look up reordering scores by phrases: returns the rows, and their reordering
+    scores (R, 6), nan for pairs that the reordering table lacks."""
     keys: dict[tuple[bytes, bytes], int] = {}
     texts: list[bytes] = []
     for number, line in enumerate(files.read_byte_lines(reordering), 1):
@@ -340,8 +342,8 @@ def reordering_numbers(texts: list[bytes], path: str) -> NDArray[np.float64]:
 
 
 def equal_rows(values: NDArray[np.float32]) -> Ints:
-    """Number the distinct rows of (R, K), equal rows alike; works column by column, which is faster than
-    sorting rows."""
+    """Assign numbers to the rows of (R, K), equal for equal rows. Works column by column, which is faster
+    than sorting rows."""
     numbers = np.zeros(len(values), np.int64)
     for column in values.T:
         distinct, inverse = np.unique(column, return_inverse=True)
@@ -350,7 +352,7 @@ def equal_rows(values: NDArray[np.float32]) -> Ints:
 
 
 def arrange(collector: RowCollector, scores: NDArray[np.float32], extra: NDArray[np.float32]) -> PhraseTable:
-    """Group rows by source, in the order of the file."""
+    """Build the table, grouping rows by source; within a group they stay in the order of the file."""
     source_of, target_of, alignment_of = map(
         rows_of, (collector.source_of, collector.target_of, collector.alignment_of)
     )

@@ -1,4 +1,4 @@
-"""Translations and their lines in n-best lists; conversion between lines of text and the decoder's words."""
+"""Translations and their n-best list entries; conversion between lines of text and the decoder's words."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from smt_bridge.decoder.xml_input import MarkedLine, Markup
 class Derivation:
     """One way to translate a sentence."""
 
-    options: Int32s  # of the sentence, in target order
+    options: Int32s  # indices of its options in the Sentence, in target order
     text: list[str]
     features: Floats  # (D,) in the order of PhraseBasedSystem.sizes
     total: float
@@ -33,11 +33,11 @@ class Derivation:
 
 @dataclass
 class PhraseTranslation:
-    """The derivations of a sentence, best first. An empty sentence has one, without words."""
+    """The derivations of a sentence, best first. An empty sentence has a single derivation without words."""
 
     sentence: Sentence | None
     derivations: list[Derivation]
-    parts: list["PhraseTranslation"] = field(default_factory=list)  # of a line that was too long
+    parts: list["PhraseTranslation"] = field(default_factory=list)  # if the line was too long
 
     @property
     def text(self) -> list[str]:
@@ -46,20 +46,20 @@ class PhraseTranslation:
 
     @property
     def searched(self) -> list[tuple[Sentence, Derivation]]:
-        """Each sentence with its best derivation: one for each part of a long line, none for an empty
-        line."""
+        """The sentences that were searched, with their best derivations: one for each part of a long line,
+        none for an empty line."""
         if self.sentence is not None:
             return [(self.sentence, self.derivations[0])]
         return [pair for part in self.parts for pair in part.searched]
 
     @property
     def source(self) -> list[str]:
-        """Source words of the whole line."""
+        """The source words of the whole line."""
         return [word for sentence, _ in self.searched for word in sentence.words]
 
 
 def empty(features: int) -> PhraseTranslation:
-    """Translation of a line without words."""
+    """The translation of a line without words. `features`: number of feature values."""
     return PhraseTranslation(None, [Derivation(np.zeros(0, np.int32), [], np.zeros(features), 0.0)])
 
 
@@ -76,7 +76,8 @@ def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
 
 
 def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSettings) -> list[str]:
-    """Target words of a derivation in their written form, unknown words marked if that is set."""
+    """The target words of a derivation as they are written, with unknown words marked if `mark_unknown` is
+    set."""
     if not settings.mark_unknown:
         return sentence.target_of(path)
     words = []
@@ -89,8 +90,8 @@ def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSet
 
 
 def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes: dict[str, int]) -> str:
-    """Format a line of an n-best list, like Moses with segmentation and alignment. `sizes`: number of scores
-    of each feature."""
+    """Format a line of an n-best list as Moses does, with segmentation and alignment. `sizes`: number of
+    scores of each feature."""
     values = iter(derivation.features.tolist())
     segments, points = [], []
     at = 0
@@ -112,7 +113,7 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
 
 
 def alignment(translation: PhraseTranslation) -> list[tuple[int, int]]:
-    """Alignment points of the best derivation, sorted: (source word, target word)."""
+    """The sorted alignment points (source word, target word) of the best derivation."""
     points, sources, targets = list[tuple[int, int]](), 0, 0
     for sentence, derivation in translation.searched:
         for option in derivation.options:
@@ -132,8 +133,9 @@ def span(first: int, last: int) -> str:
 
 
 class Lines:
-    """Converts lines of text to words and translations to lines, for a decoder: here words between blanks, as
-    Moses reads and writes them. Several threads may share one."""
+    """Converts lines of text to a decoder's words, and translations to lines. This class is for tokenized
+    text, with words separated by blanks as in Moses; subclasses are for others. Several threads may share
+    one."""
 
     def marked(self, line: str, markup: Markup) -> MarkedLine:
         """Split a line into words and parse its markup. ValueError for a mistake in the markup."""
@@ -149,8 +151,8 @@ class Lines:
 
 
 def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:
-    """Cut a line into parts of at most `limit` words, at punctuation where possible. An exclusive translation
-    is kept whole, or dropped if it is longer than the limit."""
+    """Cut a line into parts of at most `limit` words, at punctuation if possible. A span with an exclusive
+    translation is not cut; the translation is dropped if it is longer than the limit."""
     whole = {option.first: option.last + 1 for option in line.forced if option.last - option.first < limit}
     units, at = list[str](), 0
     while at < len(line.words):

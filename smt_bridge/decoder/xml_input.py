@@ -1,12 +1,12 @@
-"""Moses' markup of input lines: translations for a span, and limits of reordering.
+"""Moses' markup of input lines: translations for spans, and constraints on reordering.
 
 <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    prob defaults to 1
 <zone> eins zwei drei </zone> vier                  once entered, a zone must be finished
 eins zwei <wall/> drei                              words before the wall are translated first
 <np translation="x" span="3-4"/>                    words given by their positions, from 0
 
-Tags may be nested, and entities are ordinary words. Moses reacts to some mistakes by translating half a line,
-or nothing; here all mistakes are errors. ValueErrors say what is wrong, the caller adds the line."""
+Tags may be nested, and entities are ordinary words. For some mistakes Moses translates only half of a line,
+or nothing; here every mistake is a ValueError, to which callers add the line."""
 
 import math
 import re
@@ -20,11 +20,11 @@ from nmt.io import files, numbers
 from nmt.io.numbers import shown
 
 # ---- avoided -----------------------------------------------------------------------------------------------
-# Phrases that a translation may not contain.
+# Phrases that translations must not contain.
 
 
 class AvoidedPhrases:
-    """Phrases as words of the target side, by their first word."""
+    """A set of phrases of target words, indexed by their first word."""
 
     def __init__(self, phrases: Iterable[Sequence[str]]) -> None:
         self.by_first: dict[str, list[list[str]]] = {}
@@ -36,7 +36,7 @@ class AvoidedPhrases:
         return bool(self.by_first)
 
     def occurs(self, words: Sequence[str]) -> bool:
-        """Whether one of the phrases is in a text."""
+        """Whether a text contains one of the phrases."""
         return any(
             list(words[start : start + len(phrase)]) == phrase
             for start, word in enumerate(words)
@@ -50,23 +50,23 @@ NOTHING_AVOIDED = AvoidedPhrases([])
 # ---- xml input ---------------------------------------------------------------------------------------------
 
 
-FLOOR = -100.0  # Moses' logarithm of 0
+FLOOR = -100.0  # used for the logarithm of 0, as in Moses
 SEPARATOR = "||"
-FACTORS = 4  # of a word that Moses can hold
+FACTORS = 4  # most factors of a word in Moses
 BLANKS = " \t\r\n"
 MODEL_TAGS = ("update", "weight-overwrite")
 
 
 class Markup(NamedTuple):
-    """Rules by which the markup of lines is read."""
+    """How to parse the markup of lines."""
 
-    policy: str = "pass-through"
+    policy: str = "pass-through"  # DecoderConfig.xml_input
     brackets: tuple[str, str] = ("<", ">")  # of tags
-    longest: int = 20  # words of a span
+    longest: int = 20  # most words of a span with a translation
 
 
 def brackets(text: str) -> tuple[str, str]:
-    """Split a setting such as `< >` into both brackets."""
+    """Split a setting such as `< >` into its two brackets. ValueError for any other text."""
     pair = text.split()
     if len(pair) != 2:
         raise ValueError(f"{shown(text)}: expected two strings with a blank between them, such as < >")
@@ -75,15 +75,15 @@ def brackets(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class ForcedTranslation:
-    """A translation of a span given by the input line."""
+    """A translation that the input line gives for a span."""
 
-    first: int  # source words
-    last: int
+    first: int  # first source word
+    last: int  # last source word
     words: list[str]
     log_prob: float
-    exclusive: bool = False  # under every policy
-    points: tuple[tuple[int, int], ...] = ()  # alignment
-    raw: str | None = None  # what stands for the words in raw text
+    exclusive: bool = False  # whether it is the only option, whatever the policy
+    points: tuple[tuple[int, int], ...] = ()  # alignment points
+    raw: str | None = None  # replaces its words in raw text
 
 
 @dataclass
@@ -92,23 +92,23 @@ class MarkedLine:
 
     words: list[str]
     forced: list[ForcedTranslation] = field(default_factory=list)
-    walls: list[int] = field(default_factory=list)  # there is one after each of these words
+    walls: list[int] = field(default_factory=list)  # the word before each wall
     zones: list[tuple[int, int]] = field(default_factory=list)  # first and last word
-    avoided: AvoidedPhrases = NOTHING_AVOIDED  # no option of the table has one of these phrases
+    avoided: AvoidedPhrases = NOTHING_AVOIDED  # options of the table must not contain these
 
 
 @dataclass
 class Tag:
-    """A tag that was opened."""
+    """An opening tag."""
 
     name: str
-    start: int  # words before it
-    content: str
+    start: int  # number of words before it
+    content: str  # its attributes, unparsed
 
 
 def surface(text: str) -> list[str]:
-    """Words of a text; the first factor of words with factors. An empty first factor is an empty word, like
-    in Moses."""
+    """The words of a text, reduced to their first factors. As in Moses, an empty first factor is an empty
+    word."""
     words = files.split_words(text)
     if "|" not in text:
         return words
@@ -122,8 +122,8 @@ def surface(text: str) -> list[str]:
 
 
 def parse_markup(line: str, markup: Markup) -> MarkedLine:
-    """Parse the markup of a line. `ignore` drops translations and keeps zones and walls; `pass-through` takes
-    tags for words."""
+    """Parse the markup of a line. Under the policy `ignore`, translations are dropped but zones and walls are
+    kept; under `pass-through`, tags are treated as words. ValueError for a mistake in the markup."""
     opening, closing = markup.brackets
     if markup.policy == "pass-through" or opening not in line:
         return MarkedLine(surface(line))
@@ -183,7 +183,7 @@ def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
 
 
 def is_tag(token: str, opening: str) -> bool:
-    """Whether a token is a tag. Tags begin with a letter or /: `3 < 5 and 7 > 2` is text."""
+    """Whether a token is a tag. Tags start with a letter or /, so `3 < 5 and 7 > 2` is text."""
     return token.startswith(opening) and re.match(r"[/a-zA-Z]", token[len(opening) :]) is not None
 
 
@@ -220,8 +220,8 @@ def apply(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
 
 
 def span_of(tag: Tag, words: int) -> tuple[int, int]:
-    """First word of a tag, and the one after its last. An attribute span="i-j" or "i" takes precedence over
-    the tag's position."""
+    """The start and end (exclusive) of a tag's span, in words. An attribute span="i-j" or span="i" takes
+    precedence over the tag's position."""
     span = attribute(tag, "span")
     if not span:
         return tag.start, words
@@ -235,7 +235,8 @@ def span_of(tag: Tag, words: int) -> tuple[int, int]:
 
 
 def translations_of(tag: Tag) -> list[tuple[str, float]]:
-    """Alternatives and their log probabilities. `english` is an older name of `translation`."""
+    """The alternative translations in a tag, with their log probabilities. The attribute `english` is an
+    older name for `translation`."""
     texts = parts(attribute(tag, "translation")) + parts(attribute(tag, "english"))
     probs = parts(attribute(tag, "prob"))
     if probs and len(probs) != len(texts):
@@ -251,7 +252,7 @@ def parts(value: str) -> list[str]:
 
 
 def log_of(text: str) -> float:
-    """Log of a probability in Moses' single precision."""
+    """Natural log of a probability, rounded to single precision as in Moses. ValueError for other text."""
     try:
         prob = numbers.real(text)
     except ValueError as error:
@@ -265,7 +266,7 @@ def log_of(text: str) -> float:
 
 
 def attribute(tag: Tag, name: str) -> str:
-    """Value of an attribute; empty if absent. A quote after a backslash belongs to the value."""
+    """The value of an attribute; empty if absent. A quote after a backslash is part of the value."""
     start = tag.content.find(f'{name}="')
     if start < 0:
         if re.search(rf"(?:^| ){name}\s*=", tag.content):
@@ -291,7 +292,8 @@ def attribute(tag: Tag, name: str) -> str:
 
 
 def check_spans(marked: MarkedLine) -> None:
-    """ValueError for a span given by numbers that ends outside the line. Drops walls after its end."""
+    """ValueError for a span attribute that reaches beyond the end of the line. Also drops walls after the end
+    of the line."""
     words = len(marked.words)
     for last in [*(option.last for option in marked.forced), *(last for _, last in marked.zones)]:
         if last >= words:

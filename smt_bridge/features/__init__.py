@@ -1,1 +1,1 @@
-"""Features of a log-linear system, each a column of numbers for phrase pairs."""
+"""Features of a log-linear system. Each gives one score per pair of phrases or sentences."""

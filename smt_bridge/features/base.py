@@ -1,4 +1,4 @@
-"""Features that score pairs of source and target words, phrases and whole sentences alike."""
+"""Base class of features that score pairs of source and target text, whether phrases or whole sentences."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -15,11 +15,13 @@ from nmt.io import files, manifest
 
 @dataclass
 class WordPairs:
-    """Target i belongs to sources[source_of[i]]. Words are as Moses has them, its escapes in place.
+    """Pairs of source and target words, in which target i belongs to sources[source_of[i]]. Words contain
+    Moses' escapes.
 
-    `whole`: these are sentences, with a beginning and an end, not phrases from inside a sentence.
-    `affiliations`, for features that ask for them: the source word that each word of a target belongs to, or,
-    for those of the other direction, the target word that each word of its source belongs to.
+    `whole`: whether these are whole sentences, with a beginning and an end, rather than phrases.
+    `affiliations`: only for features that need word alignment; for each pair, the source word that each
+    target word is affiliated with or, for features of the other direction, the target word of each source
+    word.
     """
 
     sources: list[list[str]]
@@ -32,7 +34,7 @@ class WordPairs:
         return len(self.targets)
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "WordPairs":
-        """Select some of the pairs; sources that none of them uses are dropped."""
+        """Select some of the pairs. Sources that none of them uses are dropped."""
         numbers: dict[int, int] = {}
         source_of = [numbers.setdefault(self.source_of[row], len(numbers)) for row in rows]
         return WordPairs(
@@ -45,7 +47,7 @@ class WordPairs:
 
 
 def of_phrases(pairs: Sequence[PhrasePair]) -> WordPairs:
-    """Convert lines of a phrase table, each distinct source once."""
+    """Convert lines of a phrase table to pairs in which each distinct source is stored once."""
     sources: dict[bytes, int] = {}
     source_of = [sources.setdefault(pair.source, len(sources)) for pair in pairs]
     return WordPairs(
@@ -60,43 +62,45 @@ def phrase_words(phrase: bytes) -> list[str]:
     return files.split_words(phrase.decode("utf-8"))
 
 
-Values = NDArray[np.float64]  # (pairs,): of one feature
+Values = NDArray[np.float64]  # scores of one feature: (pairs,)
 
 
 @dataclass
 class SideReader:
     """How a network reads one side of the pairs."""
 
-    cut: Callable[[list[str]], list[str]]  # words to units
+    cut: Callable[[list[str]], list[str]]  # words -> units
     vocabulary: Container[str]
 
 
 class PairFeature(ABC):
-    """A loaded feature; the `load` of its kind in registry.py creates it."""
+    """A loaded feature. Created by `FeatureKind.load`; see registry.py."""
 
-    # Whether --by-phrase sums it over the phrase pairs of a segmentation, as Moses does with a column of its
-    # table.
+    # Whether, with --by-phrase, its scores are summed over the phrase pairs of a derivation, like the columns
+    # of a phrase table in Moses.
     by_phrase = False
-    # Whether it scores whole sentences with their word alignment, WordPairs.affiliations. n-best lists have
-    # it; rows of a table lack the sentence around them. Of the other direction where `inverse_aligned`.
+    # Whether it scores whole sentences and needs their word alignment, WordPairs.affiliations; then it works
+    # for n-best lists but not for tables. With `inverse_aligned` it needs affiliations of the other
+    # direction.
     word_aligned = False
     inverse_aligned = False
 
     @abstractmethod
     def score(self, pairs: WordPairs) -> Values:
-        """Score each pair: (pairs,). Natural logarithms of probabilities; a table's column is exp(value)."""
+        """Score each pair: (pairs,). Probabilities are natural logarithms; a table's column is exp(score)."""
 
     @abstractmethod
     def identity(self) -> str:
-        """A string that changes whenever the scores would: by the feature's files and settings. Jobs are
-        resumed and columns reused by it; see `digest`."""
+        """A string that changes whenever the scores would, made from the feature's files and settings by
+        `digest`. It decides whether a job may be resumed and a column reused."""
 
     def readers(self) -> dict[str, SideReader]:
-        """The vocabularies whose coverage a report shows, by side: `source`, `target`, both or none."""
+        """How the feature reads the sides whose vocabulary coverage a report shows: keys `source`, `target`,
+        both or none."""
         return {}
 
     def exact(self) -> "PairFeature | None":
-        """This feature computing in fp32, if it heeds --precision."""
+        """The same feature computed in fp32; None if --precision does not affect it."""
         return None
 
 
@@ -104,7 +108,7 @@ class PairFeature(ABC):
 
 
 def digest(kind: str, paths: Iterable[Path], settings: bytes = b"") -> str:
-    """Hash of a feature's kind, its files and the settings that change its scores."""
+    """Hash a feature's kind, its files, and the settings that affect its scores."""
     hasher = hashlib.sha256(kind.encode())
     for path in paths:
         hasher.update(path.name.encode() + hash_of(path))

@@ -1,4 +1,4 @@
-"""The loaded features of a job, which score chunks of pairs in this process and in others."""
+"""The loaded features of a job, which score chunks of pairs in this process or in workers."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ from nmt.work.executors import Executor, ExecutorConfig
 from smt_bridge.features.base import Values, WordPairs
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 
-Task = list[WordPairs]  # of a chunk: for each feature the pairs that it is to score; features may share them
+Task = list[WordPairs]  # one chunk: the pairs that each feature is to score; features may share them
 FeatureExecutor = Executor[Task, list[Values]]
 
 
 class FeatureSet:
-    """Features in the order of their columns. ConfigError, DataError or CheckpointError, in one line, for one
-    that cannot be loaded."""
+    """Loaded features in the order of their columns. ConfigError, DataError or CheckpointError, in one line,
+    if one cannot be loaded."""
 
     def __init__(self, specs: Sequence[FeatureSpec], settings: FeatureSettings) -> None:
         self.specs, self.settings = list(specs), settings
@@ -32,7 +32,7 @@ class FeatureSet:
         return len(self.features)
 
     def identities(self) -> list[str]:
-        """Identities of the features in order; see PairFeature.identity."""
+        """The identity of each feature, in order; see PairFeature.identity."""
         return [feature.identity() for feature in self.features]
 
     def compute(self, task: Task) -> list[Values]:
@@ -44,14 +44,16 @@ class FeatureSet:
         ]
 
     def executor(self, config: ExecutorConfig) -> FeatureExecutor:
-        """Create the executor of chunks. Workers load the same models; DataError where theirs differ."""
+        """Create an executor that scores chunks. Its workers load the same models; DataError if their models
+        differ from those here."""
         specs = [replace(spec, path=absolute(spec.path)) for spec in self.specs]
         settings = replace(self.settings, backoff=absolute(self.settings.backoff))
         elsewhere = partial(load_worker, specs, settings, self.identities())
         return executors.make(self.compute, elsewhere, config)
 
     def precision_error(self, pairs: WordPairs) -> str:
-        """Report the error of --precision in log p against fp32 on a sample; empty if no feature uses it."""
+        """Measure the error in log p that --precision causes on a sample, and describe it; empty if no
+        feature is affected."""
         parts = []
         for name, feature in zip(self.names, self.features, strict=True):
             if reference := feature.exact():
@@ -67,7 +69,8 @@ class FeatureSet:
 
 
 def checked(values: object, count: int, spec: FeatureSpec) -> Values:
-    """Return a feature's scores for `count` pairs, (count,). DataError for another shape, and for nan."""
+    """Return a feature's scores as an array if they are of shape (count,) and not nan, else raise
+    DataError."""
     option = f"--feature {spec.kind}:{spec.name}={spec.path}"
     try:
         numbers = np.asarray(values, np.float64)
@@ -83,20 +86,20 @@ def checked(values: object, count: int, spec: FeatureSpec) -> Values:
 
 
 def process_settings() -> FeatureSettings:
-    """Settings of this process: its threads, and its back end of matrix products."""
+    """Feature settings with this process's number of threads and back end of matrix products."""
     return FeatureSettings(threads=torch.get_num_threads(), back_end=device.back_end_in_use())
 
 
 def absolute(path: str) -> str:
-    """Make a path independent of the working directory of a worker; "" stays."""
+    """Make a path absolute, for workers with another working directory. An empty path stays empty."""
     return path and os.path.abspath(path)
 
 
 def load_worker(
     specs: Sequence[FeatureSpec], settings: FeatureSettings, identities: Sequence[str]
 ) -> Callable[[Task], list[Values]]:
-    """Load the same features in a worker, with the same arithmetic. DataError for a model other than the one
-    the job began with."""
+    """Load the features of a job in a worker, with the same arithmetic. DataError for a model that differs
+    from the one with which the job was started."""
     torch.set_num_threads(settings.threads)
     device.use_back_end(settings.back_end)
     features = FeatureSet(specs, settings)

@@ -1,4 +1,4 @@
-"""The toolkit's own kinds of features: translation models, language models, and a count of unknown words."""
+"""The built-in features: translation models, language models, and a count of unknown words."""
 
 import math
 from collections.abc import Sequence
@@ -30,15 +30,15 @@ from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_reads_words, units
 
 # ---- translation -------------------------------------------------------------------------------------------
-# log p(target | source) by an encoder-decoder, or log p(source | target) by one of the other direction.
-#
-# The phrase score of Cho et al. 2014, section 3.1; whole sentences are scored alike.
+# log p(target | source) by an encoder-decoder, or log p(source | target) by one of the other direction. This
+# is the phrase score of Cho et al. 2014, section 3.1; whole sentences are scored in the same way.
 
 
 class Translation(PairFeature):
-    """A translator's run as a feature. It reads tokenized text without Moses' escapes, so these are undone.
+    """A translator's run as a feature. Moses' escapes are undone first, as the run reads tokenized text
+    without them.
 
-    `inverse`: the run translates the other way."""
+    `inverse`: the run translates from target to source."""
 
     by_phrase = True
 
@@ -70,7 +70,8 @@ class Translation(PairFeature):
         return {"target": first, "source": second} if self.inverse else {"source": first, "target": second}
 
     def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each pair, the end symbol included."""
+        """Natural log p of each target given its source, or the reverse if `inverse`; includes the end
+        symbol."""
         run = self.run
         sources, targets, source_of = pairs.sources, pairs.targets, pairs.source_of
         if self.inverse:
@@ -90,11 +91,11 @@ class Translation(PairFeature):
 
 
 class CorpusShares:
-    """The share of each unknown word in p(UNK), by its count in the training corpus.
+    """Divides p(UNK) among unknown words in proportion to their counts in the training corpus.
 
-    p(UNK) is the probability of *any* unknown word; using it for each of them overestimates all (van
-    Merriënboer 2018, section 4.4.2). Shared, the probabilities of all words sum to one again. Words that the
-    training corpus lacks count together as one."""
+    p(UNK) is the probability of *any* unknown word; using it for each of them overestimates them all (van
+    Merriënboer 2018, section 4.4.2). After the division, the probabilities of all words sum to one again.
+    Words that the training corpus lacks count as one further word that occurred once."""
 
     def __init__(self, vocab: Vocab) -> None:
         self.known = vocab.ids
@@ -102,7 +103,7 @@ class CorpusShares:
         self.total = 1 + sum(count for word, count in vocab.counts.items() if word not in vocab.ids)
 
     def log(self, words: list[str]) -> float:
-        """Natural log of the product of the shares of the unknown words among `words`; 0 without any."""
+        """Sum of the natural logs of the shares of all unknown words in `words`; 0 if there are none."""
         return sum(
             math.log(self.counts.get(word, 1) / self.total) for word in words if word not in self.known
         )
@@ -114,16 +115,16 @@ class CorpusShares:
 
 
 class Joint(PairFeature):
-    """A joint model's run as a feature. Moses' escapes are undone. settings.assume_normalized takes log Z as
-    0.
+    """A joint model's run as a feature. Moses' escapes are undone first. With settings.assume_normalized, log
+    Z is taken as 0.
 
-    `inverse`: the run is of the other direction."""
+    `inverse`: the run is a model of the source given the target."""
 
     word_aligned = True
 
     def __init__(self, run: SavedAligned, settings: FeatureSettings, inverse: bool = False) -> None:
-        """ConfigError for a run of raw text, and where log Z is taken as 0, but the model was not trained for
-        that."""
+        """ConfigError for a run that reads raw text, and if log Z is to be taken as 0 although the model was
+        not trained with a normalizer."""
         check_reads_words(run.directory, source=run.source.raw, target=run.target.raw)
         self.run, self.settings, self.inverse_aligned = run, settings, inverse
         if settings.assume_normalized and not run.model.self_normalized:
@@ -140,7 +141,7 @@ class Joint(PairFeature):
         return digest(kind, self.run.files(), self.settings.arithmetic())
 
     def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each target, the end symbol included. ConfigError for pairs without alignment."""
+        """Natural log p of each pair, including the end symbol. ConfigError for pairs without alignment."""
         if pairs.affiliations is None:
             raise ConfigError(
                 "joint: scores whole sentences with their word alignment, which only n-best lists have; use "
@@ -173,13 +174,13 @@ class Joint(PairFeature):
 
 
 def ids_of(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list[int]:
-    """Convert Moses' words to ids."""
+    """Convert words with Moses' escapes to ids."""
     return vocab.encode(units(words, pipeline))
 
 
 def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
-    """Windows of all distinct sentences that are read, (P, w), and the index of the window of each word of
-    the other side, end symbols included, (N,)"""
+    """The windows of all distinct input sentences (P, w); also returns the index of the window for each
+    output word, including end symbols (N,)."""
     starts: dict[tuple[int, ...], int] = {}
     windows: list[Ints] = []
     positions: list[int] = []
@@ -196,12 +197,12 @@ def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
 # ---- count lm ----------------------------------------------------------------------------------------------
 # log p(target) by an n-gram model: ARPA, gzipped ARPA or KenLM's binary formats.
 #
-# Words are as Moses has them, escapes in place: its language models are trained on the same escaped text.
+# Words keep Moses' escapes, as its language models are trained on escaped text.
 
 
 class CountLM(PairFeature):
-    """Scores a phrase without `<s>` and `</s>`, a sentence with both. `reverse`: a model of reversed
-    sentences."""
+    """An n-gram model as a feature. Phrases are scored without `<s>` and `</s>`, sentences with both.
+    `reverse`: the model was trained on reversed sentences."""
 
     def __init__(self, path: str, reverse: bool = False) -> None:
         self.path, self.reverse = Path(path), reverse
@@ -209,7 +210,7 @@ class CountLM(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "CountLM":
-        """From an n-gram model's file."""
+        """Load the file of an n-gram model."""
         return cls(spec.path, spec.kind == "reverse-lm")
 
     def identity(self) -> str:
@@ -222,12 +223,12 @@ class CountLM(PairFeature):
 
 
 # ---- mixture lm --------------------------------------------------------------------------------------------
-# log p(target) by several language models as one, see nmt/runs/language_model.py.
+# log p(target) by a mixture of several language models, see nmt/runs/language_model.py.
 
 
 class MixtureLM(PairFeature):
-    """A mixture as a feature. Moses' escapes are undone for all its models, n-gram models among them. A
-    sentence is scored from its beginning to its end, a phrase as the beginning of a sentence."""
+    """A mixture as a feature. Moses' escapes are undone for all its models, including n-gram models. A
+    sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence."""
 
     def __init__(self, path: str, settings: FeatureSettings) -> None:
         if settings.assume_normalized or settings.backoff:
@@ -242,7 +243,8 @@ class MixtureLM(PairFeature):
         return cls(spec.path, settings)
 
     def identity(self) -> str:
-        """Hash of the kind, the file, which holds the checksums of its models, and the settings."""
+        """Hash of the kind, the settings, and the mixture's file, which contains the checksums of its
+        models."""
         return digest("mixture-lm", [Path(self.path)], self.settings.arithmetic())
 
     def score(self, pairs: WordPairs) -> Values:
@@ -259,11 +261,12 @@ class MixtureLM(PairFeature):
 
 
 class NeuralLM(PairFeature):
-    """A language model's run as a feature. Moses' escapes are undone.
+    """A language model's run as a feature. Moses' escapes are undone first.
 
-    A sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence,
-    without end symbol. ConfigError for a run of raw text. settings.assume_normalized takes log Z as 0;
-    settings.backoff names an ARPA file, of text without escapes, that shares p(UNK) among unknown words."""
+    A sentence is scored from its beginning to its end symbol; a phrase is scored as the beginning of a
+    sentence, without an end symbol. With settings.assume_normalized, log Z is taken as 0. settings.backoff:
+    ARPA file of text without escapes, by which p(UNK) is divided among unknown words. ConfigError for a run
+    that reads raw text."""
 
     def __init__(self, run: SavedLM, settings: FeatureSettings) -> None:
         check_reads_words(run.directory, target=run.text.raw)
@@ -274,7 +277,8 @@ class NeuralLM(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "NeuralLM | MixtureLM":
-        """From a language model's run directory, or several models as one from a file of nmt-interpolate."""
+        """Load the run directory of a language model, or a mixture of models from a file of
+        nmt-interpolate."""
         if language_model.is_mixture(spec.path):
             return MixtureLM.load(spec, settings)
         return cls(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings)
@@ -300,8 +304,8 @@ class NeuralLM(PairFeature):
 
 
 class UnknownWords(PairFeature):
-    """Counts the words of one side outside a vocabulary: that of a run directory, or a file of nmt-vocab.
-    Moses' escapes are undone first, as for the network."""
+    """Counts the words of one side that are not in a vocabulary, which is a run's or a file of nmt-vocab.
+    Moses' escapes are undone first, as for a network."""
 
     def __init__(self, path: Path, side: str = "target") -> None:
         self.path, self.side = path, side
@@ -309,14 +313,14 @@ class UnknownWords(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "UnknownWords":
-        """DataError for a run of subwords; CheckpointError where there is no vocabulary."""
+        """Load the vocabulary. DataError for a run of subwords; CheckpointError if there is no vocabulary."""
         return cls(vocab_path(spec.path, settings.side), settings.side)
 
     def identity(self) -> str:
         return digest("unknown-words", [self.path], self.side.encode())
 
     def score(self, pairs: WordPairs) -> Values:
-        """The number of unknown words of each pair."""
+        """The number of unknown words in each pair."""
         if self.side == "target":
             return np.array([self.count(words) for words in pairs.targets], np.float64)
         counts = [self.count(words) for words in pairs.sources]
@@ -327,7 +331,7 @@ class UnknownWords(PairFeature):
 
 
 def vocab_path(path: str, side: str) -> Path:
-    """The vocabulary of a run directory, or a file of nmt-vocab."""
+    """The path of the vocabulary: in a run directory, or a file of nmt-vocab itself."""
     vocab_file = Path(path)
     if vocab_file.is_dir():
         if subwords.stored(vocab_file, side):

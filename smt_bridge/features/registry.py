@@ -1,7 +1,7 @@
-"""The kinds of features: what `--feature KIND[:NAME]=PATH` may name.
+"""The kinds of features that the option `--feature KIND[:NAME]=PATH` accepts.
 
-A kind is a class, and its line in FEATURES. The toolkit's own (kinds.py) are each a `LazyKind`, the name of a
-class, so that --help need not import torch.
+A kind is a class that is registered in FEATURES. The built-in ones are defined in kinds.py and registered as
+`LazyKind`, which only stores the name of the class, so that --help does not import torch.
 """
 
 import importlib
@@ -35,7 +35,8 @@ class FeatureSpec:
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """How features compute: equal in every worker, in a resumed job and in a reused table."""
+    """How features compute their scores. The same in all workers, when a job is resumed, and when a table is
+    reused."""
 
     checkpoint: str = "best"
     device: str = "cpu"
@@ -74,20 +75,20 @@ NOT_A_NAME = (
 
 
 class FeatureKind(Protocol):
-    """A kind of features; a class with these two attributes and a classmethod `load` is one."""
+    """A kind of features: a class with these two attributes and a classmethod `load`."""
 
     @property
     def column(self) -> str:
-        """Default name of a column, to which a number is appended. See NAME."""
+        """Default name of a feature's column; a number is appended to it."""
         ...
 
     @property
     def help(self) -> str:
-        """One line for --help: what PATH is, and what is computed."""
+        """One line for --help that says what PATH is and what is computed."""
         ...
 
     def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
-        """Load a feature. ConfigError, DataError or CheckpointError, in one line, if that fails."""
+        """Load a feature. ConfigError, DataError or CheckpointError, in one line, if it cannot be used."""
         ...
 
 
@@ -106,7 +107,7 @@ class LazyKind:
         return kind.load(spec, settings)
 
 
-KINDS = (  # of the toolkit: name, name of a column, class in kinds.py, help
+KINDS = (  # built-in kinds: name, default name of the column, class in kinds.py, help
     ("translation", "RNN", "Translation", "log p(target | source) by a run directory of nmt-train"),
     ("inverse", "InverseRNN", "Translation", "log p(source | target) by a run of the other direction"),
     ("lm", "KenLM", "CountLM", "log p(target) by an ARPA or KenLM file"),
@@ -128,8 +129,8 @@ FEATURES: Registry[FeatureKind] = Registry(
 
 
 def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
-    """Parse options TYPE[:NAME]=PATH. ConfigError for an unknown type, a name that Moses would misread, or a
-    name in `taken`."""
+    """Parse options TYPE[:NAME]=PATH. ConfigError for an unknown type, a name that Moses would misread, or
+    one that is in `taken`."""
     specs: list[FeatureSpec] = []
     numbers: Counter[str] = Counter()
     names = set(taken)

@@ -1,4 +1,4 @@
-"""A hybrid system ready to translate raw text."""
+"""Decoding with hybrid systems: raw text in, raw text out."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,12 +24,12 @@ from smt_bridge.moses import ini
 # Conversion of lines for a decoder: raw text of a hybrid system, and tokenized text with a glossary.
 
 
-LONGEST_TERM = 30  # words of a term of a request: all spans of a line up to the longest are looked up
-TEXTS = ("translation", "english")  # attributes of a tag that hold text of the target language
+LONGEST_TERM = 30  # most words of a term in a request; all spans up to the longest term are looked up
+TEXTS = ("translation", "english")  # attributes of tags that contain text in the target language
 
 
 class GlossaryLines(Lines):
-    """Tokenized text whose terms have the translations of a glossary."""
+    """Converts tokenized text, in which terms of a glossary get its translations."""
 
     def __init__(self, terms: Glossary) -> None:
         self.terms = terms
@@ -41,16 +41,16 @@ class GlossaryLines(Lines):
 
 
 class RawLines(Lines):
-    """Converts raw text on both sides."""
+    """Converts raw source text to words, and translations to raw target text."""
 
     def __init__(self, source: TextSide, target: TextSide, longest: int, terms: Glossary = NOTHING) -> None:
-        """`longest`: words of a line that is not cut."""
+        """`longest`: longer lines, in words, are cut into parts."""
         self.source, self.target, self.longest, self.terms = source, target, longest, terms
         self.avoided, self.avoided_text = xml_input.NOTHING_AVOIDED, xml_input.NOTHING_AVOIDED
 
     def extended(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
-        """Copy with more terms, which override the glossary's, and with phrases that translations must avoid.
-        DataError for a term without words, a long one, and one with two translations."""
+        """A copy with additional terms, which override the glossary's, and with phrases that translations
+        must avoid. DataError for a term that is empty, too long, or has two translations."""
         rows = [("terms", term, translation) for term, translation in terms]
         more = glossary_of(rows, self.source, self.target)
         if more.longest > LONGEST_TERM:
@@ -66,14 +66,14 @@ class RawLines(Lines):
         return split_text(lines, self.source.language, self.target.language)
 
     def allowed(self, words: Sequence[str], text: str) -> bool:
-        """Whether a translation contains none of the phrases to avoid, neither as words of the system nor as
-        text: the case of a first word differs."""
+        """Whether a translation contains none of the phrases to avoid, neither in its words nor in its text,
+        where sentences start with a capital letter."""
         return not (self.avoided.occurs(words) or self.avoided_text.occurs(self.target.split(text)))
 
     def marked(self, line: str, markup: Markup) -> MarkedLine:
-        """Split a line into the system's words. Terms of the glossary and copied words get one translation.
-        Words stay between the tags that enclose them, unless the line is too long. ValueError for a mistake
-        in the markup, where tags are not words."""
+        """Split a line into the system's words, and force translations for terms of the glossary and for
+        words that are copied. Words stay within the tags that enclose them unless the line is too long.
+        ValueError for a mistake in the markup, unless tags are treated as words."""
         if markup.policy == "pass-through":
             words = self.source.split(line)
             parsed = MarkedLine(escaped(self.source.cased(words)))
@@ -87,7 +87,7 @@ class RawLines(Lines):
         return parsed
 
     def without_tags(self, line: str, markup: Markup) -> tuple[list[str], MarkedLine]:
-        """The words between the tags of a line in their own case, and the line as the decoder reads it."""
+        """The words of a line without its tags, in their original case; also returns the parsed line."""
         placeholders, text = Placeholders(line), list[str]()
         for token in xml_input.tokens(line.strip(xml_input.BLANKS), *markup.brackets):
             if xml_input.is_tag(token, markup.brackets[0]):
@@ -101,7 +101,7 @@ class RawLines(Lines):
         return words, xml_input.parse_markup(" ".join(tokens), markup)
 
     def tag(self, token: str, brackets: tuple[str, str]) -> str:
-        """Convert the translations in a tag to words of the target side."""
+        """Convert the translations in a tag to the system's target words."""
         content = token[len(brackets[0]) : -len(brackets[1])].strip(xml_input.BLANKS)
         name = content.partition(" ")[0]
         for key in TEXTS:
@@ -115,7 +115,7 @@ class RawLines(Lines):
         return token
 
     def target_words(self, text: str) -> list[str]:
-        """Convert part of a sentence to words of the target side."""
+        """Convert part of a sentence to the system's target words."""
         return escaped(self.target.phrase(text))
 
     def text(self, translation: PhraseTranslation) -> str:
@@ -131,7 +131,7 @@ class RawLines(Lines):
 
 
 def copy(position: int, word: str) -> Match:
-    """Match that translates a word by itself."""
+    """A match that copies the word into the translation."""
     return Match(position, position + 1, glossary.Term(escaped([word]), word.replace(BLANK, " ")))
 
 
@@ -143,7 +143,7 @@ def add(line: MarkedLine, matches: Sequence[Match]) -> None:
 
 
 def forced(match: Match) -> ForcedTranslation:
-    """Exclusive translation of a term, with every source word aligned to every target word."""
+    """The exclusive translation of a term, with every source word aligned to every target word."""
     term, source = match.term, range(match.end - match.start)
     points = tuple(
         (source_word, target_word) for source_word in source for target_word in range(len(term.words))
@@ -152,7 +152,7 @@ def forced(match: Match) -> ForcedTranslation:
 
 
 def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:
-    """Keep the words between an opening and a closing tag between them."""
+    """Constrain reordering so that words between an opening and a closing tag stay between the two."""
     for opening, closing in pairs:
         line.zones.append((opening, closing))
         line.walls += [opening, closing - 1]
@@ -160,12 +160,12 @@ def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:
 
 
 def read_glossary(path: str, source: TextSide, target: TextSide) -> Glossary:
-    """Read a glossary of raw text. DataError, with the line, for a mistake."""
+    """Read a glossary file of raw text. DataError, with the line, for a mistake."""
     return glossary_of(glossary.read_rows(path), source, target)
 
 
 def glossary_of(rows: Iterable[tuple[str, str, str]], source: TextSide, target: TextSide) -> Glossary:
-    """A glossary of raw text, of rows: file:line, term, translation."""
+    """Convert rows of raw text (location for messages, term, translation) to a glossary."""
     return glossary.from_rows(
         rows,
         lambda term: glossary.tokenizations(term, source.split),
@@ -179,16 +179,16 @@ def glossary_of(rows: Iterable[tuple[str, str, str]], source: TextSide, target: 
 def load(
     path: str, config: DecoderConfig | None = None, glossary: str = "", cache: bool | Cache = True
 ) -> Decoder:
-    """The decoder of the folder of a hybrid system: raw text in, raw text out.
+    """Load the decoder of a hybrid system from its folder: raw text in, raw text out.
 
     >>> import smt_bridge
     >>> system = smt_bridge.load("system")
     >>> system.translate(["the nurses hear her."])
     ["les infirmières l'entendent."]
 
-    `config`: how to search, instead of the system's way. `glossary`: a file of terms, instead of the
-    system's. `cache`: as in `Decoder.load`. ConfigError or DataError, in one line, for a folder that is not
-    whole, and for a mistake in the glossary.
+    `config`: search settings that replace the system's own. `glossary`: a file of terms that replaces the
+    system's. `cache`: see `Decoder.load`. ConfigError or DataError, in one line, for an incomplete folder or
+    a mistake in the glossary.
     """
     return decoder_of(folder.read(Path(path)), config, glossary, cache)
 
@@ -196,15 +196,16 @@ def load(
 def decoder_of(
     hybrid: Hybrid, config: DecoderConfig | None = None, glossary: str = "", cache: bool | Cache = True
 ) -> Decoder:
-    """Create the decoder of a hybrid system that has been read; the other arguments are those of `load`."""
+    """Create the decoder of a hybrid system whose folder has been read. For the other arguments see
+    `load`."""
     config = config or hybrid.decoder_config()
     system = systems.load_ini(ini.read(hybrid.ini), cache, beside=True)
     return Decoder(system, config, lines=lines_of(hybrid, config.max_line_words, glossary))
 
 
 def lines_of(hybrid: Hybrid, longest: int, path: str = "") -> RawLines:
-    """Create the reader and writer of a system's lines. `longest`: words of a line that is not cut. `path`:
-    of a glossary, instead of the system's. DataError, with the line, for a mistake in it."""
+    """Create the converter of a system's lines. `longest`: longer lines, in words, are cut into parts.
+    `path`: a glossary that replaces the system's. DataError, with the line, for a mistake in the glossary."""
     path = path or hybrid.glossary
     terms = read_glossary(path, hybrid.source, hybrid.target) if path else NOTHING
     return RawLines(hybrid.source, hybrid.target, longest, terms)

@@ -1,11 +1,11 @@
-"""The folder of a hybrid system: a phrase-based model, its networks, and how raw text becomes its words.
+"""The folder of a hybrid system: a phrase-based model, its networks, and the text processing of both sides.
 
 system.json        format, text settings, names and checksums of all parts; written last
 moses.ini          paths relative to the folder, so that it can be moved and copied
 truecase.source truecase.target    where text is truecased
 phrase-table.gz, lm.arpa.gz, networks/ ...    what moses.ini names
 glossary.tsv       the user's terms, if there are any
-build/             what only the making of it needed
+build/             files that only smt-build needed
 
 {"format": "nmt-system 1", "ini": "moses.ini", "glossary": "", "search": {"stack": 100},
  "source": {"language": "en", "normalize": true, "tokenize": true, "segment": "auto", "case": "truecase"},
@@ -32,31 +32,31 @@ from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import PATH_KEYS, FeatureLine, find_table
 
 FILE, FORMAT = "system.json", "nmt-system 1"
-BEGUN = "build/build.json"  # what smt-build leaves first
+BEGUN = "build/build.json"  # the first file that smt-build writes
 SIDES = ("source", "target")
-TEXT = ("language", "normalize", "tokenize", "segment", "case")  # what of a SideConfig is stored
-NOT_SEARCH = {"nbest", "distinct", "xml_brackets"}  # what system.json does not say of the search
-QUICK = 1 << 20  # bytes of a file whose checksum is compared whenever the folder is read
+TEXT = ("language", "normalize", "tokenize", "segment", "case")  # fields of SideConfig that are stored
+NOT_SEARCH = {"nbest", "distinct", "xml_brackets"}  # DecoderConfig fields that system.json must not set
+QUICK = 1 << 20  # smaller files (bytes) are verified by checksum whenever the folder is read
 
 Value = int | float | bool | str
 
 
 @dataclass
 class HybridConfig:
-    """Contents of a hybrid system. Of both sides only the text rules are used: vocabularies and subwords
-    belong to the networks."""
+    """Settings of a hybrid system. Only the text processing of both sides is used; vocabularies and subwords
+    are part of the networks."""
 
     source: SideConfig
     target: SideConfig
     ini: str = "moses.ini"
-    glossary: str = ""  # a file of the folder
+    glossary: str = ""  # a file in the folder; empty if there is none
     search: dict[str, Value] = field(default_factory=dict)  # defaults of smt-decode: fields of DecoderConfig
 
 
 @dataclass
 class Hybrid:
-    """A hybrid system's folder that has been read: its settings, and the text processing of both
-    languages."""
+    """A hybrid system whose folder has been read: its settings, parts, and the text processing of both
+    sides."""
 
     folder: Path
     config: HybridConfig
@@ -66,12 +66,12 @@ class Hybrid:
 
     @property
     def ini(self) -> str:
-        """The path of its moses.ini."""
+        """The path of the system's moses.ini."""
         return str(self.folder / self.config.ini)
 
     @property
     def glossary(self) -> str:
-        """The path of its glossary; empty without one."""
+        """The path of the system's glossary; empty if it has none."""
         return str(self.folder / self.config.glossary) if self.config.glossary else ""
 
     def source_words(self, line: str) -> list[str]:
@@ -83,24 +83,24 @@ class Hybrid:
         return self.target.text(words)
 
     def decoder_config(self) -> DecoderConfig:
-        """The system's own settings of the search."""
+        """The decoder settings stored in the system."""
         return settings.changed(DecoderConfig(), self.config.search)
 
 
 def is_hybrid(path: str | Path) -> bool:
-    """Whether this is the folder of a hybrid system. ConfigError for one whose building is not finished: its
-    moses.ini alone is no system."""
+    """Whether a path is the folder of a hybrid system. ConfigError if smt-build has not finished it, even if
+    a moses.ini already exists."""
     if (Path(path) / FILE).is_file():
         return True
     if (Path(path) / BEGUN).is_file():
         raise ConfigError(
-            f"{path}: is not finished, there is no {FILE}; start smt-build again as before, and it goes on"
+            f"{path}: is not finished, there is no {FILE}; run smt-build again as before to continue"
         )
     return False
 
 
 def truecase_file(name: str) -> str:
-    """The truecase model of `source` or `target`."""
+    """The file name of a side's truecase model. `name`: source or target."""
     return f"truecase.{name}"
 
 
@@ -108,9 +108,9 @@ def truecase_file(name: str) -> str:
 
 
 def write_system(folder: Path, config: HybridConfig) -> None:
-    """Write system.json, whole or not at all, which makes a folder with all its parts a hybrid system.
+    """Write system.json atomically, which turns a folder with all parts into a hybrid system.
 
-    ConfigError for settings out of range and for a path that leads out of the folder, DataError for a missing
+    ConfigError for settings out of range and for a path that leads out of the folder; DataError for a missing
     part."""
     check_config(config)
     names = part_names(folder, config)
@@ -145,7 +145,7 @@ def check_config(config: HybridConfig) -> None:
 
 
 def part_names(folder: Path, config: HybridConfig) -> list[str]:
-    """Sorted names of the files that translation needs. DataError for a missing one."""
+    """The sorted names of all files that translation needs. DataError for a missing file."""
     inside(config.ini, f"{folder / FILE}: ini")
     ini = moses_ini.read(str(folder / config.ini))
     names = {config.ini}
@@ -159,7 +159,8 @@ def part_names(folder: Path, config: HybridConfig) -> list[str]:
 
 
 def named_by(folder: Path, feature: FeatureLine, key: str) -> list[str]:
-    """Files named by an option of a feature; those in the manifest of a run directory."""
+    """Files that option `key` of a feature refers to: a single file, or those in the manifest of a run
+    directory."""
     if not (name := feature.options.get(key, "")):
         return []
     part = find_table(inside(name, f"{feature.location}: {key}"), str(folder))
@@ -182,11 +183,11 @@ def inside(path: str, location: str) -> str:
 
 
 def read(folder: Path) -> Hybrid:
-    """Read the hybrid system of a folder. Checks that all parts exist with their sizes; compares checksums of
-    small ones.
+    """Read the hybrid system in a folder. Checks that all parts exist and have the right sizes, and compares
+    the checksums of small ones.
 
-    DataError, in one line, for a part that is missing or different, and for a system.json that is damaged or
-    of a later version; ConfigError for settings out of range."""
+    DataError, in one line, for a part that is missing or has changed, and for a system.json that is damaged
+    or of another version; ConfigError for settings out of range."""
     system_file = folder / FILE
     config, parts = parse_system_file(system_file)
     for name, entry in parts.items():
@@ -198,21 +199,21 @@ def read(folder: Path) -> Hybrid:
 def load_side(
     system_file: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]
 ) -> TextSide:
-    """Load the text processing of a side. DataError if its truecase model is not listed."""
+    """Load the text processing of a side. DataError if system.json does not list its truecase model."""
     if config.case == "truecase" and truecase_file(name) not in parts:
         raise damaged(system_file, f"{truecase_file(name)} is not in its list of files")
     return side.load(config, str(system_file.parent / truecase_file(name)))
 
 
 def verify(hybrid: Hybrid) -> None:
-    """Compare the checksums of all parts. DataError names the first that differs."""
+    """Compare the checksums of all parts. DataError for the first that differs."""
     for name, entry in hybrid.parts.items():
         if manifest.digest(hybrid.folder / name) != entry.sha256:
             raise changed(hybrid.folder / name)
 
 
 def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
-    """Parse a system.json: settings and parts. Raises the errors of `read`."""
+    """Parse a system.json; returns settings and parts. Raises the errors of `read`."""
     try:
         content = json.loads(files.read_small(system_file).decode("utf-8"))
     except OSError as error:
@@ -272,20 +273,20 @@ def text(value: object) -> str:
 
 
 def damaged(system_file: Path, why: str) -> DataError:
-    """Error for a system.json that cannot be read."""
+    """The error for a system.json that cannot be read."""
     return DataError(f"{system_file}: damaged ({why}); copy the folder again")
 
 
 def changed(path: Path) -> DataError:
-    """Error for a part whose content has changed."""
+    """The error for a part whose content has changed."""
     return DataError(
         f"{path}: not the file that {FILE} lists: it was changed or not copied whole; copy the folder again"
     )
 
 
 def check_part(folder: Path, name: str, entry: ManifestEntry) -> None:
-    """DataError for a part that is missing or has another size, and for other content if it is small or a
-    link."""
+    """DataError for a part that is missing or has another size. The content of small files and links is
+    compared too."""
     path = folder / name
     files.check_regular(path, inside=False)
     try:

@@ -1,5 +1,5 @@
-"""Text processing of one language of a hybrid system: raw lines to Moses' words (tokenized, cased, escaped),
-and back."""
+"""Text processing for one side of a hybrid system: converts raw lines to Moses' words (tokenized, cased,
+escaped) and back."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,17 +10,17 @@ from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import Tokenizer, escape_raw, unescape
 from nmt.text.truecase import Truecaser
 
-# ---- protect -----------------------------------------------------------------------------------------------
+# ---- protected text ----------------------------------------------------------------------------------------
 # Text that tokenization must not split and casing must not change.
 #
 # Tags, URLs, e-mail addresses and entities are copied into the translation. Times and dates (10:30, 1/2/2024)
-# are one word each, which the tables may translate. While a line is tokenized or detokenized, placeholders
-# stand for them: words of capital letters, which all of Moses' rules leave alone.
+# are kept as single words, which the tables may translate. While a line is tokenized or detokenized, all of
+# these are replaced by placeholders: words of capital letters, which none of Moses' rules changes.
 
 
-# A URL does not contain these, letters of scripts without blanks among them, ...
+# Characters that a URL does not contain, including letters of scripts without blanks, ...
 NO_URL = '\\s<>"\u0e00-\u109f\u1780-\u17ff\u3000-\u9fff\uff00-\uffef'
-NO_END = f"{NO_URL}'.,;:!?)\\]}}»”…"  # ... and does not end with these
+NO_END = f"{NO_URL}'.,;:!?)\\]}}»”…"  # ... and those that it does not end with
 MAIL = "A-Za-z0-9_.+-"
 TAG = r"</?[A-Za-z][^<>]*>"
 COPIED = "|".join(
@@ -40,10 +40,11 @@ PROTECTED = re.compile(f"{COPIED}|{WHOLE}")
 
 
 class Placeholders:
-    """Placeholder words for protected text in one line."""
+    """The placeholders for protected text in one line."""
 
     def __init__(self, text: str, hidden: Iterable[str] = ()) -> None:
-        """`text`: the line, which must not contain any of them. `hidden`: what the first ones stand for."""
+        """`text`: the line; placeholders are chosen so that it contains none. `hidden`: texts that the first
+        placeholders stand for."""
         stem = "ZQ"
         while stem in text.upper():
             stem += "Q"
@@ -51,12 +52,12 @@ class Placeholders:
         self.pattern = re.compile(f"({stem}[A-Z]{{4}})")
 
     def add(self, text: str) -> str:
-        """A new word that stands for `text`."""
+        """Add a placeholder for `text`, and return it."""
         self.hidden.append(text)
         return self.word(len(self.hidden) - 1)
 
     def word(self, number: int) -> str:
-        """The word with this number: ZQAAAA, ZQAAAB ..."""
+        """The placeholder with this number: ZQAAAA, ZQAAAB, ..."""
         letters = ""
         for _ in range(4):
             number, rest = divmod(number, len(ascii_uppercase))
@@ -64,27 +65,27 @@ class Placeholders:
         return self.stem + letters
 
     def number(self, word: str) -> int:
-        """Index of a placeholder, the inverse of `word`."""
+        """The number of a placeholder, the inverse of `word`."""
         value = 0
         for letter in word[len(self.stem) :]:
             value = value * len(ascii_uppercase) + ascii_uppercase.index(letter)
         return value
 
     def split(self, words: Sequence[str]) -> list[str]:
-        """Words in which every placeholder is a word of its own."""
+        """Split words so that every placeholder is a separate word."""
         return [part for word in words for part in self.pattern.split(word) if part]
 
     def is_one(self, word: str) -> bool:
         return self.pattern.fullmatch(word) is not None
 
     def original(self, word: str) -> str:
-        """Text that a placeholder stands for; other words are returned unchanged."""
+        """The text that a placeholder stands for; any other word is returned unchanged."""
         return self.hidden[self.number(word)] if self.is_one(word) else word
 
 
 def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
-    """Replace protected text in a raw line by placeholders. `blank`: inserted around each of them; empty
-    where blanks are words."""
+    """Replace protected text in a raw line by placeholders; also returns these. `blank`: inserted around each
+    placeholder; empty for scripts in which blanks are words."""
     placeholders = Placeholders(line)
     parts, end = list[str](), 0
     for match in PROTECTED.finditer(line):
@@ -95,8 +96,7 @@ def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
 
 
 def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Positions of opening tags and of the tags that close them, innermost first. Tags without a partner are
-    left out."""
+    """Pairs of positions of opening and closing tags, innermost first. Unpaired tags are left out."""
     pairs, waiting = list[tuple[int, int]](), list[tuple[str, int]]()
     for position, word in enumerate(words):
         if not is_tag(word) or word.endswith("/>"):
@@ -111,7 +111,7 @@ def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def sentence_starts(words: Sequence[str]) -> list[bool]:
-    """For each word, whether a sentence starts with it. Tags do not count as words."""
+    """Whether a sentence starts with each word. Tags do not count as words."""
     starts = truecase.sentence_starts(word for word in words if not is_tag(word))
     return [not is_tag(word) and next(starts) for word in words]
 
@@ -119,12 +119,13 @@ def sentence_starts(words: Sequence[str]) -> list[bool]:
 # ---- side --------------------------------------------------------------------------------------------------
 
 
-Span = tuple[int, int]  # the first word of some, and the one after their last
-BLANK = "\u00a0"  # stands for blanks inside a tag: a word of a tokenized line has none
+Span = tuple[int, int]  # start and end (exclusive), in words
+BLANK = "\u00a0"  # replaces blanks inside tags, as words of a tokenized line contain none
 
 
 class TextSide:
-    """`words(line)` are what tables and networks read; `text(words)` is for people.
+    """The text processing of one side. `words(line)` converts raw text to what tables and networks read, and
+    `text(words)` converts it back.
 
     >>> from nmt.text.pipeline import SideConfig
     >>> from smt_bridge.hybrid.side import TextSide
@@ -136,8 +137,8 @@ class TextSide:
     """
 
     def __init__(self, config: SideConfig, truecaser: Truecaser | None = None) -> None:
-        """`truecaser`: learned from what `split` gives; without one truecased text keeps its case.
-        ConfigError for a segmentation that the language does not have."""
+        """`truecaser`: must have been trained on the output of `split`; without one, truecased text keeps its
+        case. ConfigError for a segmentation that the language does not support."""
         self.case, self.truecaser = config.case, truecaser
         self.language, self.blank = config.language, "" if scripts.is_spaceless(config.language) else " "
         self.rules = Tokenizer(
@@ -145,26 +146,26 @@ class TextSide:
         ).rules
 
     def split(self, line: str) -> list[str]:
-        """The words of a raw line in its own case, without escapes. Protected ones are whole."""
+        """Tokenize a raw line, keeping its case and without escapes. Protected text is not split."""
         hidden, placeholders = hide_protected(line, self.blank)
         words = placeholders.split(self.rules.words(hidden))
         return [placeholders.original(word).replace(" ", BLANK).replace("\t", BLANK) for word in words]
 
     def cased(self, words: Sequence[str]) -> list[str]:
-        """Convert words of `split` to the case that the system reads. Copied words keep theirs."""
+        """Convert words of `split` to the system's case. Copied words stay unchanged."""
         text_words = iter(self.in_text_case([word for word in words if not is_tag(word)]))
         cased = [word if is_tag(word) else next(text_words) for word in words]
         return [old if is_copied(old) else new for old, new in zip(words, cased, strict=True)]
 
     def in_text_case(self, words: list[str]) -> list[str]:
-        """Convert words, none of them tags, to the case that the system reads."""
+        """Convert words to the system's case. None of them may be a tag."""
         if self.case == "lower":
             return [word.lower() for word in words]
         return self.truecaser.apply(words) if self.case == "truecase" and self.truecaser else words
 
     def phrase(self, text: str) -> list[str]:
-        """Split part of a sentence into words without escapes; where text is truecased, its first word keeps
-        its case."""
+        """Split part of a sentence into words without escapes. If the system is truecased, words keep their
+        case, even the first."""
         words = self.split(text)
         return self.cased(words) if self.case == "lower" else words
 
@@ -173,7 +174,7 @@ class TextSide:
         return escaped(self.cased(self.split(line)))
 
     def text(self, words: Sequence[str], exact: Mapping[Span, str] | None = None) -> str:
-        """Format words as raw text. `exact`: text that replaces the words of a span unchanged; spans do not
+        """Convert words to raw text. `exact`: texts that replace the words of spans verbatim; spans must not
         overlap."""
         spans = {start: (end, replacement) for (start, end), replacement in (exact or {}).items()}
         placeholders = Placeholders(" ".join([*words, *(replacement for _, replacement in spans.values())]))
@@ -189,7 +190,7 @@ class TextSide:
         return restored(self.rules.text(self.in_sentence_case(shown, placeholders)), placeholders)
 
     def in_sentence_case(self, words: list[str], placeholders: Placeholders) -> list[str]:
-        """Capitalize the starts of sentences, where the system is truecased. Tags do not count as words."""
+        """Capitalize the starts of sentences if the system is truecased. Tags do not count as words."""
         if self.case != "truecase" or not self.truecaser:
             return words
         tags = [bool(is_tag(placeholders.original(word))) for word in words]
@@ -200,12 +201,13 @@ class TextSide:
 
 
 def escaped(words: Sequence[str]) -> list[str]:
-    """Escape words for the files of a model."""
+    """Escape words as in the files of a model."""
     return [escape_raw(word) for word in words]
 
 
 def restored(text: str, placeholders: Placeholders) -> str:
-    """Replace placeholders in a detokenized line. Removes the blanks just inside a pair of tags."""
+    """Put the original text back for placeholders in a detokenized line. Removes blanks after opening and
+    before closing tags."""
     parts = placeholders.pattern.split(text)  # text, placeholder, text ...
     whole = [placeholders.original(part) for part in parts]
     for first, last in tag_pairs(whole):
@@ -215,6 +217,6 @@ def restored(text: str, placeholders: Placeholders) -> str:
 
 
 def load(config: SideConfig, path: str) -> TextSide:
-    """A side with the truecase model of a file, which is read where the text is truecased. DataError for a
-    file that is no such model."""
+    """Create a side's text processing. `path`: its truecase model, which is read only if text is truecased.
+    DataError for a file that is not a truecase model."""
     return TextSide(config, truecase.load(path) if config.case == "truecase" else None)

@@ -1,1 +1,1 @@
-"""Moses' own files and programs."""
+"""Files and programs of Moses itself."""

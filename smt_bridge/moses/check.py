@@ -1,5 +1,5 @@
-"""Checks for mistakes in a system that Moses would silently get wrong: in moses.ini, its tables, or its
-weights."""
+"""Checks a system for mistakes in its moses.ini, tables or weights with which Moses stops, crashes, or
+silently computes wrong scores."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -17,17 +17,17 @@ from smt_bridge.tables.filter import is_other_pair
 REORDERING_KEYS = set(
     "name num-features type input-factor output-factor path default-scores property-index".split()
 )
-# Combines tables that are features themselves; PhraseDictionaryMultiModelCounts begins like it
+# Prefix of the kinds that combine other tables: this one and PhraseDictionaryMultiModelCounts
 MULTI_MODEL = "PhraseDictionaryMultiModel"
-# What Moses adds to the name of a compiled table
+# File name endings that Moses adds to compiled tables
 ENDINGS = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
 Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their text tables
 
 
 def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[str]:
-    """Yield one line for each problem. `roots`: folders in which relative paths are tried in turn; for Moses,
-    the one in which it will be started. `thorough`: read phrase and reordering tables completely, side by
-    side."""
+    """Yield a line for each problem. `roots`: folders in which relative paths are looked up, in order; for
+    Moses itself, the folder in which it will be started. `thorough`: compare all rows of phrase and
+    reordering tables."""
     yield from weight_problems(ini)
     yield from section_problems(ini)
     yield from feature_problems(ini)
@@ -49,7 +49,7 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
 def path_problems(
     ini: Ini, feature: FeatureLine, path: str, roots: Sequence[str], tables: Tables
 ) -> Iterator[str]:
-    """Report a file that does not exist or is of the wrong kind; adds text tables to `tables`."""
+    """Report a file that does not exist or is of the wrong kind. Adds text tables to `tables`."""
     candidates = (
         find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
     )
@@ -73,7 +73,7 @@ def path_problems(
 
 
 def section_problems(ini: Ini) -> Iterator[str]:
-    """Report sections that Moses does not know, or ignores."""
+    """Report sections that are unknown to Moses or ignored by it."""
     listed = (
         config.MODEL_SECTIONS,
         config.HONORED_SECTIONS,
@@ -97,7 +97,7 @@ def section_problems(ini: Ini) -> Iterator[str]:
 
 
 def feature_problems(ini: Ini) -> Iterator[str]:
-    """Report features at which Moses stops, or crashes later, whatever its tables contain."""
+    """Report features with which Moses stops, or crashes later, regardless of the tables' contents."""
     names = [feature.name for feature in ini.features]
     if not any(feature.kind == UNTUNED for feature in ini.features):
         yield (
@@ -123,7 +123,7 @@ def feature_problems(ini: Ini) -> Iterator[str]:
 
 
 def components(ini: Ini) -> set[str]:
-    """Names of the tables that a MultiModel combines; it has the weights, and all their pairs."""
+    """Names of the tables that a MultiModel combines. The MultiModel has all their pairs, and the weights."""
     return {
         name
         for feature in ini.features
@@ -133,7 +133,7 @@ def components(ini: Ini) -> set[str]:
 
 
 def weight_problems(ini: Ini) -> Iterator[str]:
-    """Report features and weights that do not fit together."""
+    """Report features and weights that do not match."""
     names = [feature.name for feature in ini.features]
     combined = components(ini)
     for feature in ini.features:
@@ -173,10 +173,11 @@ def columns(path: str | Path) -> int:
 
 
 def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
-    """Report reordering tables that lack rows of the phrase table: Moses gives a missing one probability 1, a
-    bonus.
+    """Report reordering tables that lack rows of the phrase table. Moses would score a missing row as
+    probability 1, better than any other.
 
-    The reordering table of a MultiModel has the rows of all its tables, which are checked one by one."""
+    The reordering table of a MultiModel has the rows of all its tables; it is checked against each of
+    them."""
     for table, phrases in tables.get("PhraseDictionaryMemory", []):
         others = [] if table.name in combined else tables.get("LexicalReordering", [])
         try:
@@ -196,7 +197,7 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
 
 
 def first_difference(phrases: Path, reordering: Path) -> int:
-    """The number of the first line in which two tables have different pairs; 0 if there is none."""
+    """The number of the first line in which two tables have different phrase pairs; 0 if there is none."""
     for number, (pair, reordering_row) in enumerate(
         zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1
     ):

@@ -1,4 +1,4 @@
-"""Reading and editing moses.ini: feature lines and weights change together, every other byte is kept.
+"""Reads and edits moses.ini: a feature's line and its weights change together, and every other byte is kept.
 
 [feature]
 PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz ...
@@ -16,12 +16,12 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
 
 # ---- weights -----------------------------------------------------------------------------------------------
-# Named weights as Moses writes them: `Name= v v v` lines, in the [weight] section of moses.ini or in a
-# separate file.
+# Named weights in the form of Moses, lines `Name= v v v`, in the [weight] section of moses.ini or in a file
+# of their own.
 
 
 Weights = dict[str, list[float]]
-UNTUNED = "UnknownWordPenalty"  # weight 1, never printed, never tuned
+UNTUNED = "UnknownWordPenalty"  # has weight 1, is never printed and never tuned
 UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a number
 
 
@@ -66,12 +66,12 @@ def read_weights(path: str | Path) -> Weights:
 
 
 def tuned_names(weights: Weights) -> set[str]:
-    """Names of the features that a decoder with these weights prints."""
+    """Names of the features that n-best lists print and tuners tune."""
     return {name for name in weights if not name.startswith(UNTUNED)}
 
 
 def format_weights(name: str, values: Iterable[float]) -> str:
-    """Format a line of weights: `Name= v v v`."""
+    """Format a weight line: `Name= v v v`."""
     return f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
 
 
@@ -102,14 +102,14 @@ class FeatureLine:
     """A parsed line of [feature]."""
 
     row: int  # index of the line, from 0
-    kind: str  # PhraseDictionaryMemory ...
-    name: str  # given, or the kind and a number, as in Moses
+    kind: str  # such as PhraseDictionaryMemory
+    name: str  # from name=, or else the kind and a number, as in Moses
     options: dict[str, str]
-    location: str  # moses.ini:12, for messages
+    location: str  # such as moses.ini:12, for messages
 
     @property
     def scores(self) -> int:
-        """Number of values. Language models and msd reordering have a default, like in Moses."""
+        """The number of scores: num-features=, or a default that depends on the kind, as in Moses."""
         if self.options.get("oov-feature", "").lower() in TRUE:
             return 2
         return int(self.options.get("num-features", "6" if self.kind == "LexicalReordering" else "1"))
@@ -119,14 +119,14 @@ class FeatureLine:
         return ConfigError(f"{self.location}: {problem}")
 
     def truth(self, key: str, default: bool = False) -> bool:
-        """Parse a boolean option. ConfigError for another value."""
+        """Parse a boolean option. ConfigError for any other value."""
         try:
             return parse_truth(self.options[key]) if key in self.options else default
         except ValueError as error:
             raise self.error(f"{key}={error}") from error
 
     def count(self, key: str, default: int = 0) -> int:
-        """Parse an option that is an integer of 0 or more. ConfigError for another value."""
+        """Parse an option that is an integer of 0 or more. ConfigError for any other value."""
         try:
             return numbers.count(self.options[key]) if key in self.options else default
         except ValueError as error:
@@ -134,7 +134,7 @@ class FeatureLine:
 
 
 def parse_truth(text: str) -> bool:
-    """Parse a boolean like Moses. ValueError for any other text."""
+    """Parse a boolean as Moses does. ValueError for any other text."""
     if text.lower() in TRUE:
         return True
     if text.lower() in FALSE:
@@ -144,15 +144,15 @@ def parse_truth(text: str) -> bool:
 
 @dataclass
 class Section:
-    """A section [name] with its lines, without comments."""
+    """A section [name]: its lines without comments."""
 
     row: int  # of the header, from 0
-    values: list[tuple[int, str]] = field(default_factory=list)  # row and text
+    values: list[tuple[int, str]] = field(default_factory=list)  # row and text of each line
 
 
 @dataclass
 class Ini:
-    """A parsed moses.ini: its unchanged lines, and the positions of its features and weights."""
+    """A parsed moses.ini: its original lines, and where its features and weights are."""
 
     path: str
     lines: list[str]  # of the whole file; the last one is empty if the file ends in a line end
@@ -163,7 +163,8 @@ class Ini:
     sections: dict[str, Section]
 
     def roots(self, beside: bool = False) -> list[str]:
-        """Folders in which relative paths are tried: the current one unless `beside`, and that of the ini."""
+        """Folders in which relative paths are looked up: the working directory, unless `beside`, and the
+        ini's."""
         return [*([] if beside else ["."]), str(Path(self.path).parent)]
 
     def feature(self, name: str) -> FeatureLine:
@@ -178,7 +179,7 @@ class Ini:
 
 
 def read(path: str) -> Ini:
-    """Read a moses.ini. DataError for another file, one in the old format, or one that Moses would refuse."""
+    """Read a moses.ini. DataError for any other file, for the old format, and for what Moses would refuse."""
     with files.open_bytes(path) as stream:
         text = stream.read()
     return parse(path, [files.decode(line, path, number) for number, line in enumerate(text.split(b"\n"), 1)])
@@ -207,8 +208,8 @@ def parse(path: str, lines: list[str]) -> Ini:
 
 
 def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
-    """Split an ini into sections like Moses: # begins a comment anywhere, and a repeated section continues
-    the first."""
+    """Split an ini into sections as Moses does: # starts a comment anywhere in a line, and a repeated section
+    continues the first one. DataError for lines before the first section, and for the old format."""
     sections: dict[str, Section] = {}
     here: Section | None = None
     for row, line in enumerate(lines):
@@ -237,8 +238,8 @@ def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
 
 
 def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> FeatureLine:
-    """A line of [feature]. `counts`: features of each kind so far. DataError for one that Moses would
-    refuse."""
+    """Parse a line of [feature]. `counts`: number of previous features of each kind, updated. DataError for a
+    line that Moses would refuse."""
     kind, *words = text.split()
     location = f"{path}:{row + 1}"
     options: dict[str, str] = {}
@@ -259,13 +260,14 @@ def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> Featu
 
 
 def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None = None) -> Ini:
-    """Add scores to a feature: `num-features` and the weights grow together. `path`: the table that has the
-    new columns."""
+    """Append scores with the weights `values` to a feature, updating `num-features`. `path`: the table with
+    the new columns, if it is another file."""
     return with_columns(ini, name, [*weights_of(ini, ini.feature(name)), *values], path)
 
 
 def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> Ini:
-    """Remove one score of a feature, counted from 1. ConfigError if there is none, or no other."""
+    """Remove a score of a feature. `column`: counted from 1. `path`: the table without this column, if it is
+    another file. ConfigError if there is no such score, or no other."""
     feature = ini.feature(name)
     values = weights_of(ini, feature)
     if not 1 <= column <= feature.scores:
@@ -278,8 +280,8 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
 
 
 def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None) -> Ini:
-    """Give a feature as many scores as there are weights. `path`: of the table with them, if it is another
-    one."""
+    """Set a feature's weights, and `num-features` to their number. `path`: the table with these columns, if
+    it is another file."""
     feature, lines = ini.feature(name), list(ini.lines)
     changed = {"num-features": str(len(values))} | ({"path": path} if path else {})
     lines[feature.row] = with_options(lines[feature.row], changed)
@@ -288,14 +290,14 @@ def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None)
 
 
 def set_path(ini: Ini, name: str, path: str) -> Ini:
-    """Let a feature read another file."""
+    """Change the path of a feature's file."""
     feature, lines = ini.feature(name), list(ini.lines)
     lines[feature.row] = with_options(lines[feature.row], {"path": path})
     return parse(ini.path, lines)
 
 
 def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
-    """Add a feature function with its weights. ConfigError for a name that exists, or the wrong number of
+    """Add a feature with its weights. ConfigError for a name that exists already, and for the wrong number of
     weights."""
     new = parse_feature(
         ini.path, ini.features[-1].row + 1, line, Counter(feature.kind for feature in ini.features)
@@ -313,13 +315,13 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
 
 
 def write(path: str | Path, ini: Ini, *header: str) -> None:
-    """Write an ini as a file, whole or not at all, with these lines before its own."""
+    """Write an ini to a file atomically, with the lines of `header` before its own."""
     with files.Writing(path) as out:
         out.write("\n".join([*header, *ini.lines]))
 
 
 def remove_feature(ini: Ini, name: str) -> Ini:
-    """Remove a feature function and its weights."""
+    """Remove a feature and its weights."""
     rows = {ini.feature(name).row, ini.weight_rows.get(name, -1)}
     return parse(ini.path, [line for row, line in enumerate(ini.lines) if row not in rows])
 
@@ -345,7 +347,7 @@ def set_weights(ini: Ini, weights: Weights) -> Ini:
 
 
 def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
-    """The weights of a feature. ConfigError unless there is one for each score."""
+    """The weights of a feature. ConfigError unless each score has one."""
     values = ini.weights.get(feature.name)
     if values is None:
         raise ConfigError(
@@ -362,15 +364,15 @@ def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
 
 
 def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> None:
-    """Replace the weights in a line of `lines`, and keep its comment and line end."""
+    """Replace a feature's weights in `lines`, keeping the line's comment and line end."""
     row = ini.weight_rows[name]
     _, mark, comment = lines[row].rstrip("\r").partition("#")
     lines[row] = format_weights(name, values) + f" #{comment}" * bool(mark) + "\r" * lines[row].endswith("\r")
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:
-    """A feature line with some values replaced, or appended before a comment. ConfigError for a value that is
-    not UTF-8."""
+    """Replace options in a feature line. New ones are appended before the comment. ConfigError for a value
+    that is not UTF-8."""
     line, mark, comment = line.partition("#")
     for key, value in changed.items():
         if not value.isascii() and value != value.encode("utf-8", "ignore").decode("utf-8"):
@@ -388,7 +390,7 @@ def with_options(line: str, changed: dict[str, str]) -> str:
 
 
 def find_table(path: str, root: str) -> Path | None:
-    """Find a table like Moses: by its name, or its name with .gz; None if neither exists."""
+    """Find a table as Moses does: under its name, or its name with .gz. None if neither exists."""
     for name in (path, f"{path}.gz"):
         candidate = Path(root) / name
         if candidate.exists():
@@ -397,26 +399,26 @@ def find_table(path: str, root: str) -> Path | None:
 
 
 # ---- ini paths ---------------------------------------------------------------------------------------------
-# Absolute paths in a moses.ini that is written into another folder, or read by a program that changes
-# folders.
+# Absolute paths, for a moses.ini that is written into another folder or read by a program that changes its
+# working directory.
 
 
 PATH_KEYS = ("path", "source_vocab", "target_vocab")
-PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # added by Moses itself
+PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # what Moses adds to a path in search of a file
 
 
 def with_absolute_paths(ini: Ini, roots: Sequence[str | Path]) -> Ini:
-    """Make all paths absolute. A relative path is searched in `roots` in turn; one that exists nowhere is
-    resolved from the first. ConfigError for a path with a blank."""
+    """Make all paths absolute. Relative paths are looked up in `roots` in order; one that exists nowhere is
+    resolved from the first root. ConfigError for a path with a blank."""
     return replace_paths(
         ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path))
     )
 
 
 def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
-    """Adapt paths to another output file: in another folder they become absolute, resolved from the working
-    directory or else the ini's folder, so that they lead to the same files. Missing files keep their paths.
-    ConfigError for a path with a blank."""
+    """Adapt paths for an ini that is written to `output`. If that is in another folder, paths become
+    absolute, resolved from the working directory or else the ini's folder, so that they lead to the same
+    files. Paths of missing files are kept. ConfigError for a path with a blank."""
     folder = Path(ini.path).parent
     if Path(output).parent.resolve() == folder.resolve():
         return ini
@@ -424,7 +426,8 @@ def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
 
 
 def folder_beside(ini: Ini) -> str:
-    """Folder of an ini with a path that exists there but not in the working directory; empty otherwise."""
+    """The ini's folder, if one of its paths exists there but not in the working directory; otherwise
+    empty."""
     folder = str(Path(ini.path).parent)
     paths = [
         feature.options[key] for feature in ini.features for key in PATH_KEYS if feature.options.get(key)
@@ -452,7 +455,7 @@ def replace_paths(ini: Ini, resolve: Callable[[str], str]) -> Ini:
 
 
 def search_roots(path: str, roots: Sequence[str | Path]) -> str:
-    """A path below the first of `roots` that has it; empty where none has."""
+    """Look up a path in `roots`: returns it below the first root in which it exists; empty if in none."""
     candidates = [os.path.abspath(os.path.join(root, path)) for root in roots]
     return next(
         (

@@ -1,4 +1,4 @@
-"""An installation of Moses, and the programs of it that the bridge runs."""
+"""Runs the programs of a Moses installation."""
 
 import logging
 import os
@@ -21,22 +21,22 @@ log = logging.getLogger(__name__)
 
 FILTER = "scripts/training/filter-model-given-input.pl"
 TUNE = "scripts/training/mert-moses.pl"
-LOG_LINES, LOG_BYTES = 5, 4000  # shown at the end of a log of Moses' scripts
+LOG_LINES, LOG_BYTES = 5, 4000  # how much of the end of a log is shown
 
 
 @dataclass
 class Installation:
-    """A built checkout of mosesdecoder: bin/ and scripts/."""
+    """A built checkout of mosesdecoder, with the folders bin/ and scripts/."""
 
     root: Path
 
     @property
     def bin(self) -> Path:
-        """The folder of its programs."""
+        """The folder of the programs."""
         return self.root / "bin"
 
     def program(self, name: str) -> Path:
-        """A program or script by its path below `root`. ConfigError when it does not exist."""
+        """The path of a program or script, given relative to `root`. ConfigError if it does not exist."""
         path = self.root / name
         if not path.is_file():
             raise ConfigError(f"{path}: does not exist; is {self.root} a built Moses (bin/ and scripts/)?")
@@ -44,7 +44,7 @@ class Installation:
 
 
 def find_installation(folder: str | None) -> Installation:
-    """The installation in the given folder, or in $MOSES_HOME. ConfigError if there is none."""
+    """Find the installation in the given folder, or else in $MOSES_HOME. ConfigError if there is none."""
     root = folder or os.environ.get("MOSES_HOME", "")
     if not root:
         raise ConfigError(
@@ -59,7 +59,7 @@ def find_installation(folder: str | None) -> Installation:
 def run_program(
     command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None
 ) -> None:
-    """Run a program; its messages go to stderr. UserError with its exit status if it fails."""
+    """Run a program whose messages go to stderr. UserError, with the exit status, if it fails."""
     line = shlex.join(map(str, command))
     try:
         with open(stdout, "wb") if stdout else nullcontext() as sink:
@@ -77,15 +77,15 @@ def run_program(
 
 
 def whole_ini(ini: str, folder: Path) -> Path:
-    """Write a copy of an ini with absolute paths for Moses' scripts, which change folders. Like in Moses,
-    relative paths start at the working directory."""
+    """Write a copy of an ini with absolute paths, for Moses' scripts, which change their working directory.
+    As in Moses, relative paths are resolved from the working directory. Returns the copy's path."""
     copy = folder / "smt-moses.ini"
     moses_ini.write(copy, moses_ini.with_absolute_paths(moses_ini.read(ini), ["."]))
     return copy
 
 
 def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
-    """Cut the tables to a text with Moses' own script, in a new folder; returns the moses.ini in it."""
+    """Filter the tables for a text with Moses' own script, into a new folder. Returns the moses.ini in it."""
     folder = Path(output).absolute()
     if folder.exists():
         raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
@@ -100,8 +100,8 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
 
 
 def compact(moses: Installation, table: str, output: str, scores: int, threads: int) -> None:
-    """Make OUTPUT.minphr from a text table. Without `-nscores` Moses assumes 4, and aborts on a fifth
-    column."""
+    """Compile a text table to OUTPUT.minphr. `scores`: number of columns, for -nscores; without it Moses
+    assumes 4 and aborts on a fifth column."""
     program = moses.program("bin/processPhraseTableMin")
     arguments = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
     with files.parent_folders(output):
@@ -110,7 +110,7 @@ def compact(moses: Installation, table: str, output: str, scores: int, threads: 
 
 @dataclass
 class DecodeOptions:
-    """How a text is translated."""
+    """How Moses translates a text."""
 
     threads: int = 1
     n_best_list: str | None = None  # file for an n-best list with segmentation and alignment
@@ -118,8 +118,8 @@ class DecodeOptions:
 
 
 def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
-    """Translate a text; outputs are written whole or not at all. DataError when the decoder did not answer
-    every line."""
+    """Translate a text. Outputs are written atomically. DataError if the decoder does not translate every
+    line."""
     program = moses.program("bin/moses")
     command: list[str | Path] = [program, "-f", ini, "-threads", str(options.threads), "-v", "0"]
     beside, listed = (f"{name}.part{os.getpid()}" if name else None for name in (output, options.n_best_list))
@@ -152,13 +152,13 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
         raise files.cannot_write(error.filename or output, error) from error
 
 
-# How mert-moses.pl is told which optimizer to use.
+# Options of mert-moses.pl for each optimizer.
 METHODS = {"mert": (), "kbmira": ("--batch-mira",), "pro": ("--pairwise-ranked",)}
 
 
 @dataclass
 class TuneOptions:
-    """How Moses' own loop tunes."""
+    """Options for Moses' own tuning loop."""
 
     method: str = name_in(METHODS, help="the optimizer")
     n_best: int = number(100, least=1, help="translations of each sentence in a list")
@@ -170,8 +170,8 @@ class TuneOptions:
 def tune(
     moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions
 ) -> Path:
-    """Run Moses' own tuning loop with seeds that make it repeatable; returns the tuned moses.ini. The folder
-    is locked meanwhile."""
+    """Run Moses' own tuning loop, with fixed seeds so that it is repeatable. Returns the tuned moses.ini. The
+    folder is locked while the loop runs."""
     if options.method == "pro":
         check_megam(moses)
     reference = references[0] if len(references) == 1 else common_stem(references)
@@ -200,7 +200,7 @@ def tune(
 
 
 def check_megam(moses: Installation) -> None:
-    """ConfigError without the optimizer that pro needs, which Moses' script would try to download."""
+    """ConfigError if the optimizer of `pro` is missing, as Moses' script would try to download it."""
     path = moses.bin / "megam_i686.opt"
     if not os.access(path, os.X_OK):
         raise ConfigError(
@@ -211,8 +211,8 @@ def check_megam(moses: Installation) -> None:
 
 
 def last_words(folder: Path, started: float) -> str:
-    """Log the end of the log that Moses' script wrote last, where the programs that it starts report their
-    errors. Returns an ending for the caller's message."""
+    """Log the end of the newest log file of Moses' script, which contains the errors of the programs that it
+    runs. Returns text to append to the caller's message."""
     logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]
     written = [
         (path.stat().st_mtime, path)
@@ -229,7 +229,7 @@ def last_words(folder: Path, started: float) -> str:
 
 
 def common_stem(references: Sequence[str]) -> str:
-    """ref0 ref1 ref2 -> ref, which is how Moses' scripts take several references. ConfigError for other
+    """The stem by which Moses' scripts take several references: ref0 ref1 ref2 -> ref. ConfigError for other
     names."""
     stem = references[0].removesuffix("0")
     if list(references) != [f"{stem}{number}" for number in range(len(references))]:

@@ -1,8 +1,8 @@
-"""Words of Moses' files as networks read them: tables, n-best lists and search hold tokenized words with
-escapes.
+"""Converts words of Moses' tables, n-best lists and search, which are tokenized and escaped, to what networks
+read.
 
-A run with SentencePiece reads raw text, blanks included. The words of a table, joined by blanks, are a text
-of a kind that it has never seen, and its scores would mean nothing."""
+A run with SentencePiece reads raw text, including blanks. It has never seen tokenized words joined by blanks,
+and would score them wrongly."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +13,8 @@ from nmt.text.tokenize import unescape
 
 
 def check_reads_words(path: str | Path, **raw: bool) -> None:
-    """ConfigError for a model that reads raw text on one of its sides. `path`: of the model, for messages;
-    `raw`: by side, whether it reads raw text."""
+    """ConfigError if a model reads raw text on any side. `path`: path of the model, for messages; `raw`: for
+    each side, whether it reads raw text."""
     sides = " and ".join(side for side, reads_raw in raw.items() if reads_raw)
     if sides:
         raise ConfigError(
@@ -25,5 +25,5 @@ def check_reads_words(path: str | Path, **raw: bool) -> None:
 
 
 def units(words: Sequence[str], text: TextPipeline) -> list[str]:
-    """Unescape Moses' words and cut them into the units of a network."""
+    """Unescape words and split them into the units of a network."""
     return text.cut(list(map(unescape, words)))

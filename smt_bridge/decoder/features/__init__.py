@@ -1,4 +1,4 @@
-"""Features inside the phrase-based search: the protocol and the neural features."""
+"""Features of the phrase-based search: their base classes, and the neural features."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
-    """The n-gram network of a run directory with its text pipeline. torch is loaded here and not before, so
-    that systems without a network start at once. ConfigError for a run that is not a CSLM of words."""
+    """Load the n-gram network of a run directory with its text pipeline. torch is imported here rather than
+    earlier, so that systems without a network start fast. ConfigError for a run that is not a CSLM of
+    words."""
     from nmt.runs import checkpoint
     from smt_bridge.decoder.features.ngram_networks import TargetNetwork
 
@@ -32,9 +33,8 @@ def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
 
 
 def load_translator(path: str, restricted: bool) -> "neural_translation.TranslationNetwork":
-    """The translator of a run directory with its text pipelines. Words are those of the phrase table: they
-    are unescaped and cut into the run's units, as smt-rescore does it. ConfigError for a run that the search
-    cannot use."""
+    """Load the translator of a run directory with its text pipelines. As in smt-rescore, words of the phrase
+    table are unescaped and cut into the run's units. ConfigError for a run that the search cannot use."""
     from nmt.models.protocols import Layered
     from nmt.runs import checkpoint
     from nmt.search.prefix_states import PrefixStates
@@ -52,9 +52,9 @@ def load_translator(path: str, restricted: bool) -> "neural_translation.Translat
 
 
 def load_joint(path: str, normalized: bool) -> "JointNetwork":
-    """The joint model of a run directory with its text pipelines. CheckpointError for a run of another kind,
-    ConfigError for one of raw text, one from right to left, and for `normalized` where it was not trained for
-    that."""
+    """Load the joint model of a run directory with its text pipelines. CheckpointError for a run of another
+    kind; ConfigError for a run that reads raw text or reads from right to left, and for `normalized` if the
+    model was not trained with a normalizer."""
     from nmt.runs import alignment
     from smt_bridge.decoder.features.ngram_networks import JointNetwork
 

@@ -1,9 +1,9 @@
-"""An encoder-decoder inside the search, with or without attention (Junczys-Dowmunt et al. 2016): log p of a
-phrase's target words given the source sentence and the words before.
+"""An encoder-decoder as a feature of the search, with or without attention (Junczys-Dowmunt et al. 2016): log
+p of a phrase's target words given the source sentence and the previous target words.
 
 NeuralTranslation name=NMT0 path=RUN_DIR [neural-recombine=false] [neural-beam=50] [restricted=true]
 
-O options of a sentence, U units of the longest.
+O: number of options of a sentence; U: units of the longest option.
 """
 
 import logging
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-COVERED = 0.9  # share of the table's target words that a run should know
+COVERED = 0.9  # minimum share of the table's target words that a run should know
 
 
 class TranslationNetwork(NamedTuple):
@@ -35,18 +35,18 @@ class TranslationNetwork(NamedTuple):
 
     source: Callable[[list[str]], Sequence[int]]  # words of a sentence -> ids
     target: Callable[[list[str]], list[int]]  # target words -> ids
-    # ids of a source sentence, ids that may follow, softmax over these alone?
+    # source ids, allowed target ids, whether the softmax is restricted to these -> prefix states
     prefixes: Callable[[Sequence[int], Sequence[int], bool], "PrefixStates[Any]"]
 
 
 class NeuralTranslation(StatefulFeature):
-    """Encoder-decoder as a feature of the search. `lossy`: hypotheses are recombined although the network has
-    read different words, or the softmax is restricted."""
+    """An encoder-decoder as a feature of the search. It is `lossy` if hypotheses are recombined even where
+    the network has read different words, or if the softmax is restricted."""
 
     arguments: ClassVar[Set[str]] = frozenset({"path", "neural-recombine", "neural-beam", "restricted"})
     scores: ClassVar[int] = 1
-    # It knows the source, so that a word costs it less than it costs a language model. With 0.5 a beam of 50
-    # finds translations of higher totals than with 0 or 0.3 (Multi30k, a network of perplexity 8).
+    # Knowing the source, the network gives words higher probabilities than a language model does. With 0.5, a
+    # beam of 50 finds translations with higher totals than with 0 or 0.3 (Multi30k, network of perplexity 8).
     stand_in: ClassVar[float] = 0.5
     needs_torch: ClassVar[bool] = True
 
@@ -58,7 +58,7 @@ class NeuralTranslation(StatefulFeature):
         self.lossy = self.recombine or self.restricted
         self.units: dict[str, list[int]] = {}
         self.checked = False
-        self.lock = threading.Lock()  # of `units` and `checked`
+        self.lock = threading.Lock()  # guards `units` and `checked`
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
@@ -97,7 +97,7 @@ class NeuralTranslation(StatefulFeature):
 
 
 class NeuralTranslationScorer(SentenceScorer):
-    """Scorer of a sentence; a state is a prefix, the target words so far."""
+    """Scores one sentence. A state is a prefix: the target words so far."""
 
     def __init__(self, feature: NeuralTranslation, sentence: Sentence) -> None:
         self.feature = feature
@@ -124,15 +124,15 @@ class NeuralTranslationScorer(SentenceScorer):
         return Gains(values[:, None], states, np.zeros_like(states) if self.feature.recombine else None)
 
     def preview(self, candidates: Candidates) -> tuple[Floats, Floats]:
-        """Score the first unit only: its distribution is that after the parent, which other candidates need
-        as well."""
+        """Score only the first unit: its distribution depends only on the parent hypothesis, and other
+        candidates share it."""
         units = self.units[candidates.option]
         values, _ = self.prefixes.follow(candidates.state, units[:, :1], False)
         lengths = (units >= 0).sum(1) + candidates.complete
         return values[:, None], 1 - 1 / np.maximum(lengths, 1)
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """Values under the full softmax, equal to those of smt-rescore."""
+        """Values under the full softmax, the same as in smt-rescore."""
         if self.exact is None:
             self.exact = self.feature.network.prefixes(self.source, self.token_ids, False)
         texts = [self.units[path] for path in paths]
@@ -142,7 +142,7 @@ class NeuralTranslationScorer(SentenceScorer):
 
 
 def grid(texts: Sequence[Sequence[int]]) -> Int64s:
-    """Stack texts as rows, padded with -1: (texts, units of the longest)"""
+    """Stack texts as rows padded with -1: (texts, units of the longest)"""
     lengths = np.array([len(text) for text in texts])
     rows = np.full((len(texts), int(lengths.max(initial=0))), -1, np.int64)
     rows[np.arange(rows.shape[1]) < lengths[:, None]] = [unit for text in texts for unit in text]

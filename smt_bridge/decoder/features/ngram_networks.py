@@ -1,4 +1,4 @@
-"""N-gram networks inside the search: neural language models (CSLM) and joint models (NNJM)."""
+"""N-gram networks as features of the search: neural language models (CSLM) and joint models (NNJM)."""
 
 import threading
 from abc import abstractmethod
@@ -25,23 +25,23 @@ from smt_bridge.moses.ini import FeatureLine
 from smt_bridge.moses.words import units
 
 # ---- histories ---------------------------------------------------------------------------------------------
-# Shared by n-gram networks: N candidates, G n-grams; n order.
+# Shared by both kinds of networks. N: number of candidates; G: number of n-grams; n: order.
 
 
 SENTENCE_END = -1  # in NGrams.position: the end symbol, which belongs to no option
 
 
 class WordNumbers:
-    """A network's ids of words, unescaped first; safe to share between threads."""
+    """Converts words to a network's ids after unescaping them. Several threads may share one."""
 
     def __init__(self, path: str, text: TextPipeline, vocab: Vocab) -> None:
-        """`path`: of the run, for messages."""
+        """`path`: path of the run, for messages."""
         self.path, self.text, self.vocab = path, text, vocab
         self.ids: dict[str, int] = {}
         self.lock = threading.Lock()
 
     def __call__(self, word: str) -> int:
-        """ConfigError for a network of subwords."""
+        """The id of a word. ConfigError if the network reads subwords."""
         with self.lock:
             word_id = self.ids.get(word)
             if word_id is None:
@@ -59,17 +59,17 @@ class NGrams(NamedTuple):
 
     contexts: Int64s  # (G, n - 1)
     words: Int64s  # (G,)
-    owner: Int64s  # (G,) candidate or derivation
-    position: Int64s  # (G,) of the word in Sentence.text; SENTENCE_END for the end symbol
+    owner: Int64s  # (G,) index of the candidate or derivation
+    position: Int64s  # (G,) position of the word in Sentence.text; SENTENCE_END for the end symbol
 
     def sums(self, scores: Floats, count: int) -> Floats:
-        """Scores of the n-grams summed for each of their owners: (G,) -> (count, 1)"""
+        """Sum the n-grams' scores by owner: (G,) -> (count, 1)"""
         return np.bincount(self.owner, scores, count).astype(np.float64)[:, None]
 
 
 class WordHistories:
-    """The last n - 1 words of the hypotheses of a sentence. A state is a row; hypotheses with the same last
-    words recombine."""
+    """The last n - 1 words of each hypothesis of a sentence. A state is the index of a row; hypotheses with
+    the same last words recombine."""
 
     def __init__(self, sentence: Sentence, ids: Int32s, order: int) -> None:
         """`ids`: Sentence.text in the network's vocabulary."""
@@ -78,7 +78,8 @@ class WordHistories:
         self.used = 1
 
     def extended(self, candidates: Candidates) -> tuple[NGrams, Int64s, Int64s]:
-        """The n-grams of candidates, their states, and keys, equal for equal last words: (N,), (N,)"""
+        """The n-grams of candidates; also returns their states (N,) and recombination keys (N,), which are
+        equal for equal last words."""
         sentence, option = self.sentence, candidates.option
         count, size = len(option), self.rows.shape[1]
         while self.used + count > len(self.rows):
@@ -113,8 +114,9 @@ class WordHistories:
 def gather(histories: Int64s, states: Int64s, after: Int64s, option: Int64s, start: Int32s, length: Int32s,
 ids: Int32s, last: int, contexts: Int64s, words: Int64s, owner: Int64s, position: Int64s,
 keys: Int64s) -> None:  # fmt: skip
-    """The n-grams of candidates: contexts (G, n - 1), words, candidates and positions (G,). The last words of
-    candidate i go to histories[after[i]], their hash to keys[i]. `last`: the end symbol, -1 for none."""
+    """Fill in the n-grams of candidates: contexts (G, n - 1), and words, owners and positions (G,). The last
+    words of candidate i go to histories[after[i]], their hash to keys[i]. `last`: id of the end symbol, -1 if
+    the sentence does not end here."""
     size = histories.shape[1]
     line = np.empty(size + 64, np.int64)
     count = 0
@@ -140,7 +142,7 @@ keys: Int64s) -> None:  # fmt: skip
 
 
 class NgramFeature(StatefulFeature):
-    """Base of the features of n-gram networks, with one score each."""
+    """Base class of features that are n-gram networks. Each has one score."""
 
     arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
     scores: ClassVar[int] = 1
@@ -149,7 +151,7 @@ class NgramFeature(StatefulFeature):
 
 
 class NgramScorer(SentenceScorer):
-    """Scorer of a sentence; states are those of WordHistories."""
+    """Scores one sentence with an n-gram network. States are those of WordHistories."""
 
     histories: WordHistories
 
@@ -168,29 +170,29 @@ class NgramScorer(SentenceScorer):
 
 
 def in_buffers(score: Callable[[slice], Floats], count: int, buffer: int) -> Floats:
-    """The scores of `count` n-grams, `buffer` of them at a time: (count,)"""
+    """Score `count` n-grams, `buffer` at a time: (count,)"""
     return np.concatenate([np.zeros(0), *(score(slice(at, at + buffer)) for at in range(0, count, buffer))])
 
 
 # ---- cslm --------------------------------------------------------------------------------------------------
-# A neural n-gram model inside the search: n-grams are gathered, and scored in one product when a stack is
+# A neural n-gram model in the search: n-grams are collected, and scored in one batch when their stack is
 # complete (van Merriënboer 2018, section 4.4.1).
 #
 # CSLM name=CSLM0 factor=0 path=RUN_DIR [normalized=true]
 
 
 class TargetNetwork(NamedTuple):
-    """An n-gram network with its text pipeline. G n-grams."""
+    """An n-gram network with its text pipeline. G: number of n-grams."""
 
     order: int
-    score: Callable[[Int64s, Int64s], Floats]  # contexts (G, n - 1), words (G,) -> log p, natural (G,)
+    score: Callable[[Int64s, Int64s], Floats]  # contexts (G, n - 1), words (G,) -> natural log p (G,)
     text: TextPipeline
     vocab: Vocab
 
 
 class CSLMFeature(NgramFeature):
-    """Log p of the target words by a network that reads the n - 1 words before. Target words are unescaped,
-    and each must be one unit of the network."""
+    """Log p of each target word given the n - 1 words before it. Target words are unescaped, and each must be
+    a single unit of the network."""
 
     def __init__(self, line: FeatureLine, network: TargetNetwork, buffer: int) -> None:
         self.name, self.path = line.name, line.options["path"]
@@ -208,7 +210,7 @@ class CSLMFeature(NgramFeature):
 
 
 class CSLMScorer(NgramScorer):
-    """Scorer of a sentence by a CSLM."""
+    """Scores one sentence with a CSLM."""
 
     def __init__(self, feature: CSLMFeature, sentence: Sentence) -> None:
         self.network, self.buffer = feature.network, feature.buffer
@@ -227,18 +229,18 @@ class CSLMScorer(NgramScorer):
 
 
 # ---- nnjm --------------------------------------------------------------------------------------------------
-# A joint model inside the search (Devlin et al. 2014): log p of each target word given the words before it
+# A joint model in the search (Devlin et al. 2014): log p of each target word given the words before it
 # and the source words around its affiliated word.
 #
 # NNJM name=NNJM0 factor=0 path=RUN_DIR [normalized=true]
 #
-# Affiliations come from the alignment points of an option; an option without points uses the diagonal. A
-# hypothesis therefore needs its last words only, and a candidate costs as much as with a CSLM: the source's
-# part of the first layer is computed once for each position of the sentence.
+# Affiliations come from the alignment points of an option; an option without points is aligned along the
+# diagonal. The state of a hypothesis is therefore only its last words, and a candidate costs as much as with
+# a CSLM: the source's part of the first layer is computed once for each position of the sentence.
 
 
 class JointNetwork(NamedTuple):
-    """A joint model with the text pipeline and vocabulary of both sides."""
+    """A joint model with the text pipelines and vocabularies of both sides."""
 
     scores: WindowScores
     source: tuple[TextPipeline, Vocab]
@@ -246,8 +248,8 @@ class JointNetwork(NamedTuple):
 
 
 class NNJMFeature(NgramFeature):
-    """Log p of the target words by a joint model. Words are unescaped, and each must be one unit of the
-    network."""
+    """Log p of the target words under a joint model. Words are unescaped, and each must be a single unit of
+    the network."""
 
     def __init__(self, line: FeatureLine, network: JointNetwork, buffer: int) -> None:
         self.name, self.network, self.buffer = line.name, network.scores, buffer
@@ -256,7 +258,7 @@ class NNJMFeature(NgramFeature):
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
-        """CheckpointError for a run that is no joint model; ConfigError for one whose log Z is not near 0."""
+        """Load the joint model of a feature line. Raises the errors of `load_joint`."""
         network = load_joint(line.options["path"], line.truth("normalized"))
         return cls(line, network, config.buffer)
 
@@ -265,14 +267,14 @@ class NNJMFeature(NgramFeature):
 
 
 class NNJMScorer(NgramScorer):
-    """Scorer of a sentence by a joint model."""
+    """Scores one sentence with a joint model."""
 
     def __init__(self, feature: NNJMFeature, sentence: Sentence) -> None:
         self.network, self.buffer = feature.network, feature.buffer
         shape, source = feature.network.shape, [feature.source_number(word) for word in sentence.words]
         self.histories = WordHistories(sentence, sentence.ids(feature.number), shape.order)
         self.parts = feature.network.source_part(source_windows(source, shape.window))
-        self.affiliation = np.append(affiliated(sentence), len(source))  # at END the source's end symbol
+        self.affiliation = np.append(affiliated(sentence), len(source))  # [-1]: the source's end symbol
         assert SENTENCE_END == -1
 
     def scores(self, ngrams: NGrams) -> Floats:
@@ -285,7 +287,7 @@ class NNJMScorer(NgramScorer):
 
 
 def affiliated(sentence: Sentence) -> Int64s:
-    """Position of the source word that each word of Sentence.text is affiliated with: (W,)"""
+    """The position of the source word that each word of Sentence.text is affiliated with: (W,)"""
     positions = np.zeros(len(sentence.text), np.int64)
     for option in range(sentence.size):
         first, start, length = (
@@ -303,5 +305,6 @@ def affiliated(sentence: Sentence) -> Int64s:
 
 @lru_cache(1 << 16)
 def row_affiliations(points: bytes, source: int, target: int) -> tuple[int, ...]:
-    """Affiliations of a row of the table by its alignment field, cached: a table has few distinct ones."""
+    """Affiliations of a table row, from its alignment field. Cached, as a table has few distinct
+    alignments."""
     return tuple(affiliations(points_of(points), source, target))

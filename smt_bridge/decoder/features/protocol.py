@@ -1,12 +1,12 @@
-"""A feature inside the phrase-based search, like Moses' FeatureFunction: columns of n-best lists with
-weights.
+"""Base classes for features of the phrase-based search, like Moses' FeatureFunction. A feature has one or
+more scores, each with a weight and a column in n-best lists.
 
-`of_options` scores an option by itself, once a sentence. A stateful feature adds what depends on the words
-before while the stacks are filled: it scores all candidates of a stack in one call, so that a network needs
-one matrix product (van Merriënboer 2018, section 4.4.1).
+`of_options` scores each option on its own, once per sentence. A stateful feature also scores what depends on
+the previous words while the stacks are filled: all candidates of a stack in one call, so that a network needs
+only one matrix product (van Merriënboer 2018, section 4.4.1).
 
-O options of a sentence, K scores of the feature, N candidates. Scores are natural logarithms where they are
-probabilities."""
+O: options of a sentence; K: scores of the feature; N: candidates. Probabilities are given as natural
+logarithms."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
@@ -24,7 +24,7 @@ from smt_bridge.moses.ini import FeatureLine
 class SearchFeature(ABC):
     """A feature of the search, shared by several threads."""
 
-    arguments: ClassVar[Set[str]]  # options of its line besides name=, num-features= and tuneable=
+    arguments: ClassVar[Set[str]]  # allowed in its line besides name=, num-features= and tuneable=
     scores: ClassVar[int]  # K
     needs_torch: ClassVar[bool] = False  # whether commands set up torch for it
     name: str
@@ -32,24 +32,24 @@ class SearchFeature(ABC):
     @classmethod
     @abstractmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
-        """The feature of a line in [feature], whose path= is the file or folder that was found. ConfigError
-        for one that cannot be used."""
+        """Load the feature of a line in [feature]; its path= has already been resolved. ConfigError for a
+        feature that cannot be used."""
 
     def of_options(self, sentence: Sentence) -> Floats:
-        """Score of each option wherever it is used: (O, K). Like Moses' EvaluateWithSourceContext it is
-        applied after the table limit."""
+        """Context-free scores of each option: (O, K). As with Moses' EvaluateWithSourceContext, they do not
+        affect which options the table limit keeps."""
         return np.zeros((sentence.size, self.scores))
 
 
 class StatefulFeature(SearchFeature):
-    """A feature whose score depends on the words before; candidates are scored when their stack is
+    """A feature whose scores depend on the previous words. Candidates are scored when their stack is
     complete."""
 
-    stand_in: ClassVar[float]  # its score until then, as a multiple of the first language model's
+    stand_in: ClassVar[float]  # estimate of its score until then, as a multiple of the first LM's score
     beam = 0  # candidates of a stack that it scores; 0: no limit of its own
-    # Whether its gains in the search may differ from its values: hypotheses recombine although its states
-    # differ, or the search takes an approximation. n-best lists then have the values of `of_derivations`, and
-    # are sorted by the exact totals.
+    # Whether its gains during the search may differ from its exact values, because hypotheses with different
+    # states recombine or because the gains are approximations. n-best lists then contain the values of
+    # `of_derivations`, and are sorted by the exact totals.
     lossy = False
 
     @abstractmethod
@@ -58,19 +58,19 @@ class StatefulFeature(SearchFeature):
 
 
 class Candidates(NamedTuple):
-    """Hypotheses extended by an option, all of one stack."""
+    """Hypotheses of one stack, each extended by an option that is to be scored."""
 
     option: Int64s  # (N,) the option that is added
     state: Int64s  # (N,) the feature's state before it
-    complete: bool  # is every source word translated? Then the end of the sentence is scored too
+    complete: bool  # whether all source words are translated, so that the end of the sentence is scored
 
 
 class Gains(NamedTuple):
-    """Score gains of candidates, and the feature's states after them."""
+    """What a feature adds to the scores of candidates, and its states after them."""
 
     values: Floats  # (N, K)
-    states: Int64s  # (N,) numbers the feature gives, such as a word id, a hash, or a row of its own memory
-    keys: Int64s | None = None  # (N,) what hypotheses must share to be recombined; without it the states
+    states: Int64s  # (N,) numbers chosen by the feature, such as word ids, hashes, or rows of its own memory
+    keys: Int64s | None = None  # (N,) hypotheses recombine only if these are equal; default: the states
 
     @property
     def recombined(self) -> Int64s:
@@ -84,17 +84,17 @@ class SentenceScorer(ABC):
 
     @abstractmethod
     def gains(self, candidates: Candidates) -> Gains:
-        """Score added by each candidate. Equal states and options must give equal gains."""
+        """Score what each candidate adds. Equal states and options must give equal gains."""
 
     def preview(self, candidates: Candidates) -> tuple[Floats, Floats] | None:
-        """A cheap part of the candidates' scores, better than a stand-in where the feature has a
-        beam of its own: the known part of the values (N, K), and the share of the stand-in that still
-        represents the rest (N,). None: nothing."""
+        """A cheap estimate of the candidates' scores that is better than the stand-in, for features with a
+        beam of their own. Returns the part of the values that is known (N, K) and the share of the stand-in
+        that still represents the rest (N,), or None if the feature has no such estimate."""
         return None
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """Values for derivations, each of at least one phrase: (derivations, K). All are scored phrase by
-        phrase in parallel, unless the scorer has a way of its own."""
+        """Exact values for derivations, each of at least one phrase: (derivations, K). By default this calls
+        `gains` phrase by phrase, for all derivations in parallel."""
         lengths, states = np.array([len(path) for path in paths]), np.full(len(paths), self.begin, np.int64)
         total = None
         for step in range(int(lengths.max())):
@@ -112,7 +112,7 @@ class SentenceScorer(ABC):
 
 
 def checked(feature: SearchFeature, values: Floats, rows: int) -> Floats:
-    """Return a feature's values if they have shape (rows, K) and are finite, else raise ConfigError."""
+    """Return a feature's values if they are finite and of shape (rows, K), else raise ConfigError."""
     if np.shape(values) != (rows, feature.scores):
         raise ConfigError(
             f"{feature.name}: gives scores of shape {np.shape(values)}, expected {(rows, feature.scores)}"
