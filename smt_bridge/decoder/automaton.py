@@ -3,7 +3,7 @@ one word.
 
 Nodes are n-grams, numbered order by order; the empty context (`root`) comes last. Where a context has no
 n-gram with the next word, the step backs off to the next shorter context and adds its back-off weight. As in
-KenLM, a state keeps only as much context as some longer n-gram uses, so that more hypotheses recombine.
+KenLM, a state keeps only the context that can affect later words, so that more hypotheses recombine.
 """
 
 from typing import NamedTuple

@@ -246,8 +246,8 @@ class Decoder:
         )
 
     def parameters(self, sentence: Sentence, listing: Listing, distortion: int) -> SearchParameters:
-        """Search parameters for a sentence. In a sentence too long for unlimited jumps, the limit is the
-        longest jump that a coverage can represent."""
+        """Search parameters for a sentence. For a sentence of more than WIDEST words, the distortion limit
+        is at most WIDEST, as coverages cannot represent longer jumps."""
         settings, words = self.settings, len(sentence.words)
         if words > WIDEST and not 0 <= distortion <= WIDEST:
             distortion = WIDEST

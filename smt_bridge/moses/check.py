@@ -176,8 +176,8 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
     """Report reordering tables that lack rows of the phrase table. Moses would score a missing row as
     probability 1, better than any other.
 
-    The reordering table of a MultiModel has the rows of all its tables; it is checked against each of
-    them."""
+    The reordering table of a MultiModel has the rows of all tables that it combines, so these are only
+    checked on their own."""
     for table, phrases in tables.get("PhraseDictionaryMemory", []):
         others = [] if table.name in combined else tables.get("LexicalReordering", [])
         try:
