@@ -33,8 +33,8 @@ from nmt.training.config import RunConfig
 from nmt.training.config_file import PRESETS
 from nmt.training.job import TrainingJob
 from nmt.training.loop import update
-from nmt.training.optimizers import LINEAR
 from nmt.training.protocols import Stream
+from nmt.training.schedules import LINEAR
 from nmt.training.validation import dev_cost, evaluating
 
 LARGE_TEXT = 200_000  # pairs from which the preset `large` is worth its time
