@@ -19,13 +19,13 @@ from nmt.io.progress import Progress, duration
 from nmt.work import store
 from nmt.work.store import Step, Store, run_steps
 from smt_bridge import train_system
-from smt_bridge.build import corpus, evaluation, plan, report, schedule, training
+from smt_bridge.build import corpus, evaluation, plan, report, training
+from smt_bridge.build.budget import SHORTENED_STEPS, BuildClock, shorten_late
 from smt_bridge.build.config import WORK, Build, BuildConfig
 from smt_bridge.build.corpus import BuildTexts, sides
 from smt_bridge.build.evaluation import HYBRID, OUTPUTS, PHRASE_BASED
 from smt_bridge.build.networks import ORDER
 from smt_bridge.build.plan import Plan
-from smt_bridge.build.schedule import BuildClock
 from smt_bridge.build.training import BASE, DEV, MODEL, NETWORKS
 from smt_bridge.hybrid import folder as hybrid
 from smt_bridge.hybrid.folder import SIDES, HybridConfig, truecase_file
@@ -277,12 +277,10 @@ def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
 def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: float) -> None:
     """Shorten the plan before a long step if the build is late; record the decision, so that it is made
     once."""
-    if build.config.plan or step.name not in schedule.SHORTENED_STEPS or step.name in build.plan.decisions:
+    if build.config.plan or step.name not in SHORTENED_STEPS or step.name in build.plan.decisions:
         return
     pace = 0.0 if build.config.keep_plan else clock.pace()
-    changed, why = schedule.shorten_late(
-        build.plan, step.name, clock.spent(), budget, pace, build.config.workers
-    )
+    changed, why = shorten_late(build.plan, step.name, clock.spent(), budget, pace, build.config.workers)
     if why:
         log.warning("%s; --keep-plan takes the time instead", why)
     with store.unfinished(build.work / plan.FILE, recorded=True) as part:

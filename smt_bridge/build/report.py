@@ -21,7 +21,7 @@ from nmt.io import files
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import load_tensors
-from smt_bridge.build import evaluation, schedule
+from smt_bridge.build import budget, evaluation
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
 from smt_bridge.build.evaluation import OUTPUTS, Evaluation
@@ -359,7 +359,7 @@ def size_facts(build: Build) -> dict[str, int]:
 
 def step_facts(build: Build) -> list[StepFacts]:
     """Planned and actual time of each step; the last step is still running."""
-    took = schedule.read_times(build.work)
+    took = budget.read_times(build.work)
     return [StepFacts(name, seconds, took.get(name)) for name, seconds in build.plan.seconds.items()]
 
 

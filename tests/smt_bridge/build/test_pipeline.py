@@ -20,10 +20,10 @@ from nmt.io import files, locks, manifest
 from nmt.work.store import Step
 from smt_bridge import train_system
 from smt_bridge.build import corpus, pipeline, plan
+from smt_bridge.build.budget import SHORTENED_STEPS, BuildClock, remaining_seconds
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.pipeline import LogFollower
 from smt_bridge.build.plan import CorpusSizes, Plan
-from smt_bridge.build.schedule import SHORTENED_STEPS, BuildClock, remaining_seconds
 from smt_bridge.cli.build import parser
 from smt_bridge.config import TrainConfig
 from smt_bridge.hybrid import folder as hybrid

@@ -13,7 +13,7 @@ from nmt.analysis.curves import LearningCurve
 from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.io import files
 from nmt.metrics import corpus_bleu
-from smt_bridge.build import evaluation, schedule
+from smt_bridge.build import budget, evaluation
 from smt_bridge.build.report import (
     SIGNATURE,
     Facts,
@@ -176,7 +176,7 @@ def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest
         (build.work / "corpus" / f"truecase.{name}").write_text("the (1/1)\n")
     evaluation.tune_phrase_based(build)
     evaluation.evaluate(build)
-    files.write_text(build.work / schedule.FILE, ['{"corpus": 1.2, "tune": 2}'])
+    files.write_text(build.work / budget.FILE, ['{"corpus": 1.2, "tune": 2}'])
     made, found = gather_facts(build), evaluation.read_evaluation(build)
     assert [one.name for one in made.candidates] == ["phrase-based"] and made.candidates[0].chosen
     assert made.bleu == 100 * found.lists and "phrase-based system alone" in made.reason

@@ -7,10 +7,9 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.io import files
+from smt_bridge.build import budget
 from smt_bridge.build import plan as plans
-from smt_bridge.build import schedule
-from smt_bridge.build.plan import CorpusSizes, Plan, decide
-from smt_bridge.build.schedule import (
+from smt_bridge.build.budget import (
     SHORTENED_STEPS,
     BuildClock,
     is_late,
@@ -18,6 +17,7 @@ from smt_bridge.build.schedule import (
     shorten_late,
     shorter_plans,
 )
+from smt_bridge.build.plan import CorpusSizes, Plan, decide
 from tests.smt_bridge.build.test_plan import MULTI30K
 
 # ---- test clock --------------------------------------------------------------------------------------------
@@ -111,15 +111,15 @@ def test_the_time_of_all_starts_is_kept(time: Time, tmp_path: Path) -> None:
     again.clock.start("tune", PLANNED)
     again.run(250, 1.0)
     again.clock.stop()
-    assert schedule.read_times(tmp_path) == {"corpus": 100, "tune": 300} and again.clock.spent() == 400
+    assert budget.read_times(tmp_path) == {"corpus": 100, "tune": 300} and again.clock.spent() == 400
     assert again.clock.pace() == 1  # a step in two starts says nothing
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"corpus": "1"}', '{"corpus": NaN}', "{" * 9999])
 def test_a_damaged_file_says_what_to_do(text: str, tmp_path: Path) -> None:
-    files.write_text(tmp_path / schedule.FILE, [text])
+    files.write_text(tmp_path / budget.FILE, [text])
     with pytest.raises(DataError, match=r"times\.json: damaged .*; remove it"):
-        schedule.read_times(tmp_path)
+        budget.read_times(tmp_path)
 
 
 # ---- test late ---------------------------------------------------------------------------------------------
