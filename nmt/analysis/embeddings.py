@@ -34,7 +34,7 @@ Vectors = NDArray[np.floating]
 
 @dataclass
 class MapConfig:
-    """Settings of a map."""
+    """Settings of a two-dimensional map of vectors."""
 
     zoom: int = number(3, least=0, most=100, help="dense regions shown enlarged")
     perplexity: float = number(30.0, above=0, help="t-SNE's number of neighbors")

@@ -193,7 +193,7 @@ def add_output(parser: "Container") -> None:
 
 
 def add_quiet(parser: "Container") -> None:
-    """Add --quiet and --log."""
+    """Add the options --quiet and --log."""
     parser.add_argument("--quiet", "-q", action="store_true", help="only warnings and errors on stderr")
     parser.add_argument(
         "--log",

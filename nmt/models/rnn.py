@@ -475,7 +475,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return unreverse(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[DecoderState]:
-        """See `PrefixTrees`. Whatever depends on a word alone is computed once for each word."""
+        """A walk for `PrefixTrees`. Whatever depends on a word alone is computed once for each word."""
         tables = self.decoder.project(on_device(token_ids, self.device))
 
         def step(state: DecoderState, words: Tensor, first: bool) -> tuple[Tensor, DecoderState]:

@@ -221,7 +221,8 @@ class Transformer(TranslationModel[TransformerState]):
         return self.output
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[TransformerState]:
-        """See `PrefixTrees`. Each step embeds its words: nothing is computed in advance for a word alone."""
+        """A walk for `PrefixTrees`. Nothing can be computed in advance for a word alone: each step embeds its
+        words."""
         ids = on_device(token_ids, self.device)
 
         def step(state: TransformerState, words: Tensor, first: bool) -> tuple[Tensor, TransformerState]:

@@ -42,7 +42,7 @@ class MosesRules:
         return words
 
     def text(self, words: list[str]) -> str:
-        """Detokenize words."""
+        """Join the words of a line to detokenized text."""
         if self.detokenizer:
             return str(self.detokenizer.detokenize(words, unescape=False)).replace("\n", " ") if words else ""
         return " ".join(words)
@@ -107,7 +107,7 @@ class SpacelessTokenizer:
             yield words, text[:1].isspace()
 
     def text(self, words: list[str]) -> str:
-        """Detokenize words."""
+        """Join the words of a line to detokenized text."""
         parts = []
         for tight, group in groupby(words, key=lambda word: bool(TIGHT_WORD.search(word))):
             members = list(group)

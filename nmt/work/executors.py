@@ -465,7 +465,7 @@ class Executor(Protocol[Task_contra, Result_co]):
         make_compute: Callable[[], Callable[[Task_contra], Result_co]],
         config: ExecutorConfig,
     ) -> None:
-        """See the docstring of this module for the two functions."""
+        """The docstring of this module explains the two functions."""
         ...
 
     def __enter__(self) -> Self: ...

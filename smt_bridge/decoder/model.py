@@ -222,7 +222,7 @@ class SearchTask:
 
 
 class Listing(NamedTuple):
-    """Which derivations to list."""
+    """Number and kind of the derivations to list."""
 
     nbest: int  # size of the n-best list; 0: only the best derivation
     distinct: bool  # whether to list each text only once

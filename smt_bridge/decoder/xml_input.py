@@ -99,7 +99,7 @@ class MarkedLine:
 
 @dataclass
 class Tag:
-    """An opening tag."""
+    """An opening tag with its attributes."""
 
     name: str
     start: int  # number of words before it

@@ -100,7 +100,7 @@ class PairFeature(ABC):
         return {}
 
     def exact(self) -> "PairFeature | None":
-        """The same feature computed in fp32; None if --precision does not affect it."""
+        """This feature computed in fp32; None if --precision does not affect it."""
         return None
 
 

@@ -29,7 +29,7 @@ COLOR = "#1b6ca8"
 
 @dataclass
 class ComputationConfig:
-    """Options of the figure."""
+    """Options of the figure of computation."""
 
     shown: int = number(12, least=1, help="lines of the text in the figure")
 

@@ -67,7 +67,7 @@ class TrainingText:
         return f"{len(self.words):,} different words"
 
     def characters(self) -> Counter[str]:
-        """Count of each character."""
+        """Count the occurrences of each character."""
         counts: Counter[str] = Counter()
         for word, count in self.words.items():
             for character in word:

@@ -66,7 +66,7 @@ class Candidates(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """What a feature adds to the scores of candidates, and its states after them."""
+    """Contributions of a feature to the scores of candidates, and its states after them."""
 
     values: Floats  # (N, K)
     states: Int64s  # (N,) numbers chosen by the feature, such as word ids, hashes, or rows of its own memory
