@@ -199,11 +199,10 @@ class SmoothingConfig(KneserNeyConfig):
 
 @dataclass
 class Estimate:
-    """log10 p of each n-gram for each order, and the weight of the lower order after each context of one word
-    less."""
+    """The probabilities and back-off weights of a model: one array per order, unigrams first."""
 
-    log10: list[Floats]
-    gammas: list[Floats]
+    log10: list[Floats]  # log10 p of each n-gram
+    gammas: list[Floats]  # weight of the next lower order after each context of n - 1 words
 
 
 Estimator = Callable[[list[Counted], SmoothingConfig], Estimate]

@@ -213,8 +213,8 @@ class LearnedTree(Hierarchical, Callback):
     def cross_entropy(
         self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
     ) -> Tensor:
-        """Σ -log p(target), (N, K), (N,) -> (); in training the statistics of the nodes on the way are
-        kept."""
+        """Σ -log p(target): features (N, K), targets (N,) -> (). In training, also adds the probabilities at
+        the nodes on each path to the statistics from which the tree is rebuilt."""
         if not self.training:
             return super().cross_entropy(features, targets, smoothing, penalty)
         seen: list[SeenNodes] = []

@@ -40,7 +40,7 @@ ZEROS = 3  # validations of BLEU or chrF 0.00 in a row after which a warning say
 
 
 def train(job: TrainingJob) -> str:
-    """Train until a limit, until patience ends or until `stop` says so; returns the reason."""
+    """Train until a limit is reached, patience runs out, or `stop` says so; returns the reason."""
     logs = open_logs(job)
     try:
         reason = updates(job, logs)
@@ -55,7 +55,7 @@ def train(job: TrainingJob) -> str:
 
 
 def updates(job: TrainingJob, logs: TrainingLogs) -> str:
-    """Update after update until something ends the training; returns the reason."""
+    """Run updates until there is a reason to stop; returns the reason."""
     config, progress = job.training, job.progress
     job.model.train()
     job.team.wrap(job.model)
@@ -100,8 +100,8 @@ def agree(job: TrainingJob, reason: str) -> str:
 
 
 def groups(job: TrainingJob, batch_count: int) -> Iterator[tuple[int, list[AnyBatch]]]:
-    """Yield the number of batches of each update until the end of the epoch, and those of this process; the
-    last update may have fewer. `batch_count`: batches of the epoch."""
+    """Yield, for each update until the end of the epoch, its number of batches and the batches that this
+    process computes; the last update may have fewer. `batch_count`: batches of the epoch."""
     progress, size = job.progress, job.update_batches
     share = job.team.share(progress.batch, size)
     batches = iter(job.stream.batches(progress.epoch, progress.batch, share))
@@ -173,7 +173,7 @@ def count(progress: TrainingProgress, batches: int, done: Updated) -> None:
 
 
 def write_log(job: TrainingJob, logs: TrainingLogs, norm: float) -> None:
-    """A line of the log and of train.tsv, and a point of each curve."""
+    """Write a line to the log and to train.tsv, and add a point to each curve."""
     progress = job.progress
     if not job.team.first:
         progress.log_cost, progress.log_words = 0.0, 0
@@ -229,7 +229,8 @@ def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
 
 
 def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better: bool) -> None:
-    """A line of the log and of dev.tsv, and a point of each curve; a warning where BLEU stays 0."""
+    """Write a line to the log and to dev.tsv, and add a point to each curve. Warns if BLEU or chrF stays
+    0."""
     config, progress = job.training, job.progress
     by_cost = config.metric != "cost" and deciding(config.metric, progress) == "cost"
     if score.signature != logs.signature:
@@ -283,8 +284,8 @@ def decay(config: TrainingConfig, progress: TrainingProgress, better: bool, perp
 def show_progress(
     job: TrainingJob, logs: TrainingLogs, updates: Iterator[Item], batch_count: int
 ) -> Iterator[Item]:
-    """The updates of the epoch, with its progress and the time that the training still takes. `batch_count`:
-    batches of the epoch."""
+    """Yield the updates of the epoch, showing its progress and the time left in the whole training.
+    `batch_count`: batches of the epoch."""
     if not job.team.first:
         yield from updates
         return
@@ -301,9 +302,9 @@ def show_progress(
 # What processes agree on before their first update: the number of batches of an update, and the order in
 # which gradients are summed.
 #
-# The batches of an update stay as many as they were when the run began, whoever shares them. So a run that
-# goes on with fewer processes, or more, has the same updates of the same sentences at the same rates; only
-# the sums are rounded otherwise, and units are dropped by other random numbers.
+# The number of batches per update stays what it was when the run began, however many processes share them.
+# So a run that continues with fewer or more processes makes the same updates, with the same sentences and
+# learning rates; only the rounding of sums and the random numbers of dropout differ.
 
 
 def record_shares(job: TrainingJob) -> None:
@@ -328,12 +329,13 @@ def record_shares(job: TrainingJob) -> None:
 
 
 def compute_first_batch(job: TrainingJob) -> None:
-    """Compute a batch whose gradients are dropped, where several processes train.
+    """If several processes train, compute a batch and discard its gradients.
 
-    DistributedDataParallel sums gradients in the order in which those of the first backward pass came. That
-    pass itself has another order, so without this one the sums of three processes or more would be rounded
-    otherwise in the first update after a start, and a resumed run would differ in the last bits. The batch,
-    the same in all processes and starts, also stands in where there are fewer batches than processes.
+    DistributedDataParallel sums gradients in the order in which they arrived in the first backward pass, but
+    that pass itself uses another order. Without this batch, the sums of three or more processes would be
+    rounded differently in the first update after a start, and a resumed run would differ in the last bits.
+    The batch, the same in all processes and starts, also stands in where there are fewer batches than
+    processes.
     """
     if job.team.size == 1:
         return

@@ -114,7 +114,8 @@ def write_samples(args: argparse.Namespace, job: TextJob) -> list[str]:
 def load_scorer(
     args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]
 ) -> "DifferenceScorer":
-    """Learn the models from texts of the domain and samples of the general texts."""
+    """Learn the models of each side and return a scorer of lines. `domain`: the files of in-domain text, one
+    per side; `samples`: those of sampled general text."""
     from nmt.ngram import selection
 
     config = parse_settings(SelectionConfig, args)

@@ -109,7 +109,8 @@ class Dictionary:
 
 
 class Learner:
-    """The segmented text, all tokens so far, and the counts of pairs."""
+    """Learns a dictionary: `best` finds a pair, `merge` and `remove_rarer` update text and tokens, and
+    `result` returns the dictionary; see `learn`."""
 
     def __init__(self, lines: Iterable[Sequence[str]]) -> None:
         self.tokens: list[tuple[str, ...]] = []

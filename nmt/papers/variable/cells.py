@@ -303,7 +303,8 @@ class VariableCell(ConfiguredCell):
     def unroll_shares(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Unroll, and also return the decisions of the scheduler: hidden states (N, H), m (N,)"""
+        """Unroll as `unroll` does. Returns the hidden states (N, H), and the share m of the state that the
+        scheduler lets each token update (N,)."""
         projected = self.project(inputs)
         if not torch.is_grad_enabled():
             return self._unroll_by_steps(projected, sizes, start, context)
