@@ -61,7 +61,7 @@ def write_parts(path: Path, parts: Iterable[Part]) -> None:
     buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
     sizes = [buffer.nbytes for buffer in buffers]
     start = PARTS_HEAD + PART_ENTRY.size * len(buffers)
-    with store.unfinished(path) as part, open(part, "wb") as out:
+    with store.unfinished(path, flush=False) as part, open(part, "wb") as out:
         out.write(PARTS_MAGIC + PART_COUNT.pack(len(buffers)))
         for buffer, size in zip(buffers, sizes, strict=True):
             out.write(PART_ENTRY.pack(start, size, zlib.crc32(buffer) if size else 0))

@@ -178,13 +178,14 @@ def check_digests(contents: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def unfinished(path: Path, recorded: bool = False) -> Iterator[Path]:
-    """Yield a path beside `path`, to which the block writes a file. The file is then flushed to the disk and
-    renamed, so that `path` is complete or missing whenever the process is killed; after an error it is
-    removed. Creates the folder if it is missing. Several hosts may write the same file. UserError if it
-    cannot be written.
+def unfinished(path: Path, recorded: bool = False, flush: bool = True) -> Iterator[Path]:
+    """Yield a path beside `path`, to which the block writes a file. The file is then renamed, so that `path`
+    is complete or missing whenever the process is killed; after an error it is removed. Creates the folder if
+    it is missing. Several hosts may write the same file. UserError if it cannot be written.
 
-    `recorded`: add the checksum to the manifest of the folder before the file is renamed.
+    `recorded`: add the checksum to the manifest of the folder before the file is renamed. `flush`: wait until
+    the file is on the disk first; not needed for a file whose own checksums reveal what a crash of the
+    machine lost.
     """
     part = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
     try:
@@ -193,7 +194,8 @@ def unfinished(path: Path, recorded: bool = False) -> Iterator[Path]:
         if recorded:
             manifest.publish(path.parent, {path.name: part})
         else:
-            manifest.sync(part)
+            if flush:
+                manifest.sync(part)
             os.replace(part, path)
     except OSError as error:
         raise files.cannot_write(path, error) from error
