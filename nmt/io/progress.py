@@ -17,7 +17,7 @@ Total = int | Callable[[], int]  # 0: unknown. A function is called only once th
 
 EVERY = 60.0  # seconds between lines
 DRAW = 0.1  # seconds between two states of the bar
-FORETOLD = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"  # without tqdm's time left
+WITHOUT_ETA = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"  # where `left` estimates it instead
 MOST = 256  # maximum number of units between two readings of the clock
 
 
@@ -41,7 +41,8 @@ class Progress:
         self.unit, self.visible, self.title, self.opening = unit, visible, title, opening
         self.left = left
         self.total: Total = 0
-        self.done = self.given = 0
+        self.done = 0
+        self.skipped = 0  # units finished before this start, which do not count for the rate
         self.begun = False
         self.note: Callable[[], str] | None = None  # what the bar and the log say at the end of their line
         self.bar: tqdm[NoReturn] | None = None
@@ -53,9 +54,11 @@ class Progress:
         self.begun, self.total = True, total
         if self.opening:
             log.info("%s", self.opening)
-        self.start = self.logged = self.looked = time.monotonic()
-        self.done = self.given = self.seen = done
-        self.step, self.due = 1, done + 1
+        self.start = time.monotonic()
+        self.logged = self.start  # when the last log line was written
+        self.looked, self.seen = self.start, done  # time and `done` from which the pace is measured
+        self.step, self.due = 1, done + 1  # units between readings of the clock, `done` at the next one
+        self.done = self.skipped = done
         if self.visible:
             from tqdm import tqdm
 
@@ -69,7 +72,7 @@ class Progress:
                 smoothing=0.1,
                 mininterval=0,
                 miniters=0,
-                bar_format=FORETOLD if self.left else None,
+                bar_format=WITHOUT_ETA if self.left else None,
             )
 
     def __enter__(self) -> "Progress":
@@ -98,7 +101,7 @@ class Progress:
 
     def skip(self, count: int) -> None:
         """Count units that were finished before this start; they do not affect the rate."""
-        self.given += count
+        self.skipped += count
         self.add(count)
 
     def over(self, items: Iterable[Item]) -> Iterator[Item]:
@@ -137,7 +140,7 @@ class Progress:
     @property
     def rate(self) -> float:
         """Units per second since this start."""
-        return (self.done - self.given) / max(1e-9, time.monotonic() - self.start)
+        return (self.done - self.skipped) / max(1e-9, time.monotonic() - self.start)
 
     def line(self) -> str:
         """Format the line for the log: share or count, rate and time left."""

@@ -60,6 +60,11 @@ class BatchSize:
         return f"{sentences}, {self.tokens:,} units, the longest of {self.longest:,}"
 
 
+def never() -> bool:
+    """The default `stop` callback: never ends the training."""
+    return False
+
+
 @dataclass(eq=False, repr=False)
 class TrainingJob:
     """A training of a run, in one of the processes that share it. `run_training` fills it step by
@@ -71,7 +76,7 @@ class TrainingJob:
     config: RunConfig
     device: str = "cpu"  # of this process
     team: Team = field(default_factory=Team)  # the processes that train together
-    stop: Callable[[], bool] = bool  # the default never stops
+    stop: Callable[[], bool] = never
     show_bar: bool = False
     fresh: bool = True  # there are no weights yet
 

@@ -27,18 +27,13 @@ from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.run import Run
 from nmt.training import build, config_file, loop, parallel, state, validation
 from nmt.training.config import RunConfig, describe_languages
-from nmt.training.job import TrainingJob, TrainingProgress, deciding, limit_reached
+from nmt.training.job import TrainingJob, TrainingProgress, deciding, limit_reached, never
 from nmt.training.state import open_tables
 
 log = logging.getLogger(__name__)
 
 
 Configuration = RunConfig | str | Path | Mapping[str, object]  # or the path of a YAML file, or its content
-
-
-def never() -> bool:
-    """The default `stop` callback: never ends the training."""
-    return False
 
 
 def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never) -> Run:

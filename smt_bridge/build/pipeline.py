@@ -256,7 +256,7 @@ def take_steps(build: Build, show_bar: bool) -> None:
 
 
 def is_finished(build: Build, step: Step[Build]) -> bool:
-    """Whether nothing of a step is left to do."""
+    """Whether a step has nothing left to do."""
     if not step.files:
         return (build.work / step.result).exists()
     return build.store.has(step.result)

@@ -11,7 +11,7 @@ import numpy as np
 from nmt.compute.precision import Reduced
 from nmt.data.aligned import AlignedPair, Ints, mirror_pair, source_windows, target_contexts
 from nmt.errors import CheckpointError, ConfigError, DataError
-from nmt.layers.batch_scores import distinct_windows as distinct
+from nmt.layers.batch_scores import distinct_windows
 from nmt.lm.base import choose_scorer
 from nmt.ngram import count_models
 from nmt.ngram.interpolation import UnknownShares
@@ -150,10 +150,10 @@ class Joint(PairFeature):
         aligned_pairs = self.aligned_pairs(pairs, pairs.affiliations)
         shape = self.scores.shape
         windows, positions = windows_of(aligned_pairs, shape.window)
-        distinct_windows, index = distinct(windows)
+        rows, index = distinct_windows(windows)
         contexts = np.concatenate([target_contexts(pair.target, shape.order) for pair in aligned_pairs])
         words = np.array([word for pair in aligned_pairs for word in (*pair.target, EOS)], np.int64)
-        parts = self.scores.source_part(distinct_windows)
+        parts = self.scores.source_part(rows)
         scores = self.scores.score(parts, index[positions], contexts, words)
         return np.add.reduceat(scores, np.cumsum([0, *(len(pair.target) + 1 for pair in aligned_pairs[:-1])]))
 

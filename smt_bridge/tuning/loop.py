@@ -215,13 +215,12 @@ class Tuning:
         """Number of sentences for which some list holds a translation that scores higher, under the weights
         of the best decoding, than any that this decoding found; also returns BLEU with these translations, 0
         to 1."""
-        best = self.iterations[self.best()]
-        pool = self.pool()
-        scores = pool.features @ best.weights
-        own = np.full(self.sentences, -np.inf)
-        np.maximum.at(own, best.owner, best.features @ best.weights)
-        lost = np.maximum.reduceat(scores, pool.starts[:-1]) > own + ROUNDING
-        return int(lost.sum()), pool.bleu(best.weights)
+        best, pool = self.iterations[self.best()], self.pool()
+        decoded = np.full(self.sentences, -np.inf)
+        np.maximum.at(decoded, best.owner, best.features @ best.weights)
+        rows = pool.best(best.weights)
+        lost = pool.features[rows] @ best.weights > decoded + ROUNDING
+        return int(lost.sum()), float(bleu(pool.stats[rows].sum(0)))
 
     def nothing_gained(self) -> str:
         """A warning if no tuned weights decode better than the starting weights; else empty."""

@@ -1,6 +1,7 @@
 """The loop: how far a step goes, when it ends; and the folder of a tuning: damage of any kind is one error,
 never other weights; it belongs to one tuning, of one process."""
 
+import logging
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -309,6 +310,18 @@ def test_translations_that_the_search_lost_are_counted(tmp_path: Path) -> None:
     assert tuning.search_errors() == (1, 1.0)
     tuning.iterations[0].features = rows[1]
     assert tuning.search_errors()[0] == 0
+
+
+def test_a_tuning_logs_translations_that_the_search_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At its end, also when it is started again. The list of the first weights has what the second lack."""
+    tuning = Tuning(tmp_path, NAMES, 2, TuneConfig(iterations=2), Mert())
+    for bleu, better in ((0.2, 2.0), (0.5, 0.5)):
+        tuning.save(replace(made(bleu), features=np.array([[1, 1], [1, 1], [1, 1], [1, better]]) * 1.0))
+    caplog.set_level(logging.INFO)
+    assert run(tuning, [], decoder(lambda b: 0), make_references([[REFERENCE] * 2])) == "2 iterations"
+    assert "lost a translation of a higher score in 1 of 2 sentences" in caplog.text
 
 
 # ---- test decoding -----------------------------------------------------------------------------------------
