@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.corpus import Corpus
+from nmt.data.corpus import Ids as Ids
 from nmt.formats.pharaoh import Links
 from nmt.text.vocab import BOS, EOS
 
@@ -162,7 +163,6 @@ def full_batch_ends(totals: Ints, tokens: int) -> list[int]:
 
 # ---- batches -----------------------------------------------------------------------------------------------
 
-Ids = Sequence[int] | NDArray[np.integer]
 Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]
 
 

@@ -26,6 +26,8 @@ from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import escape
 from nmt.text.vocab import SPECIALS, Vocab
 
+Ids = Sequence[int] | NDArray[np.integer]
+
 # ---- several corpora ---------------------------------------------------------------------------------------
 # Settings of several training corpora, and how often an epoch has the pairs of each.
 #

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = Sequence[int] | NDArray[np.integer]
+from nmt.data.corpus import Ids
+
 Ints = NDArray[np.int64]
 BLOCK = 512  # nodes computed at a time
 

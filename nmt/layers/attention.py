@@ -262,7 +262,7 @@ class AdditiveAttention(nn.Module):
         """keys (S, 1, L, A) + query (S, W, 1, A)"""
         if torch.is_grad_enabled():
             return keys + query
-        return torch.add(keys, query, out=room.tensor(torch.broadcast_shapes(keys.shape, query.shape), keys))
+        return torch.add(keys, query, out=room.tensor(torch.Size((*query.shape[:2], *keys.shape[2:])), keys))
 
 
 class _AttentiveGRUFunction(torch.autograd.Function):

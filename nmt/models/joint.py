@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.config.settings import MOST_UNITS, choice, number
-from nmt.data.aligned import PHRASE, SENTENCE, AlignedBatch, Shape
+from nmt.data.affiliation import PHRASE, SENTENCE, Shape
+from nmt.data.aligned import AlignedBatch
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows, window_scores
 from nmt.layers.initialize import initialize

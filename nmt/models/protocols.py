@@ -17,7 +17,8 @@ from numpy import float64, int64
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.data.aligned import AlignedBatch, Shape
+from nmt.data.affiliation import Shape
+from nmt.data.aligned import AlignedBatch
 from nmt.data.batches import Batch, Ids
 from nmt.layers.batch_scores import Walk
 from nmt.layers.output import OutputLayer
@@ -210,7 +211,7 @@ class AlignedModel(nn.Module):
     scores pairs, in n-best lists and in the phrase-based search, but does not translate on its own."""
 
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
-    within: str  # the scope in which affiliations are searched: SENTENCE or PHRASE of nmt.data.aligned
+    within: str  # the scope in which affiliations are searched: SENTENCE or PHRASE of nmt.data.affiliation
 
     def __init__(
         self,

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.aligned import AlignedPair, affiliate_pair, make_aligned_batch
+from nmt.data.affiliation import AlignedPair, affiliate_pair
+from nmt.data.aligned import make_aligned_batch
 from nmt.data.batches import Ids, make_batch
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import pharaoh

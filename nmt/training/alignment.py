@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 
 from nmt.data import corpus
-from nmt.data.aligned import AlignedPair, affiliate_pair
+from nmt.data.affiliation import AlignedPair, affiliate_pair
 from nmt.data.batches import BatchStream, GuidedStream, unit_links
 from nmt.data.binarized import BinarizeReport, binarize_aligned, is_kept, open_corpus, read_stamp, store
 from nmt.data.corpus import ALIGNMENTS, Corpus, DataConfig, aligned_stamp, check_not_empty, check_pairs

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from nmt import metrics
-from nmt.data.aligned import AlignedPair, make_aligned_batch
+from nmt.data.affiliation import AlignedPair
+from nmt.data.aligned import make_aligned_batch
 from nmt.data.batches import Ids, make_batch
 from nmt.data.corpus import Corpus, DataConfig
 from nmt.data.running import ChunkStream, join_sentences

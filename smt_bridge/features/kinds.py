@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.compute.precision import Reduced
-from nmt.data.aligned import AlignedPair, Ints, mirror_pair, source_windows, target_contexts
+from nmt.data.affiliation import AlignedPair, Ints, mirror_pair, source_windows, target_contexts
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.layers.batch_scores import distinct_windows
 from nmt.lm.base import choose_scorer

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.data.aligned import Phrase, affiliations_by_phrase
+from nmt.data.affiliation import Phrase, affiliations_by_phrase
 from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest, pharaoh
 from nmt.formats.nbest import Hypothesis

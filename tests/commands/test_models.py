@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from nmt.cli import score, train, translate
-from nmt.data.aligned import AlignedPair, affiliations, make_aligned_batch
+from nmt.data.affiliation import AlignedPair, affiliations
+from nmt.data.aligned import make_aligned_batch
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.layers.output import OUTPUTS

@@ -4,13 +4,12 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence, Set
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from nmt.data.aligned import affiliations, source_windows
+from nmt.data.affiliation import affiliations, source_windows
 from nmt.errors import ConfigError
-from nmt.models.protocols import WindowScores
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import BOS, EOS, Vocab
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
@@ -23,6 +22,9 @@ from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.table import points_of
 from smt_bridge.moses.ini import FeatureLine
 from smt_bridge.moses.words import units
+
+if TYPE_CHECKING:
+    from nmt.models.protocols import WindowScores
 
 # ---- histories ---------------------------------------------------------------------------------------------
 # Shared by both kinds of networks. N: number of candidates; G: number of n-grams; n: order.
@@ -242,7 +244,7 @@ class CSLMScorer(NgramScorer):
 class JointNetwork(NamedTuple):
     """A joint model with the text pipelines and vocabularies of both sides."""
 
-    scores: WindowScores
+    scores: "WindowScores"
     source: tuple[TextPipeline, Vocab]
     target: tuple[TextPipeline, Vocab]
 

@@ -7,23 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data.aligned import (
+from nmt.data.affiliation import (
     BEYOND,
     LONGEST,
     PHRASE,
     SENTENCE,
     AlignedPair,
-    AlignedStream,
     Shape,
     affiliate_pair,
     affiliations,
     affiliations_by_phrase,
     fewest_phrases,
-    make_aligned_batch,
     mirror_pair,
     source_windows,
     target_contexts,
 )
+from nmt.data.aligned import AlignedStream, make_aligned_batch
 from nmt.data.batches import BatchStream
 from nmt.data.binarized import binarize_aligned, open_corpus
 from nmt.errors import DataError

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import torch
 
-from nmt.data.aligned import AlignedPair
+from nmt.data.affiliation import AlignedPair
 from nmt.models.config import RNNConfig
 from nmt.models.joint import JointConfig, JointModel
 from nmt.models.rnn import RNNTranslator

@@ -7,7 +7,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from nmt.data.aligned import AlignedBatch, AlignedPair, make_aligned_batch, source_windows
+from nmt.data.affiliation import AlignedPair, source_windows
+from nmt.data.aligned import AlignedBatch, make_aligned_batch
 from nmt.models.joint import JointModel
 from nmt.text.vocab import BOS, EOS
 from tests.nmt.gradients import check_gradients

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import score
-from nmt.data.aligned import PHRASE, AlignedPair, affiliate_pair, make_aligned_batch
+from nmt.data.affiliation import PHRASE, AlignedPair, affiliate_pair
+from nmt.data.aligned import make_aligned_batch
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import parse

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.aligned import PHRASE, affiliate_pair, affiliations_by_phrase, fewest_phrases
+from nmt.data.affiliation import PHRASE, affiliate_pair, affiliations_by_phrase, fewest_phrases
 from nmt.errors import DataError
 from nmt.formats import nbest, phrase_table
 from nmt.io import files

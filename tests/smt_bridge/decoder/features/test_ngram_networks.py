@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data.aligned import affiliations
+from nmt.data.affiliation import affiliations
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import nbest
 from nmt.lm.cslm import CSLM
