@@ -15,7 +15,7 @@ from nmt.io import files
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from nmt.runs.run import Run
+    from nmt.runs.torch_run import TorchRun
 
 log = logging.getLogger(__name__)
 
@@ -137,11 +137,11 @@ def add_title(parser: Parser) -> None:
     parser.add_argument("--title", default="", help="title of the figure")
 
 
-def load_run(args: argparse.Namespace, path: str) -> "Run":
+def load_run(args: argparse.Namespace, path: str) -> "TorchRun":
     """Load the run in a directory, set up by the options of `options.add_compute`."""
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, path)
-    from nmt.runs.run import Run
+    from nmt.runs.torch_run import TorchRun
 
-    run = Run.of(path, which=args.checkpoint, device=args.device)
+    run = TorchRun.of(path, which=args.checkpoint, device=args.device)
     log.info("%s: %s", run.name, set_up)
     return run

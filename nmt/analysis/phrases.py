@@ -20,7 +20,7 @@ from nmt.io import files
 from nmt.search.config import SamplingConfig
 
 if TYPE_CHECKING:
-    from nmt.runs.run import Run
+    from nmt.runs.torch_run import TorchRun
 
 
 @dataclass
@@ -78,7 +78,7 @@ class PhraseRow:
     drawn: int | None = None  # how often it was drawn; None outside of samples
 
 
-def compare_phrases(run: "Run", table: str, config: PhrasesConfig) -> list[PhraseRow]:
+def compare_phrases(run: "TorchRun", table: str, config: PhrasesConfig) -> list[PhraseRow]:
     """List the best targets of each source phrase by table and by model, and the most frequent draws."""
     return [
         row
@@ -88,7 +88,7 @@ def compare_phrases(run: "Run", table: str, config: PhrasesConfig) -> list[Phras
 
 
 def phrase_rows(
-    run: "Run", kind: str, pairs: Sequence[PhrasePair], number: int, config: PhrasesConfig
+    run: "TorchRun", kind: str, pairs: Sequence[PhrasePair], number: int, config: PhrasesConfig
 ) -> Iterator[PhraseRow]:
     """List the targets of one source phrase. `number`: its index among the sources, which seeds its draws."""
     from nmt.runs.run import TranslationRequest
@@ -128,7 +128,7 @@ def phrase_rows(
         yield row("samples", rank, target, candidate.log_prob, count)
 
 
-def model_scores(run: "Run", source: Sequence[str], targets: Sequence[Sequence[str]]) -> list[float]:
+def model_scores(run: "TorchRun", source: Sequence[str], targets: Sequence[Sequence[str]]) -> list[float]:
     """Compute natural log p of each target of one source phrase."""
     from nmt.scoring import pair_scores
 

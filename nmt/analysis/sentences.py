@@ -22,7 +22,7 @@ from nmt.search.config import BeamConfig
 from nmt.text.vocab import EOS, SPECIALS
 
 if TYPE_CHECKING:
-    from nmt.runs.run import Run
+    from nmt.runs.torch_run import TorchRun
 
 
 def add_line(parser: Parser) -> None:
@@ -47,7 +47,7 @@ END = SPECIALS[EOS]
 
 
 def attention_weights(
-    run: "Run", line: str, target: str = ""
+    run: "TorchRun", line: str, target: str = ""
 ) -> tuple[list[str], list[str], NDArray[np.float64]]:
     """Compute the attention of a translation: `target` if given, else the run's own.
 

@@ -16,6 +16,7 @@ from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files, locks
 from nmt.io.progress import Progress
+from nmt.runs.directory import is_exported
 from nmt.work import executors, store, texts
 from nmt.work.executors import EXECUTORS, ExecutorConfig
 from nmt.work.stages import SharedFolder
@@ -121,7 +122,11 @@ class TextJob:
 
     def set_up_torch(self, run: str | None = None) -> str:
         """Import torch and choose its threads and back end: those of the job to resume, or else those that
-        the options give; workers have one thread by default. Returns a line for the log."""
+        the options give; workers have one thread by default. An exported run needs no torch. Returns a line
+        for the log."""
+        if run and is_exported(run):
+            self.args.threads = self.args.threads or (1 if self.is_remote else None)
+            return "CTranslate2"
         recorded = store.recorded_settings(self.output) if self.keeps_chunks else {}
         recorded_threads = recorded.get("threads")
         threads = self.args.threads or (

@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,7 +21,7 @@ from nmt.compute.resources import TOO_MANY_THREADS, bounded_threads
 from nmt.errors import ConfigError, UserError, one_line, ran_out_of_memory
 from nmt.io import files, signals
 from nmt.io.progress import Progress, Total
-from nmt.runs.directory import back_ends_file
+from nmt.runs.directory import back_ends_file, is_exported
 from nmt.text.sentences import MAX_LINE_WORDS
 
 if TYPE_CHECKING:
@@ -308,6 +309,31 @@ def precision_contexts(precision: str, models: "Sequence[nn.Module]", device: st
     elif resolve_device(device) != "cpu":
         raise ConfigError("--precision int8: computes on the CPU only; use bf16, or --device cpu")
     return [Reduced(precision, model) for model in models]
+
+
+def enter_all(contexts: Sequence[AbstractContextManager[object]]) -> ExitStack:
+    """Enter several contexts at once: `with enter_all(contexts):`"""
+    stack = ExitStack()
+    for context in contexts:
+        stack.enter_context(context)
+    return stack
+
+
+def refuse_exported(args: argparse.Namespace, runs: Sequence[str], names: Sequence[str]) -> None:
+    """ConfigError for an exported run with one of these options, or with options of torch."""
+    exported = next((path for path in runs if is_exported(path)), None)
+    if exported is None:
+        return
+    defaults = {"precision": "fp32", "matmul": "auto"}
+    wrong = [
+        name for name in (*names, *defaults) if getattr(args, name) not in (None, "", defaults.get(name))
+    ]
+    if wrong:
+        hint = "; nmt-export --quantization chooses the precision" if wrong[0] == "precision" else ""
+        raise ConfigError(
+            f"{exported}: {flags(wrong[:1])} does not go with a run exported to CTranslate2; use the run "
+            f"itself{hint}"
+        )
 
 
 Command = Callable[[Sequence[str] | None], None]

@@ -69,17 +69,14 @@ class PairScorer(BlockScorer):
     """Scores pairs with one translator or an ensemble."""
 
     def __init__(self, args: Namespace) -> None:
-        from nmt.runs import alignment
         from nmt.runs.run import Run
 
         self.args = args
-        run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
+        run = Run.of(*args.runs, which=args.checkpoint, device=args.device, threads=args.threads or 0)
         self.run = run.for_text(args.tokenized)
-        if args.alignments:
-            alignment.check_attention(self.run)
-        self.precision = options.precision_contexts(
-            args.precision, [member.model for member in self.run.members], args.device
-        )
+        if args.alignments and not run.attends:
+            raise ConfigError(f"{args.runs[0]}: has no attention to align by")
+        self.precision = options.precision_contexts(args.precision, self.run.modules, args.device)
 
     def models(self) -> list[Path]:
         return self.run.files()
@@ -95,15 +92,14 @@ class PairScorer(BlockScorer):
 
     def lines(self, block: ScoringBlock) -> Lines:
         """Compute the scores, with --alignments the alignments, and the sums of log p and of words."""
-        from nmt.compute.precision import enter_all
-        from nmt.runs import alignment
-
         args, name = self.args, files.name_of(self.args.source)
         limit = self.run.source_lengths.limit(args.max_line_words, name, block.first)
-        with enter_all(self.precision):
+        with options.enter_all(self.precision):
             scores = self.run.word_scores(block.rows, limit)
             outputs = [[score_line(row, args.word_scores) for row in scores]]
             if args.alignments:
+                from nmt.runs import alignment
+
                 links = alignment.align(self.run, block.rows, limit)
                 outputs.append(list(map(pharaoh.line_of, links)))
         return [*outputs, [f"{sum(map(sum, scores))!r} {sum(map(len, scores))}"]]
@@ -283,7 +279,8 @@ def check_options(args: Namespace) -> None:
         raise ConfigError("--assume-normalized and --backoff are for language models, with --input")
     elif args.alignments and args.alignment is not None:
         raise ConfigError("--alignments: a joint model has no attention, it reads the --alignment")
-    elif args.alignment is not None and (len(args.runs) > 1 or args.precision != "fp32"):
+    options.refuse_exported(args, args.runs, ("input", "alignment", "alignments"))
+    if args.alignment is not None and (len(args.runs) > 1 or args.precision != "fp32"):
         raise ConfigError("--alignment is for one joint model, in fp32")
 
 

@@ -23,9 +23,9 @@ from nmt.work.texts import Lines, TextChunk
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
-    from nmt.runs.constraints import LineConstraints
+    from nmt.runs.constraints import ConstraintMaker, LineConstraints
     from nmt.runs.run import BeamTranslation, Run, TranslationRequest
-    from nmt.search.beam import FinishedHypothesis
+    from nmt.search.results import FinishedHypothesis
     from nmt.text.sentences import LineLimit
 
 
@@ -101,20 +101,20 @@ class InputConstraints:
     """The constraints of all lines. DataError, naming its line, for a term that cannot be required."""
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
-        from nmt.runs.constraints import ConstraintMaker, Constraints
-
         self.args = args
         self.by_line = bool(args.constraints or args.avoid_lines)
         self.maker: ConstraintMaker | None = None
         if not given_options(args, (*WHOLE_TEXT, *LINE_FILES[1:])):
             return
+        from nmt.runs.constraints import Constraints
+
         avoid = [unescape_line(line, args.escaped) for line in read_phrases(args.avoid)] if args.avoid else []
         rows = [
             (location, unescape_line(term, args.escaped), unescape_line(target, args.escaped))
             for location, term, target in (glossary.read_rows(args.terms) if args.terms else ())
         ]
         constraints = Constraints(avoid=avoid, unmet=args.unmet)
-        self.maker = ConstraintMaker(run.members[0], constraints, rows)
+        self.maker = run.maker(constraints, rows)
 
     def check_required(self) -> None:
         """Check the constraints of each line, before the first line is translated. DataError for a phrase
@@ -170,7 +170,7 @@ def load_translator(args: argparse.Namespace) -> "LineTranslator":
     """Load the runs that the options name, as a translator of lines."""
     from nmt.runs.run import Run
 
-    run = Run.of(*args.runs, which=args.checkpoint, device=args.device)
+    run = Run.of(*args.runs, which=args.checkpoint, device=args.device, threads=args.threads or 0)
     return LineTranslator(args, run.for_text(args.tokenized or args.escaped))
 
 
@@ -190,7 +190,7 @@ class LineTranslator:
         whole = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
         # whether lines that are too long may be translated in parts
         self.in_parts = not (whole or self.constraints.by_line)
-        if (args.replace_unknown or args.alignments) and not run.members[0].model.attends:
+        if (args.replace_unknown or args.alignments) and not run.attends:
             raise ConfigError(
                 f"{args.runs[0]}: has no attention, and does not know which source word a word comes from; "
                 "train with model.attention"
@@ -203,8 +203,7 @@ class LineTranslator:
             self.run = self.run.replacing_unknown(lexicon)
         if args.shortlist:
             self.run = self.run.shortlisted(Lexicon.load(args.shortlist), args.shortlist_frequent)
-        models = [member.model for member in run.members]
-        self.precision = options.precision_contexts(args.precision, models, args.device)
+        self.precision = options.precision_contexts(args.precision, run.modules, args.device)
 
     def models(self) -> list[Path]:
         """The files, besides the input, on which translations depend."""
@@ -214,10 +213,8 @@ class LineTranslator:
 
     def lines(self, block: TranslationBlock) -> Lines:
         """Translate a block; returns its lines of the output and, with --alignments, of the alignments."""
-        from nmt.compute.precision import enter_all
-
         outputs: Lines = [[], []] if self.args.alignments else [[]]
-        with enter_all(self.precision):
+        with options.enter_all(self.precision):
             if self.args.split_sentences:
                 text = self.run.split(block.lines)
                 best = self.best(text.sentences, self.limit(block, text.numbers))
@@ -257,7 +254,7 @@ class LineTranslator:
 
     def least_risk(self, translations: "Sequence[BeamTranslation]") -> "BeamTranslation":
         """Choose the translation with minimum Bayes risk."""
-        from nmt.runs.run import least_risk
+        from nmt.search.mbr import least_risk
 
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
         return least_risk(translations, self.args.mbr, scale)
@@ -280,6 +277,7 @@ class LineTranslator:
             prefixes=block.side_lines.get("prefix", ()),
             constraints=self.constraints.for_block(block),
             limit=self.limit(block),
+            attention=bool(self.args.alignments or self.args.replace_unknown),
         )
 
     def limit(self, block: TranslationBlock, numbers: Sequence[int] = ()) -> "LineLimit":
@@ -563,6 +561,7 @@ def check_options(args: argparse.Namespace) -> int:
         raise ConfigError("--mbr-scale goes with --mbr, and not with --sample: samples have equal weights")
     if args.lexicon and not args.replace_unknown:
         raise ConfigError("--lexicon goes with --replace-unknown; to restrict the search use --shortlist LEX")
+    options.refuse_exported(args, args.runs, ("shortlist", "terms", "constraints", "avoid", "avoid_lines"))
     for config in search_settings(args):
         config.check()
     lines = files.count_lines(args.input)

@@ -3,7 +3,6 @@
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from types import TracebackType
 from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
 
@@ -232,14 +231,6 @@ class Reduced(TorchFunctionMode):
         if function in REDUCED_PRODUCTS and (product := self.product(args[-1].t())):
             return deliver_product(function, args, kwargs, product(args[-2]))
         return function(*args, **kwargs)
-
-
-def enter_all(contexts: Sequence[Reduced]) -> ExitStack:
-    """Enter the contexts of several models at once: `with enter_all(contexts):`"""
-    stack = ExitStack()
-    for context in contexts:
-        stack.enter_context(context)
-    return stack
 
 
 def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:

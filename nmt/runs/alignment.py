@@ -19,7 +19,7 @@ from nmt.models.config import ModelConfig
 from nmt.models.protocols import AlignedModel
 from nmt.models.registry import ALIGNED_MODELS
 from nmt.runs import checkpoint
-from nmt.runs.checkpoint import SavedPair
+from nmt.runs.checkpoint import SavedPair, SavedRun
 from nmt.runs.run import SCORED, Run
 from nmt.text.sentences import LineLimit
 from nmt.text.vocab import Vocab
@@ -27,19 +27,20 @@ from nmt.text.vocab import Vocab
 # ---- alignment ---------------------------------------------------------------------------------------------
 
 
-def check_attention(run: Run) -> None:
-    """ConfigError for a run whose (first) model has no attention over the source."""
-    model = run.members[0].model
-    if not model.attends:
-        raise ConfigError(f"{run.members[0].directory}: has no attention to align by")
+def check_attention(run: Run) -> SavedRun:
+    """The (first) member of a run. ConfigError for a model that has no attention over the source, or is not
+    computed by torch."""
+    member = run.members[0]
+    if not isinstance(member, SavedPair) or not run.attends:
+        raise ConfigError(f"{member.directory}: has no attention to align by")
+    return member
 
 
 def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None) -> list[Links]:
     """The alignment of each (source, target): each word of the target, or each of its units, is linked to
     the source word with the most attention at the step that predicts it. Of an ensemble the first run
     aligns. ConfigError for a run without attention, DataError for a pair that is too long."""
-    check_attention(run)
-    member = run.members[0]
+    member = check_attention(run)
     limit = limit or run.source_lengths.limit()
     for side, lengths in enumerate((run.source_lengths, run.target_lengths)):
         lengths.refuse((pair[side] for pair in pairs), limit, SCORED)
@@ -51,7 +52,7 @@ def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = 
     ]
     links: list[Links] = [frozenset()] * len(pairs)
     for rows in batches_by_length(ids, BATCH):
-        for row, looks in zip(rows, attended_units(run, [ids[row] for row in rows]), strict=True):
+        for row, looks in zip(rows, attended_units(member, [ids[row] for row in rows]), strict=True):
             source_of = member.source.word_numbers(sources[row])
             target_of = member.target.word_numbers(targets[row])
             if source_of:
@@ -62,10 +63,10 @@ def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = 
 
 
 @torch.no_grad()
-def attended_units(run: Run, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
+def attended_units(member: SavedRun, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
     """The source unit with the most attention for each unit of each target. End symbols of both sides are
     left out."""
-    model = run.members[0].model
+    model = member.model
     batch = make_batch([source for source, _ in pairs], [target for _, target in pairs]).to(model.device)
     weights = model.attended(batch)[1]
     return [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar, cast
 
 import torch
 from omegaconf import OmegaConf
@@ -31,6 +31,7 @@ from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
 from nmt.plugins import Registry
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
+from nmt.runs.pair import LanguagePair, Saved, describe, load_text
 from nmt.text import spelling, subwords
 from nmt.text.pipeline import TextPipeline
 from nmt.text.spelling import Spelling
@@ -186,26 +187,6 @@ def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> lis
     return sorted(set(steps)) if steps else saved[-last:]
 
 
-# ---- saved -------------------------------------------------------------------------------------------------
-# What all trained models have in common.
-
-
-class Saved:
-    """A model with the weights of one update of a run."""
-
-    directory: Path  # of the run
-    step: int  # the weights are those after this many updates
-
-    @property
-    def name(self) -> str:
-        """The name of the model in results."""
-        return f"{self.directory.name}@{self.step}"
-
-    def files(self) -> list[Path]:
-        """The files that results depend on."""
-        return run_directory.result_files(self.directory, self.step)
-
-
 # ---- sections ----------------------------------------------------------------------------------------------
 # The section of a configuration that says what a run trains: `model` for a translator, `lm` for a language
 # model. Its `type` names a class, whose `Config` has its keys.
@@ -249,7 +230,7 @@ Trained = TypeVar("Trained", AnyModel, AlignedModel, nn.Module)
 
 
 @dataclass
-class SavedPair(Saved, Generic[Trained]):
+class SavedPair(LanguagePair, Generic[Trained]):
     """A trained model of two languages with its text pipelines."""
 
     directory: Path
@@ -262,19 +243,19 @@ class SavedPair(Saved, Generic[Trained]):
     step: int  # the weights are those after this many updates
     kind: str = ModelConfig.type  # model.type
 
-    def for_text(self, tokenized: bool) -> "SavedPair[Trained]":
+    def for_text(self, tokenized: bool) -> Self:
         """This model for raw lines, or for lines that are tokenized like the training text."""
         if tokenized == self.source.tokenized:
             return self
         return replace(self, source=self.source.for_text(tokenized), target=self.target.for_text(tokenized))
 
-    def source_ids(self, line: str) -> list[int]:
-        """The ids of a source line."""
-        return self.source_words.encode(self.source.units(line))
+    @property
+    def languages(self) -> tuple[str, str]:
+        return self.data.source.language, self.data.target.language
 
-    def target_ids(self, line: str) -> list[int]:
-        """The ids of a target line."""
-        return self.target_words.encode(self.target.units(line))
+    @property
+    def max_length(self) -> int:
+        return self.data.max_length
 
     @cached_property
     def target_spelling(self) -> Spelling:
@@ -284,15 +265,10 @@ class SavedPair(Saved, Generic[Trained]):
 
     @property
     def description(self) -> str:
-        """One line for people: name, type, languages, vocabulary and size."""
-        source, target = self.data.source.language, self.data.target.language
-        return (
-            f"{self.name}: {self.kind}{f' from {source} to {target}' if source and target else ''}, "
-            f"{len(self.source_words):,} and {len(self.target_words):,} units, {parameter_count(self.model)}"
-        )
+        return describe(self, self.kind, parameter_count(self.model))
 
 
-# A trained translator. nmt.runs.run.Run translates and scores with one or more of them.
+# A trained translator. nmt.runs.torch_run.TorchRun translates and scores with one or more of them.
 SavedRun = SavedPair[AnyModel]
 # What a translator may start from: another one, or a pre-trained encoder, which has no target.
 Parent = SavedRun | SavedPair[nn.Module]
@@ -397,18 +373,13 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
     """The text pipeline and the vocabulary of one side, with the tags that it has. CheckpointError when a
     file is missing or damaged."""
     config = data.source if side == "source" else data.target
-    try:
-        wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)
-        if wanted and not subwords.stored(directory, side):
-            raise DataError(
-                f"{directory / f'{side}.codes'}: not there, but the run has subwords; was it copied whole?"
-            )
-        pipeline, vocab = TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
-        if side == "source":
-            pipeline.tags = data.tags
-        return pipeline, vocab.with_tags(data.tags if side == "source" or data.shared_vocabulary else ())
-    except DataError as error:
-        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
+    wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)
+    if wanted and not subwords.stored(directory, side):
+        raise CheckpointError(
+            f"{directory}: damaged run directory: {directory / f'{side}.codes'}: not there, but the run has "
+            "subwords; was it copied whole?"
+        )
+    return load_text(directory, side, config, data.tags, data.shared_vocabulary)
 
 
 def load_run_files(directory: Path, kind: type[LanguageModel]) -> dict[str, RunFile]:

@@ -37,6 +37,7 @@ from nmt.plugins import Registry
 log = logging.getLogger(__name__)
 
 VERSION = "nmt-run 2"  # the content of the file `version`
+EXPORTED = "nmt-ctranslate2"  # how it begins in a folder of nmt-export, see nmt/runs/exported.py
 VERSION_FILE, CONFIG = "version", "config.yaml"
 INPUTS, INDEX, STATE = "inputs.json", "checkpoints.json", "training.pt"
 TRAIN_LOG, DEV_LOG, BACK_ENDS = "train.tsv", "dev.tsv", "matmul.tsv"
@@ -89,6 +90,11 @@ def exists(directory: Path) -> bool:
     return (directory / VERSION_FILE).exists()
 
 
+def is_exported(path: str | Path) -> bool:
+    """Whether a path is a folder of nmt-export, of any format."""
+    return (first_line(resolve(path) / VERSION_FILE) or "").startswith(EXPORTED)
+
+
 def resolve(path: str | Path) -> Path:
     """Resolve the folder of nmt-init, which has a configuration, to the run in it. Other paths stay as they
     are."""
@@ -122,6 +128,11 @@ def check_version(directory: Path) -> None:
         raise CheckpointError(
             f"{directory}: not a run directory (it has no readable file 'version')"
         ) from error
+    if version.startswith(EXPORTED):
+        raise CheckpointError(
+            f"{directory}: is a run exported to CTranslate2, which only nmt-translate, nmt-score and "
+            "nmt.Run.load read; name the run itself"
+        )
     if version != VERSION:
         shown = version[:40] if version.startswith("nmt-run ") else "unknown"
         raise CheckpointError(

@@ -1,5 +1,6 @@
 """A trained translator, or several as an ensemble, from Python; nmt-translate and nmt-score are made of these
-calls.
+calls. What computes is an engine: torch (nmt/runs/torch_run.py), which is imported only where a run needs it,
+or CTranslate2 (nmt/runs/exported.py).
 
 >>> import nmt
 >>> run = nmt.Run.load("runs/en-fr")                 # Run.load("runs/a", "runs/b") is an ensemble
@@ -12,34 +13,33 @@ calls.
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
-
-from torch import tensor
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from nmt.config.settings import changed
-from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.files import check_lines, check_pairs
-from nmt.models.protocols import Layered
-from nmt.runs import checkpoint
-from nmt.runs.checkpoint import SavedRun
-from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
-from nmt.scoring import word_scores
-from nmt.search.beam import FinishedHypothesis
+from nmt.lazy import LazyPart
+from nmt.runs import directory as run_directory
+from nmt.runs.pair import LanguagePair
 from nmt.search.config import BeamConfig, SamplingConfig
-from nmt.search.mbr import choose, evidence
-from nmt.search.sampling import sample
-from nmt.search.steps import Ensemble, Reading, Shortlisted, StepModel, mean_log_probs
+from nmt.search.results import FinishedHypothesis
 from nmt.text import sentences
-from nmt.text.glossary import Lexicon, shortlist
+from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import TextPipeline
 from nmt.text.sentences import MAX_LINE_WORDS, LineLimit
 from nmt.text.vocab import SPECIALS, UNK
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from nmt.models.protocols import Source
+    from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints
 
 # ---- translation -------------------------------------------------------------------------------------------
 # Translations that a beam search or sampling found, as words.
@@ -70,45 +70,6 @@ def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) ->
         log_prob=sum(part.log_prob for part in parts),
         score=sum(part.score for part in parts),
     )
-
-
-def least_risk(translations: Sequence[BeamTranslation], metric: str, scale: float) -> BeamTranslation:
-    """The translation of minimum Bayes risk: p is exp(scale x score), normalized over these; 0 counts them
-    alike, as draws from the model are to be counted. `metric`: bleu or chrf, of tokenized words."""
-    texts = [" ".join(translation.words) for translation in translations]
-    scores = [translation.score for translation in translations]
-    hypotheses = evidence([list(zip(texts, scores, strict=True))])
-    return translations[texts.index(hypotheses.texts[choose(hypotheses, metric, [[scale]])[0]])]
-
-
-# ---- shortlists --------------------------------------------------------------------------------------------
-# Short-lists of the target words of a run, sentence by sentence.
-
-
-@dataclass
-class RunShortlist:
-    """The ids of the target words that may translate a sentence of source ids, UNK, BOS and EOS included."""
-
-    member: SavedRun
-    lexicon: Lexicon
-    frequent: int
-
-    def __call__(self, source: Ids) -> set[int]:
-        words = self.member.source.join(self.member.source_words.decode(map(int, source)))
-        if not self.member.target.subwords:
-            return shortlist(self.lexicon, words, self.member.target_words, self.frequent)
-        units = {unit for word in self.lexicon.candidates(words) for unit in self.member.target.cut([word])}
-        return shortlist(Lexicon({"": sorted(units)}), [""], self.member.target_words, self.frequent)
-
-
-def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int) -> list[StepModel[Any]]:
-    """The models of runs with their short-lists. ConfigError for models that cannot."""
-    models: list[StepModel[Any]] = []
-    for member in members:
-        if not isinstance(member.model, Layered):
-            raise ConfigError(f"{member.directory}: a model of its type has no short-lists")
-        models.append(Shortlisted(member.model, RunShortlist(member, lexicon, frequent)))
-    return models
 
 
 # ---- lengths -----------------------------------------------------------------------------------------------
@@ -172,15 +133,8 @@ class LineLengths:
 
 
 SEARCHED = "n-best lists, samples, prefixes, constraints and alignments of the whole sentence"
-SCORED = "a score of the whole sentence"
 FREQUENT = 100  # most frequent target words of every short-list
-
-Steps = StepModel[Any]  # a model, or several, as search sees it: the state is its own
-
-
-def as_one(models: Sequence[Steps]) -> Steps:
-    """A model, or several as an ensemble."""
-    return models[0] if len(models) == 1 else Ensemble(models)
+SCORED = "a score of the whole sentence"
 
 
 @dataclass(frozen=True)
@@ -190,53 +144,123 @@ class TranslationRequest:
 
     lines: Sequence[str]
     prefixes: Sequence[str] = ()  # the text that each translation has to begin with
-    constraints: Sequence[LineConstraints] = ()  # on each translation, made by a ConstraintMaker
+    constraints: "Sequence[LineConstraints]" = ()  # on each translation, made by a ConstraintMaker
     limit: LineLimit | None = None  # how long lines may be, and what messages call them; None: as for the run
+    attention: bool = True  # whether alignments are asked for; without, an engine may save the work
 
     def __post_init__(self) -> None:
         check_lines(self.lines)
         check_lines(self.prefixes, "prefixes")
 
 
-class Run:
+class Engine(Protocol):
+    """A kind of runs: what loads them."""
+
+    def of(self, *directories: str | Path, which: str, device: str, threads: int) -> "Run":
+        """Load one or more runs; see `Run.of`."""
+        ...
+
+    def set_up(self, directory: str | Path, device: str) -> None:
+        """Set up the engine for a run, for Python programs."""
+        ...
+
+
+# The engine of trained runs, and that of runs written by nmt-export.
+TORCH, CTRANSLATE2 = LazyPart("nmt.runs.torch_run:TorchRun"), LazyPart("nmt.runs.exported:ExportedRun")
+
+
+def engine_of(directories: Sequence[str | Path]) -> Engine:
+    """The engine for some runs; torch's where there is none, which says what is wrong with a directory.
+    ConfigError for several runs of which one is exported."""
+    exported = [path for path in directories if run_directory.is_exported(path)]
+    if exported and len(directories) > 1:
+        raise ConfigError(
+            f"{exported[0]}: is exported to CTranslate2, which has no ensembles; name the runs themselves"
+        )
+    return cast(Engine, (CTRANSLATE2 if exported else TORCH).load())
+
+
+class Run(ABC):
     """One or more trained runs with one target vocabulary: an ensemble takes the mean of their probabilities.
     All calls keep the number and the order of lines. ConfigError for different target vocabularies.
 
     Lines are raw text, in and out; `for_text(tokenized=True)` gives the run for tokenized lines."""
 
-    def __init__(
-        self, members: Sequence[SavedRun], model: Steps | None = None, unknown: Lexicon | None = None
-    ) -> None:
-        """`model`: the step model that search uses; by default the model of the run, or an ensemble of all.
-        `unknown`: as for `replacing_unknown`."""
-        self.members, self.unknown = list(members), unknown
-        first = self.members[0]
-        for member in self.members[1:]:
-            if member.target_words.words != first.target_words.words:
-                raise ConfigError(
-                    f"{member.directory}: its target vocabulary is not that of {first.directory}; an "
-                    "ensemble needs one and the same"
-                )
-        self.model: Steps = model or as_one([member.model for member in self.members])
+    members: Sequence[LanguagePair]
+    unknown: Lexicon | None = None  # as for `replacing_unknown`
 
     @staticmethod
-    def load(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
-        """Read runs from their directories. `which`: best, last or an update; `device`: cpu, cuda:N or auto.
-        CheckpointError says in one line what is wrong with a directory.
+    def load(*directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0) -> "Run":
+        """Read runs from their directories. `which`: best, last or an update; `device`: cpu, cuda:N or auto;
+        `threads`: of an exported run, 0: up to four. CheckpointError says in one line what is wrong with a
+        directory.
 
         Torch computes as it does in nmt-translate: with the matrix back end of the (first) run.
 
         >>> Run.load("runs/en-fr", which="last")
         <Run en-fr@500: rnn from en to fr, 136 and 142 units, 22,218 parameters>
         """
+        engine = engine_of(directories)
         if directories:
-            checkpoint.set_up_torch(directories[0], device)
-        return Run.of(*directories, which=which, device=device)
+            engine.set_up(directories[0], device)
+        return engine.of(*directories, which=which, device=device, threads=threads)
 
     @staticmethod
-    def of(*directories: str | Path, which: str = "best", device: str = "cpu") -> "Run":
+    def of(*directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0) -> "Run":
         """Load runs without setting up torch, for commands that have done so. Arguments as in `load`."""
-        return Run([checkpoint.load(directory, which, device) for directory in directories])
+        return engine_of(directories).of(*directories, which=which, device=device, threads=threads)
+
+    # ---- what an engine computes ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def view(self, members: Sequence[LanguagePair], unknown: Lexicon | None) -> Self:
+        """A run of the same models with other text pipelines, or another lexicon for unknown words."""
+
+    @property
+    @abstractmethod
+    def attends(self) -> bool:
+        """Whether the (first) model has attention, and so knows which source word a word comes from."""
+
+    @abstractmethod
+    def read(self, line: str) -> "Source":
+        """A line as the engine reads it; of length 0 for a line without words."""
+
+    @abstractmethod
+    def search_readings(
+        self,
+        readings: "Sequence[Source]",
+        config: BeamConfig,
+        prefixes: Sequence[Sequence[int]] | None,
+        constraints: "Sequence[LineConstraints] | None",
+        attention: bool,
+    ) -> list[list[FinishedHypothesis]]:
+        """The finished hypotheses of each reading, best first. `attention`: as in the request."""
+
+    @abstractmethod
+    def draw(self, reading: "Source", config: SamplingConfig, number: int) -> list[FinishedHypothesis]:
+        """Draws from the model's distribution for line `number` of the whole input."""
+
+    @abstractmethod
+    def unit_scores(self, pairs: Sequence[tuple[str, ...]]) -> list[list[float]]:
+        """Natural log p of each unit of the second text of a pair and of its end symbol."""
+
+    @abstractmethod
+    def maker(
+        self, constraints: "Constraints", rows: "Iterable[tuple[str, str, str]] | None" = None
+    ) -> "ConstraintMaker":
+        """Create the maker of constraints for the search of this run; `rows` as for ConstraintMaker."""
+
+    @abstractmethod
+    def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "Run":
+        """The run with its softmax restricted to words that may translate a sentence: those of a lexical
+        table, and the most `frequent` ones. ConfigError for models without short-lists."""
+
+    @property
+    def modules(self) -> "Sequence[nn.Module]":
+        """The models that torch computes; none of another engine."""
+        return ()
+
+    # ---- text ----------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return f"<Run {' + '.join(member.description for member in self.members)}>"
@@ -258,7 +282,7 @@ class Run:
     @property
     def max_length(self) -> int:
         """The longest sentence seen in training, in units."""
-        return max(member.data.max_length for member in self.members)
+        return max(member.max_length for member in self.members)
 
     @cached_property
     def source_lengths(self) -> LineLengths:
@@ -270,7 +294,7 @@ class Run:
         """Limits and lengths of target lines, in units."""
         return LineLengths([member.target for member in self.members], self.max_length)
 
-    def for_text(self, tokenized: bool) -> "Run":
+    def for_text(self, tokenized: bool) -> Self:
         """This run for raw lines, or for lines that are tokenized like the training text: words between
         blanks, in and out. Both share their models.
 
@@ -286,25 +310,14 @@ class Run:
         return self.members[0].source.tokenized
 
     @cached_property
-    def other_text(self) -> "Run":
+    def other_text(self) -> Self:
         """The run for tokenized lines of one for raw lines, and the reverse."""
-        members = [member.for_text(not self.tokenized) for member in self.members]
-        return Run(members, self.model, self.unknown)
+        return self.view([member.for_text(not self.tokenized) for member in self.members], self.unknown)
 
-    def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "Run":
-        """The run with its softmax restricted to words that may translate a sentence: those of a lexical
-        table, and the most `frequent` ones. ConfigError for models without short-lists."""
-        return Run(self.members, as_one(restrict_models(self.members, lexicon, frequent)), self.unknown)
-
-    def replacing_unknown(self, lexicon: Lexicon) -> "Run":
+    def replacing_unknown(self, lexicon: Lexicon) -> Self:
         """The run with each UNK of a translation replaced by this table's translation of the source word with
         the most attention; the word itself where the table has none."""
-        return Run(self.members, self.model, lexicon)
-
-    def read(self, line: str) -> "Ids | Reading":
-        """The ids of a line, or a Reading of each member's; empty for a line without words."""
-        ids = tuple(member.source_ids(line) for member in self.members)
-        return ids[0] if len(ids) == 1 else Reading(ids)
+        return self.view(self.members, lexicon)
 
     def target_ids(self, line: str) -> list[int]:
         """The ids of a target line."""
@@ -319,12 +332,12 @@ class Run:
         readings = [self.read(line) for line in request.lines]
         full = [index for index, reading in enumerate(readings) if len(reading)]
         prefixes, constraints = request.prefixes, request.constraints
-        translations = search_lines(
-            self.model,
+        translations = self.search_readings(
             [readings[index] for index in full],
-            self.fitted(config),
+            config,
             [self.target_ids(prefixes[index]) for index in full] if prefixes else None,
             [constraints[index] for index in full] if constraints else None,
+            request.attention,
         )
         results = [[empty_candidate()] for _ in request.lines]
         for index, candidates in zip(full, translations, strict=True):
@@ -336,10 +349,6 @@ class Run:
         limit = request.limit or self.source_lengths.limit()
         self.source_lengths.refuse(request.lines, limit, SEARCHED)
 
-    def fitted(self, config: BeamConfig) -> BeamConfig:
-        """Settings with a number of live hypotheses that suits the vocabulary, unless they have one."""
-        return config.fitted(len(self.members[0].target_words))
-
     def sample(self, request: TranslationRequest, config: SamplingConfig) -> list[list[FinishedHypothesis]]:
         """Draws from the model's distribution for each line, the same for the same seed and the same number
         of the line in the whole input (`request.limit.first`)."""
@@ -349,8 +358,8 @@ class Run:
         for index, line in enumerate(request.lines, request.limit.first if request.limit else 0):
             # one by one: the random numbers of a sentence depend on its position, and would on its batch
             reading = self.read(line)
-            empty = [[empty_candidate()] * config.samples]
-            results += sample(self.model, [reading], config, index) if len(reading) else empty
+            empty = [empty_candidate()] * config.samples
+            results.append(self.draw(reading, config, index) if len(reading) else empty)
         return results
 
     def translation(self, line: str, candidate: FinishedHypothesis) -> BeamTranslation:
@@ -385,7 +394,7 @@ class Run:
         self,
         lines: Sequence[str],
         config: BeamConfig | None = None,
-        constraints: Constraints | None = None,
+        constraints: "Constraints | None" = None,
         **settings: object,
     ) -> list[list[BeamTranslation]]:
         """All finished hypotheses of each line, best first; settings and constraints as in `translate`.
@@ -413,7 +422,7 @@ class Run:
         lines: Sequence[str],
         config: BeamConfig,
         limit: LineLimit | None = None,
-        constraints: ConstraintMaker | None = None,
+        constraints: "ConstraintMaker | None" = None,
     ) -> list[BeamTranslation]:
         """The best translation of each line. Lines that are too long are translated in parts, and have no
         alignment. Constraints are those for all lines."""
@@ -425,6 +434,7 @@ class Run:
             [part for part, _ in located],
             constraints=[constraints.of(part, name) for part, name in located] if constraints else (),
             limit=LineLimit(sys.maxsize),
+            attention=self.unknown is not None,
         )
         translations = iter(self.search(request, config))
         return [
@@ -437,7 +447,7 @@ class Run:
         lines: Sequence[str],
         config: BeamConfig | None = None,
         max_line_words: int | None = None,
-        constraints: Constraints | None = None,
+        constraints: "Constraints | None" = None,
         split_sentences: bool = False,
         **settings: object,
     ) -> list[str]:
@@ -471,13 +481,7 @@ class Run:
     def split(self, lines: Sequence[str]) -> sentences.SplitText:
         """The sentences of raw lines, each with the tag of its line."""
         first = self.members[0]
-        return sentences.split_text(
-            lines, first.data.source.language, first.data.target.language, first.source.tagged
-        )
-
-    def maker(self, constraints: Constraints) -> ConstraintMaker:
-        """Create the maker of constraints for the search of this run."""
-        return ConstraintMaker(self.members[0], constraints)
+        return sentences.split_text(lines, *first.languages, first.source.tagged)
 
     def text(self, translation: BeamTranslation) -> str:
         """A translation as a line."""
@@ -492,18 +496,7 @@ class Run:
         limit = limit or self.source_lengths.limit()
         for side, lengths in enumerate((self.source_lengths, self.target_lengths)):
             lengths.refuse((pair[side] for pair in pairs), limit, SCORED)
-        targets = [self.target_ids(target) for _, target in pairs]
-        sources = [[member.source_ids(source) for source, _ in pairs] for member in self.members]
-        scores = [
-            word_scores(member.model, list(zip(ids, targets, strict=True)))
-            for member, ids in zip(self.members, sources, strict=True)
-        ]
-        if len(scores) == 1:
-            return scores[0]
-        return [
-            mean_log_probs([tensor(row).double() for row in rows]).tolist()
-            for rows in zip(*scores, strict=True)
-        ]
+        return self.unit_scores(pairs)
 
     def score(self, pairs: Sequence[tuple[str, ...]]) -> list[float]:
         """Natural log p(second text | first text) of each pair, the end symbol included. DataError for a pair

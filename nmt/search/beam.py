@@ -10,7 +10,7 @@ Sentences are searched side by side, each at its own step: when some have finish
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Generic
 
 import torch
@@ -21,6 +21,7 @@ from nmt.models.protocols import Layered, Source, State, StepModel, Widening
 from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints import AnyConstraint, Constrained, ConstraintStates
 from nmt.search.hypotheses import Expansion, History, choose_expansion, expand
+from nmt.search.results import FinishedHypothesis
 from nmt.text.vocab import BOS, EOS, UNK
 
 MOST_BANNED = 3  # words that may not follow: <s>, UNK and, in short hypotheses, the end symbol
@@ -63,17 +64,6 @@ EndLogProb = Callable[[int], float]  # log p of the end symbol after a row
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
 REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
-
-
-@dataclass
-class FinishedHypothesis:
-    """Ids without the end symbol, natural log p with it, and the score that ranks hypotheses."""
-
-    words: list[int]
-    log_prob: float
-    score: float
-    complete: bool = True  # False: ended by the length limit
-    looked_at: list[int] = field(default_factory=list)  # source position of most attention, by word
 
 
 @dataclass

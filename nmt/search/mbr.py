@@ -9,6 +9,7 @@ quality.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,3 +171,25 @@ def choose(lists: Evidence, metric: str, scales: Sequence[Sequence[float]]) -> l
     if len(lists.texts) == 1:
         return [0] * len(scales)
     return [int(index) for index in best_texts(GAINS[metric](lists.texts), posteriors)]
+
+
+class Scored(Protocol):
+    """A translation with the score that ranks it."""
+
+    @property
+    def words(self) -> list[str]: ...
+
+    @property
+    def score(self) -> float: ...
+
+
+Translation = TypeVar("Translation", bound=Scored)
+
+
+def least_risk(translations: Sequence[Translation], metric: str, scale: float) -> Translation:
+    """The translation of minimum Bayes risk: p is exp(scale x score), normalized over these; 0 counts them
+    alike, as draws from the model are to be counted. `metric`: bleu or chrf, of tokenized words."""
+    texts = [" ".join(translation.words) for translation in translations]
+    scores = [translation.score for translation in translations]
+    hypotheses = evidence([list(zip(texts, scores, strict=True))])
+    return translations[texts.index(hypotheses.texts[choose(hypotheses, metric, [[scale]])[0]])]

@@ -17,10 +17,12 @@ from nmt.models.protocols import Source
 from nmt.runs import constraints
 from nmt.runs import directory as run_directory
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
-from nmt.runs.run import BeamTranslation, Run, join_translations
-from nmt.search.beam import ContinuousSearch, FinishedHypothesis
+from nmt.runs.run import BeamTranslation, join_translations
+from nmt.runs.torch_run import TorchRun
+from nmt.search.beam import ContinuousSearch
 from nmt.search.config import BeamConfig
 from nmt.search.constraints import AnyConstraint
+from nmt.search.results import FinishedHypothesis
 from nmt.search.steps import Reading
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
@@ -107,7 +109,7 @@ Finishing = Generator[None, None, TranslatedLine | UserError]
 class RunSession:
     """Searches for the translations of many lines with a run; see `Session` in nmt/serve/engine.py."""
 
-    def __init__(self, run: Run, config: BeamConfig) -> None:
+    def __init__(self, run: TorchRun, config: BeamConfig) -> None:
         self.run, self.search = run, ContinuousSearch(run.model, config)
         self.tasks: dict[Hashable, LineTask] = {}
         self.owner: dict[int, Hashable] = {}  # sentence in the search -> key of its line
@@ -180,7 +182,9 @@ class RunSession:
             if task.waiting:
                 turns.append((key, task))
 
-    def line_constraints(self, run: Run, line: str, options: TranslateOptions) -> Sequence[AnyConstraint]:
+    def line_constraints(
+        self, run: TorchRun, line: str, options: TranslateOptions
+    ) -> Sequence[AnyConstraint]:
         """The constraints on the translation of a line. DataError if one of them cannot be met."""
         maker = options.prepared
         if not isinstance(maker, ConstraintMaker) or maker.member is not run.members[0]:
@@ -233,7 +237,7 @@ class RunSession:
         self.finishing.pop(key, None)
 
 
-def constraint_maker(run: Run, options: TranslateOptions) -> ConstraintMaker | None:
+def constraint_maker(run: TorchRun, options: TranslateOptions) -> ConstraintMaker | None:
     """Return the maker of a request's constraints for `run`, which reads the request's kind of text; None
     without constraints. DataError if one of them cannot be met."""
     if not options.constrained:
@@ -247,7 +251,7 @@ def constraint_maker(run: Run, options: TranslateOptions) -> ConstraintMaker | N
 # ---- results -----------------------------------------------------------------------------------------------
 
 
-def finish_task(run: Run, task: LineTask) -> Generator[None, None, TranslatedLine]:
+def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, TranslatedLine]:
     """Build the translation of a line whose search is over, yielding after each small step of the work."""
     options = task.options
     parts = [part for part in task.parts if part.candidates]
@@ -275,7 +279,7 @@ def finish_task(run: Run, task: LineTask) -> Generator[None, None, TranslatedLin
     )
 
 
-def join_parts(run: Run, parts: Sequence[LinePart]) -> TranslatedLine:
+def join_parts(run: TorchRun, parts: Sequence[LinePart]) -> TranslatedLine:
     """Join the parts of a line that was too long; words are counted across the parts."""
     member, words, missing = run.members[0], list[str](), list[int]()
     for part in parts:
@@ -288,7 +292,7 @@ def join_parts(run: Run, parts: Sequence[LinePart]) -> TranslatedLine:
     return TranslatedLine(words, [to_hypothesis(run, whole)], missing, parts=len(parts))
 
 
-def to_hypothesis(run: Run, translation: BeamTranslation) -> LineHypothesis:
+def to_hypothesis(run: TorchRun, translation: BeamTranslation) -> LineHypothesis:
     """Convert a translation to the hypothesis that an engine returns."""
     return LineHypothesis(
         text=run.text(translation),
@@ -299,7 +303,7 @@ def to_hypothesis(run: Run, translation: BeamTranslation) -> LineHypothesis:
     )
 
 
-def unknown_words(run: Run, units: list[str]) -> list[int]:
+def unknown_words(run: TorchRun, units: list[str]) -> list[int]:
     """The indices of the source words that contain a unit unknown to the (first) model."""
     member = run.members[0]
     words = member.source.word_numbers(units)
@@ -311,7 +315,7 @@ def unknown_words(run: Run, units: list[str]) -> list[int]:
 
 
 def word_attention(
-    run: Run, line: str, candidates: Sequence[FinishedHypothesis]
+    run: TorchRun, line: str, candidates: Sequence[FinishedHypothesis]
 ) -> Generator[None, None, list[list[list[float]]]]:
     """Compute for each hypothesis the weight of each source word for each target word.
 
@@ -353,14 +357,14 @@ def word_weights(weights: Tensor, rows: Tensor, columns: Tensor) -> list[list[fl
     return cast(list[list[float]], (total / sizes).tolist())
 
 
-def has_parse(run: Run) -> bool:
+def has_parse(run: TorchRun) -> bool:
     """Whether the (first) model has merge gates, from which a soft parse is read."""
     model = run.members[0].model
     return model.merge_gates([[UNK, UNK]]) is not None
 
 
 @torch.no_grad()
-def soft_parse(run: Run, units: list[str]) -> SoftParse | None:
+def soft_parse(run: TorchRun, units: list[str]) -> SoftParse | None:
     """Compute the soft parse of a source line, given as units; None for a model without merge gates."""
     member = run.members[0]
     if len(units) < 2:
@@ -382,7 +386,7 @@ class RunEngine(Engine):
 
     continuous = True
 
-    def __init__(self, run: Run, config: BeamConfig) -> None:
+    def __init__(self, run: TorchRun, config: BeamConfig) -> None:
         self.run, self.config = run, run.fitted(config)
         member = run.members[0]
         capabilities = [
@@ -446,7 +450,7 @@ class RunKind:
         return all(run_directory.exists(Path(member)) for member in member_paths(path))
 
     def load(self, path: str, config: EngineConfig) -> RunEngine:
-        run = Run.of(*member_paths(path), device=config.device)
+        run = TorchRun.of(*member_paths(path), device=config.device)
         return RunEngine(run, BeamConfig(beam_size=config.beam_size))
 
 

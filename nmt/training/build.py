@@ -32,8 +32,9 @@ from nmt.plugins import Registry
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.alignment import load_aligned
-from nmt.runs.checkpoint import Configured, Parent, Saved
+from nmt.runs.checkpoint import Configured, Parent
 from nmt.runs.directory import INPUTS
+from nmt.runs.pair import Saved
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training import alignment, config_file, prepare

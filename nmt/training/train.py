@@ -24,7 +24,7 @@ from nmt.io.locks import locked
 from nmt.lm import language_model_class
 from nmt.runs import directory as run_directory
 from nmt.runs.language_model import LineScorer, line_scorer
-from nmt.runs.run import Run
+from nmt.runs.torch_run import TorchRun
 from nmt.training import build, config_file, loop, parallel, state, validation
 from nmt.training.config import RunConfig, describe_languages
 from nmt.training.job import TrainingJob, TrainingProgress, deciding, limit_reached, never
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 Configuration = RunConfig | str | Path | Mapping[str, object]  # or the path of a YAML file, or its content
 
 
-def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never) -> Run:
+def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never) -> TorchRun:
     """Train a translator and load its best weights. A run that exists is resumed exactly where it was saved.
 
     `overwrite`: remove an existing run and start afresh. `stop` is called after each update; if it returns
@@ -59,7 +59,7 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
         noun = config.settings.noun
         raise ConfigError(f"{config.run}: {noun}, which does not translate; train it by nmt-train")
     run_training(config, overwrite=overwrite, stop=stop)
-    return Run.of(config.run, device=config.device)
+    return TorchRun.of(config.run, device=config.device)
 
 
 def train_language_model(

@@ -16,7 +16,7 @@ import numpy as np
 
 from nmt.compute import device
 from nmt.io import files, locks, manifest
-from nmt.runs.run import Run
+from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import BuildTexts
@@ -285,7 +285,7 @@ def translate_tuned(build: Build, name: str) -> Iterator[str]:
 def translate_alone(build: Build) -> list[str]:
     """Translate the development set with the attention model alone."""
     device.set_up_device("cpu", 1, "mkl")
-    run = Run.of(build.work / NETWORKS / "attention").for_text(tokenized=True)
+    run = TorchRun.of(build.work / NETWORKS / "attention").for_text(tokenized=True)
     lines = comparison_lines(build, "dev.source")
     return run.translate(lines, BEAM)
 

@@ -119,7 +119,7 @@ def run(args: argparse.Namespace, line: str) -> None:
 
 def load_networks(args: argparse.Namespace) -> "Networks":
     """Load the networks that the options name."""
-    from nmt.runs.run import Run
+    from nmt.runs.torch_run import TorchRun
     from smt_bridge.tables.propose import Networks
 
     inverse = None
@@ -127,7 +127,7 @@ def load_networks(args: argparse.Namespace) -> "Networks":
         settings = FeatureSettings(checkpoint=args.checkpoint, device=args.device)
         spec = FeatureSpec(kind="inverse", name="Inverse", path=args.inverse)
         inverse = FEATURES["inverse"].load(spec, settings)
-    run = Run.of(args.run, which=args.checkpoint, device=args.device)
+    run = TorchRun.of(args.run, which=args.checkpoint, device=args.device)
     for member in run.members:
         check_reads_words(member.directory, source=member.source.raw, target=member.target.raw)
     search = run.for_text(tokenized=True).n_best

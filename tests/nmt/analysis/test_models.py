@@ -26,7 +26,7 @@ from nmt.errors import DataError
 from nmt.formats import word_vectors
 from nmt.models.protocols import WordEmbeddings
 from nmt.runs import checkpoint
-from nmt.runs.run import Run
+from nmt.runs.torch_run import TorchRun
 from nmt.text.vocab import SPECIALS
 from tests.conftest import ROOT
 from tests.nmt.analysis.conftest import Analyze, Refuses
@@ -36,12 +36,12 @@ from tests.nmt.analysis.conftest import Analyze, Refuses
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
+def run() -> TorchRun:
     """A small translator with attention."""
-    return Run.of(ROOT / "tests" / "models" / "translator")
+    return TorchRun.of(ROOT / "tests" / "models" / "translator")
 
 
-def test_each_target_word_spreads_one_over_the_source(run: Run) -> None:
+def test_each_target_word_spreads_one_over_the_source(run: TorchRun) -> None:
     source, target, found = attention_weights(run, "the man sees", "la femme")
     assert found.shape == (len(target), len(source))
     assert found.sum(1) == pytest.approx(1, abs=1e-5) and source[-1] == target[-1] == "</s>"
@@ -49,13 +49,13 @@ def test_each_target_word_spreads_one_over_the_source(run: Run) -> None:
     assert len(lines) == 1 + found.size and lines[-1].split("\t")[2:4] == ["</s>", "</s>"]
 
 
-def test_the_run_translates_where_no_target_is_given(run: Run) -> None:
+def test_the_run_translates_where_no_target_is_given(run: TorchRun) -> None:
     source, target, found = attention_weights(run, "The man sees.")
     again = attention_weights(run, "The man sees.", run.translate(["The man sees."])[0])
     assert again[:2] == (source, target) and again[2] == pytest.approx(found)
 
 
-def test_an_empty_line_is_refused(run: Run) -> None:
+def test_an_empty_line_is_refused(run: TorchRun) -> None:
     with pytest.raises(DataError, match="no words to attend to"):
         attention_weights(run, " ")
 
@@ -70,7 +70,7 @@ def test_targets_by_the_table_by_the_model_and_drawn(tmp_path: Path) -> None:
         for target, p in (("le chat", 0.25), ("l' homme", 0.5))
     ]
     (tmp_path / "table").write_text("\n".join(lines) + "\n")
-    run = Run.of(ROOT / "tests" / "models" / "translator")
+    run = TorchRun.of(ROOT / "tests" / "models" / "translator")
     config = PhrasesConfig(sources=1, min_words=2, min_targets=2, samples=6)
     rows = [row for row in compare_phrases(run, str(tmp_path / "table"), config) if row.kind == "rare"]
     by_table = [row for row in rows if row.by == "table"]

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.cli.options import enter_all
 from nmt.compute.autograd import Context, apply, apply_pair
-from nmt.compute.precision import Mixed, Reduced, check_precision, deliver_product, enter_all
+from nmt.compute.precision import Mixed, Reduced, check_precision, deliver_product
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
 from nmt.models.config import RNNConfig

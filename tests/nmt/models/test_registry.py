@@ -18,7 +18,7 @@ from nmt.models.config import ModelConfig, RNNConfig
 from nmt.models.protocols import Layered, PrefixTrees, TranslationModel, WordEmbeddings, WordParameters
 from nmt.models.rnn import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
-from nmt.runs.run import Run
+from nmt.runs.torch_run import TorchRun
 from nmt.scoring import pair_scores, word_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
@@ -125,7 +125,7 @@ def saved(model: registry.AnyModel) -> SavedRun:
 
 def test_short_lists_are_refused_in_a_line(unigram: registry.AnyModel) -> None:
     with pytest.raises(ConfigError, match="small: a model of its type has no short-lists"):
-        Run([saved(unigram)]).shortlisted(Lexicon({}))
+        TorchRun([saved(unigram)]).shortlisted(Lexicon({}))
 
 
 def test_transfer_without_rows_of_words_copies_what_has_the_same_shape(unigram: registry.AnyModel) -> None:

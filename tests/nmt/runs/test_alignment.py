@@ -13,7 +13,8 @@ from nmt.formats import pharaoh
 from nmt.formats.pharaoh import parse
 from nmt.runs import alignment, checkpoint
 from nmt.runs.alignment import align, check_attention
-from nmt.runs.run import Run, TranslationRequest
+from nmt.runs.run import TranslationRequest
+from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
 from tests.commands.runs import joint_run
 from tests.conftest import ROOT
@@ -25,12 +26,12 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
+def run() -> TorchRun:
     """It has attention and subwords."""
-    return Run.of(MODELS / "translator")
+    return TorchRun.of(MODELS / "translator")
 
 
-def test_forced_alignments_are_those_of_the_search(run: Run) -> None:
+def test_forced_alignments_are_those_of_the_search(run: TorchRun) -> None:
     """Where the search has cut its words as the subwords do."""
     member = run.members[0]
     lines = (MODELS / "source.en").read_text(encoding="utf-8").split("\n")[:20]
@@ -50,7 +51,7 @@ def test_forced_alignments_are_those_of_the_search(run: Run) -> None:
     assert backwards[::-1] == aligned and align(run, pairs[:1]) == aligned[:1]
 
 
-def test_every_target_word_is_linked_and_empty_sides_have_no_links(run: Run) -> None:
+def test_every_target_word_is_linked_and_empty_sides_have_no_links(run: TorchRun) -> None:
     pairs = [("the man sleeps .", "l' homme dort ."), ("", "oui"), ("yes", ""), ("", "")]
     found = align(run.for_text(tokenized=True), pairs)
     assert {target for _, target in found[0]} == set(range(4)) and found[1:] == [set()] * 3
@@ -60,11 +61,11 @@ def test_every_target_word_is_linked_and_empty_sides_have_no_links(run: Run) -> 
 
 def test_models_without_attention_are_refused(tiny: Path) -> None:
     with pytest.raises(ConfigError, match="has no attention to align by"):
-        check_attention(Run.of(tiny / "run"))
+        check_attention(TorchRun.of(tiny / "run"))
 
 
 def test_the_command_writes_them_beside_the_scores(
-    run: Run, tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    run: TorchRun, tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "s").write_text("The man sleeps.\n\nA boy.\n")
     (tmp_path / "t").write_text("L'homme dort.\n\nUn garçon.\n", encoding="utf-8")

@@ -22,8 +22,9 @@ from nmt.models.rnn import RNNTranslator
 from nmt.models.transformer import TransformerConfig
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
-from nmt.runs.checkpoint import Saved, choose_checkpoints, save_average
+from nmt.runs.checkpoint import choose_checkpoints, save_average
 from nmt.runs.language_model import line_scorer, load_language_model
+from nmt.runs.pair import Saved
 from nmt.runs.run import Run
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab

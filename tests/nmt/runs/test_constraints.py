@@ -10,7 +10,8 @@ import pytest
 from nmt.errors import ConfigError, DataError
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints
-from nmt.runs.run import Run, TranslationRequest
+from nmt.runs.run import TranslationRequest
+from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -26,7 +27,7 @@ def count(phrase: str, text: str) -> int:
     return len(re.findall(f"(?<!\\S)(?={re.escape(phrase)}(?!\\S))", text))
 
 
-def cut_run() -> Run:
+def cut_run() -> TorchRun:
     """Units are parts of words: `w1` is `w 1`."""
     run = make_run()
     codes = BPE(["#version: 0.2"])
@@ -35,7 +36,7 @@ def cut_run() -> Run:
     member = run.members[0]
     vocab = Vocab(dict.fromkeys(units, 1), len(units))
     text = TextPipeline.with_subwords(SideConfig(tokenize=False, normalize=False), codes, raw=False)
-    return Run([replace(member, source=text, target=text, source_words=vocab, target_words=vocab)])
+    return TorchRun([replace(member, source=text, target=text, source_words=vocab, target_words=vocab)])
 
 
 RUNS = {"words": make_run, "units": cut_run}
@@ -153,7 +154,7 @@ def test_long_lines() -> None:
 
 
 def test_prefixes_short_lists_and_ensembles() -> None:
-    run = Run([make_run().members[0], make_run(seed=2).members[0]])
+    run = TorchRun([make_run().members[0], make_run(seed=2).members[0]])
     maker = run.maker(Constraints(avoid=["w5"]))
     given = [maker.of(line, "here", ["w7", "w8 w9"] if line else []) for line in LINES]
     prefixes = ["w8", "w9 w7", "", "w8 w9"]

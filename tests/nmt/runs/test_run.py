@@ -16,13 +16,12 @@ from nmt.runs.run import (
     GIANT_WORD,
     BeamTranslation,
     LineLengths,
-    Run,
-    RunShortlist,
     TranslationRequest,
     join_translations,
-    least_risk,
 )
+from nmt.runs.torch_run import RunShortlist, TorchRun
 from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.search.mbr import least_risk
 from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
@@ -35,7 +34,7 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 WORDS = [f"w{number}" for number in range(36)]
 
 
-def make_run(attention: int = 64, seed: int = 1) -> Run:
+def make_run(attention: int = 64, seed: int = 1) -> TorchRun:
     """Random weights, tokenized text of the words above."""
     torch.manual_seed(seed)
     config = RNNConfig(
@@ -43,7 +42,7 @@ def make_run(attention: int = 64, seed: int = 1) -> Run:
     )
     vocab = Vocab(dict.fromkeys(WORDS, 1), len(WORDS))
     text = TextPipeline.of(SideConfig(tokenize=False, normalize=False))
-    return Run(
+    return TorchRun(
         [
             SavedRun(
                 Path("run"),
@@ -90,7 +89,7 @@ def test_long_lines_are_translated_in_parts() -> None:
     alone = run.translate(sentences, config, max_line_words=12)
     assert run.translate(lines, config, max_line_words=12) == [alone[0], " ".join(alone), "", alone[1]]
     assert run.translate(lines[:1], config) == alone[:1]
-    together = Run([run.members[0], make_run(seed=2).members[0]])  # an ensemble
+    together = TorchRun([run.members[0], make_run(seed=2).members[0]])  # an ensemble
     assert len(together.translate(lines, config, max_line_words=12)) == 4
     whole = run.translate(lines, config, max_line_words=400)
     assert whole[0] == alone[0] and whole[1] != " ".join(alone)
@@ -142,7 +141,7 @@ def test_a_run_says_what_it_is() -> None:
     count = sum(part.numel() for part in run.members[0].model.parameters())
     run.members[0].data.source.language, run.members[0].data.target.language = "en", "fr"
     one = f"run@0: rnn from en to fr, 39 and 39 units, {count:,} parameters"
-    assert repr(run) == f"<Run {one}>" and repr(Run([*run.members] * 2)) == f"<Run {one} + {one}>"
+    assert repr(run) == f"<Run {one}>" and repr(TorchRun([*run.members] * 2)) == f"<Run {one} + {one}>"
     assert repr(make_run()).startswith("<Run run@0: rnn, 39 and 39 units, ")  # of tokenized text
 
 
@@ -194,7 +193,7 @@ def test_translations_of_the_words_and_the_frequent_ones() -> None:
 
 
 def test_a_word_stands_for_its_subwords() -> None:
-    [member] = Run.of(Path(MODELS) / "translator").members
+    [member] = TorchRun.of(Path(MODELS) / "translator").members
     word = "connaissances"
     units = member.target.cut([word])
     assert len(units) > 1

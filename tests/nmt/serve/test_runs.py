@@ -12,7 +12,7 @@ import torch
 from nmt.analysis.sentences import attention_weights
 from nmt.errors import UserError
 from nmt.runs.constraints import Constraints
-from nmt.runs.run import Run
+from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
 from nmt.serve import runs as run_session
 from nmt.serve.engine import ATTENTION, AVOID, TERMS, TranslatedLine, TranslateOptions, empty_translation
@@ -87,7 +87,7 @@ def test_several_paths_are_an_ensemble(tmp_path: Path) -> None:
 
 
 def test_an_ensemble_of_equals_is_the_run(engine: RunEngine) -> None:
-    twice = RunEngine(Run.of(TRANSLATOR, TRANSLATOR), BeamConfig(beam_size=3))
+    twice = RunEngine(TorchRun.of(TRANSLATOR, TRANSLATOR), BeamConfig(beam_size=3))
     one, other = (found.translate(LINE, TranslateOptions(attention=True), GO) for found in (engine, twice))
     assert one.hypotheses[0].text == other.hypotheses[0].text and one.words == other.words
     assert one.hypotheses[0].log_prob == pytest.approx(other.hypotheses[0].log_prob, abs=1e-5)
@@ -104,8 +104,8 @@ SESSION_CONFIG = BeamConfig(beam_size=3)
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
-    return Run.of(TRANSLATOR)
+def run() -> TorchRun:
+    return TorchRun.of(TRANSLATOR)
 
 
 def finish(session: RunSession) -> dict[object, TranslatedLine]:
@@ -120,7 +120,7 @@ def finish(session: RunSession) -> dict[object, TranslatedLine]:
 
 
 def translated(
-    run: Run, line: str, options: TranslateOptions, config: BeamConfig = SESSION_CONFIG
+    run: TorchRun, line: str, options: TranslateOptions, config: BeamConfig = SESSION_CONFIG
 ) -> TranslatedLine:
     """A line in a session of its own."""
     session = RunSession(run, config)
@@ -128,7 +128,7 @@ def translated(
     return finish(session)[0]
 
 
-def test_lines_that_come_at_different_times_are_translated_as_alone(run: Run) -> None:
+def test_lines_that_come_at_different_times_are_translated_as_alone(run: TorchRun) -> None:
     session, found = RunSession(run, SESSION_CONFIG), dict[object, TranslatedLine]()
     for number, line in enumerate(SESSION_LINES):
         session.add(number, line, TranslateOptions())
@@ -140,7 +140,7 @@ def test_lines_that_come_at_different_times_are_translated_as_alone(run: Run) ->
     assert not session.tasks and not session.owner
 
 
-def test_a_step_is_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_short(run: TorchRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads a few lines only, and works a little on one translation, whatever there is to do."""
     monkeypatch.setattr("nmt.serve.runs.MAX_STARTED", 20)
     monkeypatch.setattr("nmt.serve.runs.MAX_FINISHING", 0.0)
@@ -159,7 +159,7 @@ def test_a_step_is_short(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one.attention for each in found.values() for one in each.hypotheses if one.words)
 
 
-def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
+def test_a_wide_line_begins_when_there_is_room(run: TorchRun) -> None:
     session = RunSession(run, replace(SESSION_CONFIG, rows=10))
     session.add("first", SESSION_LINES[1], TranslateOptions())
     session.step()
@@ -171,7 +171,7 @@ def test_a_wide_line_begins_when_there_is_room(run: Run) -> None:
     assert set(finish(session)) == {"first", "wide", "next"}
 
 
-def test_the_memory_that_a_step_attends_to_is_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_that_a_step_attends_to_is_bounded(run: TorchRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is padded to the longest sentence: beside a long one there is room for fewer short ones."""
     lines = [" ".join([LINE] * 4), LINE, LINE, LINE]
     longest, short = (len(run.read(line)) for line in lines[:2])
@@ -186,7 +186,7 @@ def test_the_memory_that_a_step_attends_to_is_bounded(run: Run, monkeypatch: pyt
     assert set(finish(session)) == set(range(4))
 
 
-def test_a_cancelled_line_is_gone(run: Run) -> None:
+def test_a_cancelled_line_is_gone(run: TorchRun) -> None:
     session = RunSession(run, SESSION_CONFIG)
     session.add("gone", SESSION_LINES[1], TranslateOptions())
     session.add("empty", "", TranslateOptions())
@@ -196,7 +196,9 @@ def test_a_cancelled_line_is_gone(run: Run) -> None:
     assert list(finish(session)) == ["stays"] and not session.owner
 
 
-def test_a_line_may_be_cancelled_when_its_search_is_over(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_may_be_cancelled_when_its_search_is_over(
+    run: TorchRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("nmt.serve.runs.MAX_FINISHING", 0.0)
     session = RunSession(run, SESSION_CONFIG)
     session.add("gone", SESSION_LINES[1], TranslateOptions(attention=True))
@@ -206,7 +208,7 @@ def test_a_line_may_be_cancelled_when_its_search_is_over(run: Run, monkeypatch: 
     assert not session.busy and not session.step()
 
 
-def test_a_long_line_is_translated_in_parts(run: Run) -> None:
+def test_a_long_line_is_translated_in_parts(run: TorchRun) -> None:
     line = " ".join([SESSION_LINES[1]] * 40)
     found = translated(run, line, TranslateOptions(n_best=3, attention=True))
     assert found.parts > 1 and len(found.hypotheses) == 1
@@ -215,7 +217,7 @@ def test_a_long_line_is_translated_in_parts(run: Run) -> None:
     assert [word.lower() for word in found.words] == words * 40 and not found.hypotheses[0].alignment
 
 
-def test_tokenized_lines(run: Run) -> None:
+def test_tokenized_lines(run: TorchRun) -> None:
     (one,) = translated(run, "the man .", TranslateOptions(tokenized=True)).hypotheses
     expected = run.for_text(tokenized=True).translate(["the man ."], SESSION_CONFIG)[0]
     assert one.text == " ".join(one.words) == expected
@@ -236,7 +238,7 @@ def options_of(asked: Constraints, tokenized: bool = False) -> TranslateOptions:
 
 
 @pytest.mark.parametrize("tokenized", [False, True])
-def test_each_request_has_its_own_terms(run: Run, tokenized: bool) -> None:
+def test_each_request_has_its_own_terms(run: TorchRun, tokenized: bool) -> None:
     """Lines that are searched together, one a request in turn, are translated as the run does alone."""
     lines = [" ".join(run.members[0].source.words(line)) if tokenized else line for line in SESSION_LINES]
     session = RunSession(run, SESSION_CONFIG)
@@ -252,7 +254,7 @@ def test_each_request_has_its_own_terms(run: Run, tokenized: bool) -> None:
     assert changed == [True, False, True, True]
 
 
-def test_terms_hold_in_each_part_of_a_long_line(run: Run) -> None:
+def test_terms_hold_in_each_part_of_a_long_line(run: TorchRun) -> None:
     line, asked = " ".join([SESSION_LINES[1]] * 40), Constraints(avoid=["un"])
     found = translated(run, line, options_of(asked))
     assert found.parts > 1
@@ -274,7 +276,7 @@ def test_terms_hold_in_each_part_of_a_long_line(run: Run) -> None:
         ),
     ],
 )
-def test_what_cannot_be_met(run: Run, asked: Constraints, message: str) -> None:
+def test_what_cannot_be_met(run: TorchRun, asked: Constraints, message: str) -> None:
     """Said of the line, and other lines go on."""
     session = RunSession(run, replace(SESSION_CONFIG, no_repeat_ngram=1))
     session.add("other", SESSION_LINES[1], TranslateOptions())
@@ -296,7 +298,9 @@ def test_what_cannot_be_met(run: Run, asked: Constraints, message: str) -> None:
     ],
     ids=["one long term", "one short term", "a wide beam", "many terms"],
 )
-def test_the_units_that_a_line_requires_are_bounded(run: Run, terms: dict[str, str], beam_size: int) -> None:
+def test_the_units_that_a_line_requires_are_bounded(
+    run: TorchRun, terms: dict[str, str], beam_size: int
+) -> None:
     """2,500 terms of 3,300 units took a minute a step, for everybody."""
     session, line = RunSession(run, SESSION_CONFIG), "man " * 240 + " ".join(terms)
     options = replace(options_of(Constraints(terms=terms)), beam_size=beam_size)
@@ -307,7 +311,7 @@ def test_the_units_that_a_line_requires_are_bounded(run: Run, terms: dict[str, s
     assert set(finish(session)) == {"other", "fewer"}
 
 
-def test_a_session_is_full_when_its_lines_require_much(run: Run) -> None:
+def test_a_session_is_full_when_its_lines_require_much(run: TorchRun) -> None:
     session = RunSession(run, SESSION_CONFIG)
     terms = {"man": " ".join(["fille", "garçon", "homme"] * 35)}
     rooms = list[bool]()
@@ -319,12 +323,12 @@ def test_a_session_is_full_when_its_lines_require_much(run: Run) -> None:
     assert session.has_room()
 
 
-def test_what_was_prepared_for_another_run_is_not_used(run: Run) -> None:
+def test_what_was_prepared_for_another_run_is_not_used(run: TorchRun) -> None:
     """Engines may be loaded anew between the preparation and the search."""
     options = options_of(Constraints(avoid=["un", "une", "les", "l'"]))
-    other = run_session.constraint_maker(Run.of(TRANSLATOR), options_of(Constraints()))
+    other = run_session.constraint_maker(TorchRun.of(TRANSLATOR), options_of(Constraints()))
     assert other is None
-    old = run_session.constraint_maker(Run.of(TRANSLATOR), options_of(Constraints(avoid=["x"])))
+    old = run_session.constraint_maker(TorchRun.of(TRANSLATOR), options_of(Constraints(avoid=["x"])))
     mine = run_session.constraint_maker(run, options)
     texts = []
     for prepared in (None, old, mine):
@@ -338,13 +342,13 @@ def iter_steps(session: RunSession) -> Iterator[tuple[object, TranslatedLine | U
         yield from session.step()
 
 
-def test_unknown_words_are_counted_in_words(run: Run) -> None:
+def test_unknown_words_are_counted_in_words(run: TorchRun) -> None:
     found = translated(run, "The man 你好 follows 吗.", TranslateOptions())
     assert [found.words[place] for place in found.unknown] == ["你", "好", "吗"]
 
 
 @pytest.mark.parametrize("line", SESSION_LINES[1:5])
-def test_attention_is_that_of_the_map_summed_over_the_units_of_words(run: Run, line: str) -> None:
+def test_attention_is_that_of_the_map_summed_over_the_units_of_words(run: TorchRun, line: str) -> None:
     one, _ = translated(run, line, TranslateOptions(n_best=2, attention=True), BeamConfig()).hypotheses
     source, target, weights = attention_weights(run, line)
     source_of = run.members[0].source.word_numbers(source[:-1])
@@ -363,6 +367,6 @@ def test_weights_of_units_become_weights_of_words() -> None:
     assert found == [pytest.approx([0.2, 0.4]), pytest.approx([0.0, 1.0])]
 
 
-def test_a_model_without_merges_has_no_parse(run: Run) -> None:
+def test_a_model_without_merges_has_no_parse(run: TorchRun) -> None:
     assert not run_session.has_parse(run)
     assert run_session.soft_parse(run, ["a", "b"]) is None and run_session.soft_parse(run, ["a"]) is None

@@ -18,7 +18,7 @@ from nmt.errors import ConfigError
 from nmt.lm.recurrent import RecurrentLM
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
-from nmt.runs.run import Run
+from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
@@ -54,11 +54,11 @@ TARGET = [
 ]
 
 
-def run_and_dev_set(folder: Path, tokenizer: str) -> tuple[Run, DevSet]:
+def run_and_dev_set(folder: Path, tokenizer: str) -> tuple[TorchRun, DevSet]:
     """A trained run, and a development set with an empty line and one that is translated in parts."""
     for name, lines in (("source", SOURCE), ("target", TARGET)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    run = Run.of(RUN)
+    run = TorchRun.of(RUN)
     [member] = run.members
     config = replace(member.data, dev_source=str(folder / "source"), dev_target=str(folder / "target"))
     pipelines, vocabs = (member.source, member.target), (member.source_words, member.target_words)

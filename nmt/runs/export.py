@@ -1,0 +1,165 @@
+"""Export of a trained Transformer to CTranslate2: a folder that nmt/runs/exported.py translates with, without
+torch. Only the export needs torch, which `ctranslate2.specs` imports.
+
+The weights are those of the run. Position vectors are written as a table, since CTranslate2's own sinusoids
+are in another order.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+from ctranslate2 import specs
+from torch import Tensor, nn
+
+from nmt.errors import ConfigError
+from nmt.io import files
+from nmt.layers.output import Softmax
+from nmt.layers.transformer import Affine, Layer, NoPositions, Stack
+from nmt.models.transformer import Transformer
+from nmt.runs import checkpoint
+from nmt.runs import directory as run_directory
+from nmt.runs.checkpoint import SavedRun
+from nmt.runs.exported import FORMAT, POSITIONS, SETTINGS, ExportSettings
+from nmt.text.pipeline import SideConfig
+from nmt.text.vocab import BOS, EOS, SPECIALS, UNK
+
+
+def export(run: Path, output: Path, which: str, quantization: str) -> str:
+    """Write the run of a directory as a new folder for CTranslate2, whole or not at all; returns the name of
+    the model. `quantization`: that of the matrices, see QUANTIZATIONS.
+
+    ConfigError for a model that CTranslate2 cannot express, CheckpointError for what is no run.
+    """
+    saved = checkpoint.load(run, which)
+    model = expressible(saved)
+    with run_directory.writing(output) as new:
+        write(saved, model, quantization, new)
+    return saved.name
+
+
+def expressible(saved: SavedRun) -> Transformer:
+    """The model of a run. ConfigError for one that CTranslate2 cannot express."""
+    model = saved.model
+    if type(model) is not Transformer:
+        raise ConfigError(
+            f"{saved.directory}: model.type: {saved.kind}: CTranslate2 has no such model; expected a "
+            "transformer"
+        )
+    if type(model.output) is not Softmax:
+        raise ConfigError(
+            f"{saved.directory}: model.output: CTranslate2 has no such output layer, expected softmax"
+        )
+    return model
+
+
+def write(saved: SavedRun, model: Transformer, quantization: str, new: Path) -> None:
+    """Write all files of the export of a run into a folder."""
+    spec = transformer_spec(model)
+    spec.register_source_vocabulary(saved.source_words.words)
+    spec.register_target_vocabulary(saved.target_words.words)
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (
+        SPECIALS[index] for index in (UNK, BOS, EOS)
+    )
+    spec.config.decoder_start_token, spec.config.add_source_eos = SPECIALS[BOS], True
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(new))
+    for side, pipeline, words in (
+        ("source", saved.source, saved.source_words),
+        ("target", saved.target, saved.target_words),
+    ):
+        pipeline.save(new, side)
+        words.save(new / f"{side}.vocab")
+    data = saved.data
+    settings = ExportSettings(
+        name=saved.name,
+        step=saved.step,
+        parameters=sum(part.numel() for part in model.parameters()),
+        quantization=quantization,
+        max_length=data.max_length,
+        source=text_settings(data.source),
+        target=text_settings(data.target),
+        tags=list(data.tags),
+        shared_vocabulary=data.shared_vocabulary,
+    )
+    content = {"format": FORMAT, **asdict(settings)}
+    files.write_text(new / SETTINGS, [json.dumps(content, indent=1, ensure_ascii=False)])
+    files.write_text(new / run_directory.VERSION_FILE, [FORMAT])
+
+
+def text_settings(side: SideConfig) -> SideConfig:
+    """The settings of a side, without the files that only the training has read."""
+    return replace(side, codes="", vocab_file="")
+
+
+# ---- weights -----------------------------------------------------------------------------------------------
+
+
+def transformer_spec(model: Transformer) -> specs.TransformerSpec:
+    """The weights of a model in the layout of CTranslate2."""
+    source, target, (shown, heads) = model.encoder, model.decoder, model.shown
+    encoder = specs.TransformerEncoderSpec(len(source.blocks), source.heads, pre_norm=source.norm is not None)
+    decoder = specs.TransformerDecoderSpec(
+        len(target.blocks),
+        target.heads,
+        pre_norm=target.norm is not None,
+        alignment_layer=shown,
+        alignment_heads=heads or target.heads,
+    )
+    fill_stack(encoder, model.encoder, encoder.embeddings[0])
+    fill_stack(decoder, model.decoder, decoder.embeddings)
+    assert isinstance(model.output, Softmax)
+    matrix, bias = model.output.weights()
+    decoder.projection.weight = array(matrix)
+    if bias is not None:
+        decoder.projection.bias = array(bias)
+    return specs.TransformerSpec(encoder, decoder)
+
+
+def fill_stack(spec: specs.LayerSpec, stack: Stack, embeddings: specs.LayerSpec) -> None:
+    """Fill in the word vectors, the position vectors and the layers of an encoder or a decoder."""
+    embeddings.weight = array(stack.embedding.weight)
+    spec.position_encodings.encodings = position_table(stack)
+    if stack.norm is not None:
+        fill_norm(spec.layer_norm, stack.norm)
+    for layer_spec, layer in zip(spec.layer, stack.blocks, strict=True):
+        fill_layer(layer_spec, layer)
+
+
+def position_table(stack: Stack) -> Tensor:
+    """The vectors of the first positions: (POSITIONS, D)"""
+    if isinstance(stack.positions, NoPositions):
+        return torch.zeros(POSITIONS, stack.embedding.embedding_dim)
+    forward: Callable[[Tensor], Tensor] = stack.positions.forward
+    return array(forward(torch.arange(POSITIONS)))
+
+
+def fill_layer(spec: specs.LayerSpec, layer: Layer) -> None:
+    """Fill in one layer."""
+    fill_linear(spec.self_attention.linear[0], layer.attention.inputs)
+    fill_linear(spec.self_attention.linear[1], layer.attention.outputs)
+    fill_norm(spec.self_attention.layer_norm, layer.attended.norm)
+    if layer.source is not None and layer.sourced is not None:
+        fill_linear(spec.attention.linear[0], layer.source.query)
+        fill_linear(spec.attention.linear[1], layer.source.pairs)
+        fill_linear(spec.attention.linear[2], layer.source.outputs)
+        fill_norm(spec.attention.layer_norm, layer.sourced.norm)
+    fill_linear(spec.ffn.linear_0, layer.feed_forward.inner)
+    fill_linear(spec.ffn.linear_1, layer.feed_forward.outer)
+    fill_norm(spec.ffn.layer_norm, layer.fed.norm)
+
+
+def fill_linear(spec: specs.LayerSpec, layer: Affine) -> None:
+    spec.weight, spec.bias = array(layer.weight), array(layer.bias)
+
+
+def fill_norm(spec: specs.LayerSpec, norm: nn.LayerNorm) -> None:
+    spec.gamma, spec.beta = array(norm.weight), array(norm.bias)
+
+
+def array(values: Tensor) -> Tensor:
+    """A copy of a tensor on the CPU that CTranslate2 may quantize in place."""
+    return values.detach().cpu().clone()

@@ -1,0 +1,419 @@
+"""Runs exported to CTranslate2 by nmt-export: translated and scored without torch.
+
+A folder of nmt-export has
+
+    version                  `nmt-ctranslate2 1`
+    export.json              ExportSettings
+    model.bin config.json ..._vocabulary.json    CTranslate2's model
+    source.vocab target.vocab, source.codes or source.spm, source.truecase ...    the text pipeline
+    manifest.json            sizes and checksums of all files above
+
+CTranslate2's beam search is its own: see docs/translating.md for what is equal to that of torch. Its scores
+are natural log p, which rank hypotheses here as they do there. Where it renormalizes p, because a word is
+forbidden, log p is computed again.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Self, cast
+
+from nmt.compute.resources import processors
+from nmt.config import typed_json
+from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.io import files, manifest
+from nmt.runs import directory as run_directory
+from nmt.runs.pair import LanguagePair, describe, load_text
+from nmt.runs.run import FREQUENT, Run
+from nmt.search.config import BeamConfig, SamplingConfig, length_normalizer
+from nmt.search.results import FinishedHypothesis
+from nmt.text.glossary import Lexicon
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.vocab import BOS, EOS, SPECIALS, UNK, Vocab
+
+if TYPE_CHECKING:
+    from ctranslate2 import TranslationResult, Translator
+
+    from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints
+
+FORMAT, SETTINGS = f"{run_directory.EXPORTED} 1", "export.json"
+QUANTIZATIONS = (
+    "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16",
+)  # fmt: skip
+POSITIONS = 2048  # places that have position vectors in the exported model
+PATIENCE = 1.0  # a search ends when PATIENCE times the beam size have finished
+SCORED_TOKENS = 2048  # in a call that scores pairs
+BATCH = 32  # sentences in a call of CTranslate2, of similar length
+MOST_THREADS = 4  # unless more are asked for: a small model gains nothing from them
+NO_ENGINE = "ctranslate2 is not installed; pip install 'nmt-smt[ctranslate2]'"
+
+# ---- the folder --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ExportSettings:
+    """What a folder says about its model and its text."""
+
+    name: str  # of the model in results
+    step: int
+    parameters: int
+    quantization: str  # of the matrices
+    max_length: int  # the longest sentence seen in training, in units
+    source: SideConfig
+    target: SideConfig
+    tags: list[str]
+    shared_vocabulary: bool
+
+
+@dataclass
+class ExportedPair(LanguagePair):
+    """The text of an exported run."""
+
+    directory: Path
+    step: int
+    source: TextPipeline
+    target: TextPipeline
+    source_words: Vocab
+    target_words: Vocab
+    settings: ExportSettings
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        return self.settings.source.language, self.settings.target.language
+
+    @property
+    def max_length(self) -> int:
+        return self.settings.max_length
+
+    @property
+    def description(self) -> str:
+        size = f"{self.settings.parameters:,} parameters in {self.settings.quantization}"
+        return describe(self, "transformer in CTranslate2", size)
+
+    def files(self) -> list[Path]:
+        return run_directory.model_files(self.directory)
+
+    def for_text(self, tokenized: bool) -> Self:
+        if tokenized == self.source.tokenized:
+            return self
+        return replace(self, source=self.source.for_text(tokenized), target=self.target.for_text(tokenized))
+
+
+def load_pair(directory: Path) -> ExportedPair:
+    """Verify all files of a folder and load its text. CheckpointError for one that is damaged."""
+    path = directory / SETTINGS
+    try:
+        manifest.verify(directory, manifest.load(directory))
+        version = files.read_small(directory / run_directory.VERSION_FILE).decode("utf-8").strip()
+        if version != FORMAT:
+            raise CheckpointError(
+                f"{directory}: format {version[:40]!r}, this version reads {FORMAT!r}; export the run again"
+            )
+        settings = typed_json.parse(ExportSettings, path.read_text(encoding="utf-8"), {"format": FORMAT})
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: damaged settings ({error}); export the run again") from error
+    source, source_words, target, target_words = (
+        part
+        for side, config in (("source", settings.source), ("target", settings.target))
+        for part in load_text(directory, side, config, settings.tags, settings.shared_vocabulary)
+    )
+    return ExportedPair(
+        directory=directory,
+        step=settings.step,
+        source=cast(TextPipeline, source),
+        target=cast(TextPipeline, target),
+        source_words=cast(Vocab, source_words),
+        target_words=cast(Vocab, target_words),
+        settings=settings,
+    )
+
+
+def load_translator(directory: Path, device: str, threads: int) -> "Translator":
+    """CTranslate2 with the model of a folder. ConfigError where it is not installed, or has no such
+    device."""
+    try:
+        import ctranslate2
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{directory}: {NO_ENGINE}") from error
+    kind, _, index = device.partition(":")
+    try:
+        return ctranslate2.Translator(
+            str(directory),
+            device=kind,
+            device_index=int(index or 0),
+            intra_threads=threads or min(MOST_THREADS, processors()),
+        )
+    except ValueError as error:
+        raise ConfigError(f"device: {device!r}: {error}; use --device cpu") from error
+    except RuntimeError as error:
+        raise CheckpointError(f"{directory}: CTranslate2 cannot read it: {error}") from error
+
+
+# ---- search ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A source with the bounds of its translations, in units without the end symbol."""
+
+    source: Sequence[str]
+    longest: int
+    shortest: int = 0
+    prefix: Sequence[str] = ()
+
+    @property
+    def group(self) -> tuple[int, int]:
+        """What sentences of one call have in common."""
+        return self.shortest, len(self.prefix)
+
+
+@dataclass
+class Candidate:
+    """A hypothesis in units, without the end symbol."""
+
+    units: Sequence[str]
+    log_prob: float
+    attention: Sequence[Sequence[float]]  # of each unit, over the source
+    complete: bool = True  # False: ended by the length limit
+
+
+@dataclass
+class Search:
+    """Beam search by CTranslate2, with the bounds and the ranking of nmt/search/beam.py.
+
+    First nothing is forbidden, so that scores are log p. Sentences that then have a forbidden word are
+    searched again without it; at last, one by one, those that do not end within their own bound."""
+
+    translator: "Translator"
+    target_words: Vocab
+    config: BeamConfig
+    attention: bool  # whether hypotheses say which source units they attend to
+
+    def run(self, sentences: Sequence[Sentence]) -> list[list[FinishedHypothesis]]:
+        """The finished hypotheses of each sentence, best first. DataError for one that is too long."""
+        check_positions(sentences)
+        results: list[list[Candidate]] = [[]] * len(sentences)
+        waiting = sorted(range(len(sentences)), key=lambda i: (sentences[i].group, len(sentences[i].source)))
+        for masked, size in ((False, BATCH), (True, BATCH), (True, 1)):
+            unfinished: list[int] = []
+            for batch in batches(sentences, waiting, size):
+                for index, candidates in zip(
+                    batch, self.call([sentences[index] for index in batch], masked, size == 1), strict=True
+                ):
+                    results[index] = candidates
+                    unfinished += [] if candidates else [index]
+            waiting = unfinished
+        return [self.ranked(candidates) for candidates in results]
+
+    def call(self, batch: Sequence[Sentence], masked: bool, alone: bool) -> list[list[Candidate]]:
+        """The candidates of each sentence; none of one that has to be searched again. `masked`: forbid what
+        no translation may have; `alone`: end hypotheses at the limit if no other has ended."""
+        config, limit = self.config, max(sentence.longest for sentence in batch)
+        shortest, start = batch[0].group
+        masked = masked or bool(shortest or start or config.no_repeat_ngram)
+        results = self.translator.translate_batch(
+            [sentence.source for sentence in batch],
+            [sentence.prefix for sentence in batch] if start else None,
+            beam_size=config.beam_size,
+            patience=PATIENCE,
+            num_hypotheses=math.floor(config.beam_size * PATIENCE),
+            length_penalty=0,
+            no_repeat_ngram_size=config.no_repeat_ngram,
+            disable_unk=masked and not config.allow_unknown,
+            suppress_sequences=[[SPECIALS[BOS]]] if masked else None,
+            max_input_length=0,
+            max_decoding_length=limit + 1,
+            min_decoding_length=shortest,
+            return_scores=True,
+            return_end_token=True,
+            return_attention=self.attention,
+        )
+        found = [
+            self.candidates(result, sentence, masked, sentence.longest == limit, alone)
+            for result, sentence in zip(results, batch, strict=True)
+        ]
+        if masked:
+            self.rescore(batch, found)
+        return found
+
+    def candidates(
+        self, result: "TranslationResult", sentence: Sentence, masked: bool, at_limit: bool, alone: bool
+    ) -> list[Candidate]:
+        """The candidates of a sentence; none if it has to be searched again. `at_limit`: the search has gone
+        to the limit of this sentence, not beyond."""
+        forbidden = {SPECIALS[BOS]} if self.config.allow_unknown else {SPECIALS[BOS], SPECIALS[UNK]}
+        attention = result.attention or [()] * len(result.hypotheses)
+        ended: list[Candidate] = []
+        cut: dict[tuple[str, ...], Candidate] = {}
+        for units, log_prob, weights in zip(result.hypotheses, result.scores, attention, strict=True):
+            if not masked and not forbidden.isdisjoint(units):
+                return []
+            if units[-1:] == [SPECIALS[EOS]] and len(units) <= sentence.longest + 1:
+                ended.append(Candidate(units[:-1], log_prob, weights))
+            elif not at_limit:
+                return []
+            else:
+                first = tuple(units[: sentence.longest])
+                cut.setdefault(first, Candidate(first, log_prob, weights, complete=False))
+        return ended or (list(cut.values()) if alone else [])
+
+    def rescore(self, batch: Sequence[Sentence], found: Sequence[Sequence[Candidate]]) -> None:
+        """Compute log p of all candidates."""
+        rows = [
+            (sentence.source, candidate)
+            for sentence, candidates in zip(batch, found, strict=True)
+            for candidate in candidates
+        ]
+        scores = score(self.translator, [(source, candidate.units) for source, candidate in rows])
+        for (_, candidate), values in zip(rows, scores, strict=True):
+            candidate.log_prob = math.fsum(values)
+
+    def ranked(self, candidates: Sequence[Candidate]) -> list[FinishedHypothesis]:
+        """The best candidates as ids, best first."""
+        rank = length_normalizer(self.config.normalize)
+        ids = {SPECIALS[UNK]: UNK, SPECIALS[BOS]: BOS, **self.target_words.ids}
+        hypotheses = [
+            FinishedHypothesis(
+                words=[ids[unit] for unit in candidate.units],
+                log_prob=candidate.log_prob,
+                score=rank(candidate.log_prob, len(candidate.units) + 1),
+                complete=candidate.complete,
+                looked_at=[
+                    max(range(len(weights)), key=weights.__getitem__)
+                    for _, weights in zip(candidate.units, candidate.attention, strict=False)
+                ],
+            )
+            for candidate in candidates
+        ]
+        return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[: self.config.beam_size]
+
+
+def check_positions(sentences: Iterable[Sentence]) -> None:
+    """DataError for a sentence, or a bound of its translation, beyond the positions of the model."""
+    longest = max((max(len(sentence.source), sentence.longest) for sentence in sentences), default=0)
+    if longest + 1 >= POSITIONS:
+        raise DataError(
+            f"a sentence of {longest:,} units, or a translation as long: an exported run has "
+            f"{POSITIONS:,} positions; lower --max-line-words or --max-length"
+        )
+
+
+def batches(sentences: Sequence[Sentence], order: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """Cut an order of sentences into calls: at most `size` sentences of one group."""
+    for _, group in groupby(order, lambda index: sentences[index].group):
+        indices = list(group)
+        yield from (indices[start : start + size] for start in range(0, len(indices), size))
+
+
+def score(
+    translator: "Translator", pairs: Sequence[tuple[Sequence[str], Sequence[str]]]
+) -> list[list[float]]:
+    """Natural log p of each unit of the targets and of their end symbols."""
+    results = translator.score_batch(
+        [source for source, _ in pairs],
+        [target for _, target in pairs],
+        max_batch_size=SCORED_TOKENS,
+        batch_type="tokens",
+        max_input_length=0,
+    )
+    return [list(result.log_probs) for result in results]
+
+
+# ---- runs --------------------------------------------------------------------------------------------------
+
+
+class ExportedRun(Run):
+    """A run that CTranslate2 computes."""
+
+    members: list[ExportedPair]
+
+    def __init__(
+        self, member: ExportedPair, translator: "Translator", unknown: Lexicon | None = None
+    ) -> None:
+        self.members, self.translator, self.unknown = [member], translator, unknown
+
+    @staticmethod
+    def of(
+        *directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0
+    ) -> "ExportedRun":
+        """Load one exported run. ConfigError for another checkpoint than `best`."""
+        if which != "best":
+            raise ConfigError(
+                f"{directories[0]}: has the exported weights only, not those of {which!r}; export that "
+                "checkpoint"
+            )
+        directory = run_directory.resolve(directories[0])
+        return ExportedRun(load_pair(directory), load_translator(directory, device, threads))
+
+    @staticmethod
+    def set_up(directory: str | Path, device: str) -> None:
+        """Nothing needs to be set up."""
+
+    def view(self, members: Sequence[LanguagePair], unknown: Lexicon | None) -> Self:
+        return type(self)(cast(ExportedPair, members[0]), self.translator, unknown)
+
+    @property
+    def attends(self) -> bool:
+        return True
+
+    def read(self, line: str) -> list[str]:
+        """The units of a line, UNK for those outside the vocabulary."""
+        words = self.members[0].source_words
+        return words.decode(words.encode(self.members[0].source.units(line)))
+
+    def maker(
+        self, constraints: "Constraints", rows: "Iterable[tuple[str, str, str]] | None" = None
+    ) -> "ConstraintMaker":
+        self.refuse("constraints")
+
+    def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "ExportedRun":
+        self.refuse("short-lists")
+
+    def refuse(self, what: str) -> NoReturn:
+        """ConfigError for what CTranslate2 cannot do."""
+        raise ConfigError(
+            f"{self.members[0].directory}: is exported to CTranslate2, which has no {what}; use the run "
+            "itself"
+        )
+
+    def search_readings(
+        self,
+        readings: Sequence[Sequence[str]],
+        config: BeamConfig,
+        prefixes: Sequence[Sequence[int]] | None,
+        constraints: "Sequence[LineConstraints] | None",
+        attention: bool,
+    ) -> list[list[FinishedHypothesis]]:
+        words = self.members[0].target_words
+        starts = [words.decode(prefix) for prefix in prefixes] if prefixes else [[] for _ in readings]
+        sentences = [
+            Sentence(
+                source=reading,
+                longest=min(max(config.longest(len(reading)), len(start)), POSITIONS - 2),
+                shortest=config.shortest(len(reading)),
+                prefix=start,
+            )
+            for reading, start in zip(readings, starts, strict=True)
+        ]
+        return Search(self.translator, words, config, attention).run(sentences)
+
+    def unit_scores(self, pairs: Sequence[tuple[str, ...]]) -> list[list[float]]:
+        member = self.members[0]
+        return score(
+            self.translator,
+            [
+                (self.read(source), member.target_words.decode(self.target_ids(target)))
+                for source, target in pairs
+            ],
+        )
+
+    def draw(self, reading: Sequence[str], config: SamplingConfig, number: int) -> list[FinishedHypothesis]:
+        self.refuse("samples")

@@ -1,0 +1,86 @@
+"""What all trained models have in common, whatever engine computes with them: their names, and the text of
+both languages. Torch is not imported."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from nmt.errors import CheckpointError, DataError
+from nmt.runs import directory as run_directory
+from nmt.text.pipeline import SideConfig, TextPipeline
+from nmt.text.vocab import Vocab
+
+
+class Saved:
+    """A model with the weights of one update of a run."""
+
+    directory: Path  # of the run
+    step: int  # the weights are those after this many updates
+
+    @property
+    def name(self) -> str:
+        """The name of the model in results."""
+        return f"{self.directory.name}@{self.step}"
+
+    def files(self) -> list[Path]:
+        """The files that results depend on."""
+        return run_directory.result_files(self.directory, self.step)
+
+
+class LanguagePair(Saved):
+    """A model of two languages with its text pipelines and vocabularies."""
+
+    source: TextPipeline
+    target: TextPipeline
+    source_words: Vocab
+    target_words: Vocab
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The codes of the source and the target language; empty where unknown."""
+        raise NotImplementedError
+
+    @property
+    def max_length(self) -> int:
+        """The longest sentence seen in training, in units."""
+        raise NotImplementedError
+
+    @property
+    def description(self) -> str:
+        """One line for people: name, type, languages, vocabulary and size."""
+        raise NotImplementedError
+
+    def for_text(self, tokenized: bool) -> Self:
+        """This model for raw lines, or for lines that are tokenized like the training text."""
+        raise NotImplementedError
+
+    def source_ids(self, line: str) -> list[int]:
+        """The ids of a source line."""
+        return self.source_words.encode(self.source.units(line))
+
+    def target_ids(self, line: str) -> list[int]:
+        """The ids of a target line."""
+        return self.target_words.encode(self.target.units(line))
+
+
+def describe(pair: LanguagePair, kind: str, size: str) -> str:
+    """The description of a pair. `kind`: of its model; `size`: that of the model, for people."""
+    source, target = pair.languages
+    return (
+        f"{pair.name}: {kind}{f' from {source} to {target}' if source and target else ''}, "
+        f"{len(pair.source_words):,} and {len(pair.target_words):,} units, {size}"
+    )
+
+
+def load_text(
+    directory: Path, side: str, config: SideConfig, tags: Sequence[str], shared_vocabulary: bool
+) -> tuple[TextPipeline, Vocab]:
+    """The text pipeline and the vocabulary of one side, with the tags that it has. CheckpointError when a
+    file is missing or damaged."""
+    try:
+        pipeline, vocab = TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error
+    if side == "source":
+        pipeline.tags = tuple(tags)
+    return pipeline, vocab.with_tags(tags if side == "source" or shared_vocabulary else ())

@@ -1,0 +1,151 @@
+"""Runs that torch computes: one, or several as an ensemble, as nmt-train made them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, cast
+
+from torch import nn, tensor
+
+from nmt.data.batches import Ids
+from nmt.errors import ConfigError
+from nmt.models.protocols import Layered
+from nmt.runs import checkpoint
+from nmt.runs.checkpoint import SavedRun
+from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
+from nmt.runs.pair import LanguagePair
+from nmt.runs.run import FREQUENT, Run
+from nmt.scoring import word_scores
+from nmt.search.config import BeamConfig, SamplingConfig
+from nmt.search.results import FinishedHypothesis
+from nmt.search.sampling import sample
+from nmt.search.steps import Ensemble, Reading, Shortlisted, StepModel, mean_log_probs
+from nmt.text.glossary import Lexicon, shortlist
+
+# ---- shortlists --------------------------------------------------------------------------------------------
+# Short-lists of the target words of a run, sentence by sentence.
+
+
+@dataclass
+class RunShortlist:
+    """The ids of the target words that may translate a sentence of source ids, UNK, BOS and EOS included."""
+
+    member: SavedRun
+    lexicon: Lexicon
+    frequent: int
+
+    def __call__(self, source: Ids) -> set[int]:
+        words = self.member.source.join(self.member.source_words.decode(map(int, source)))
+        if not self.member.target.subwords:
+            return shortlist(self.lexicon, words, self.member.target_words, self.frequent)
+        units = {unit for word in self.lexicon.candidates(words) for unit in self.member.target.cut([word])}
+        return shortlist(Lexicon({"": sorted(units)}), [""], self.member.target_words, self.frequent)
+
+
+def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int) -> list[StepModel[Any]]:
+    """The models of runs with their short-lists. ConfigError for models that cannot."""
+    models: list[StepModel[Any]] = []
+    for member in members:
+        if not isinstance(member.model, Layered):
+            raise ConfigError(f"{member.directory}: a model of its type has no short-lists")
+        models.append(Shortlisted(member.model, RunShortlist(member, lexicon, frequent)))
+    return models
+
+
+# ---- run ---------------------------------------------------------------------------------------------------
+
+
+Steps = StepModel[Any]  # a model, or several, as search sees it: the state is its own
+
+
+def as_one(models: Sequence[Steps]) -> Steps:
+    """A model, or several as an ensemble."""
+    return models[0] if len(models) == 1 else Ensemble(models)
+
+
+class TorchRun(Run):
+    """One or more runs that torch computes."""
+
+    members: list[SavedRun]
+
+    def __init__(
+        self, members: Sequence[SavedRun], model: Steps | None = None, unknown: Lexicon | None = None
+    ) -> None:
+        """`model`: the step model that search uses; by default the model of the run, or an ensemble of all.
+        `unknown`: as for `replacing_unknown`."""
+        self.members, self.unknown = list(members), unknown
+        first = self.members[0]
+        for member in self.members[1:]:
+            if member.target_words.words != first.target_words.words:
+                raise ConfigError(
+                    f"{member.directory}: its target vocabulary is not that of {first.directory}; an "
+                    "ensemble needs one and the same"
+                )
+        self.model: Steps = model or as_one([member.model for member in self.members])
+
+    @staticmethod
+    def of(
+        *directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0
+    ) -> "TorchRun":
+        """Load runs; `threads` is not used: torch has its own."""
+        return TorchRun([checkpoint.load(directory, which, device) for directory in directories])
+
+    @staticmethod
+    def set_up(directory: str | Path, device: str) -> None:
+        """Set up torch as nmt-translate does: with the matrix back end of the run."""
+        checkpoint.set_up_torch(directory, device)
+
+    def view(self, members: Sequence[LanguagePair], unknown: Lexicon | None) -> Self:
+        return type(self)(cast(Sequence[SavedRun], members), self.model, unknown)
+
+    def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "TorchRun":
+        return TorchRun(self.members, as_one(restrict_models(self.members, lexicon, frequent)), self.unknown)
+
+    @property
+    def attends(self) -> bool:
+        return self.members[0].model.attends
+
+    def read(self, line: str) -> Ids | Reading:
+        """The ids of a line, or a Reading of each member's; empty for a line without words."""
+        ids = tuple(member.source_ids(line) for member in self.members)
+        return ids[0] if len(ids) == 1 else Reading(ids)
+
+    def fitted(self, config: BeamConfig) -> BeamConfig:
+        """Settings with a number of live hypotheses that suits the vocabulary, unless they have one."""
+        return config.fitted(len(self.members[0].target_words))
+
+    def search_readings(
+        self,
+        readings: Sequence[Ids | Reading],
+        config: BeamConfig,
+        prefixes: Sequence[Sequence[int]] | None,
+        constraints: Sequence[LineConstraints] | None,
+        attention: bool,
+    ) -> list[list[FinishedHypothesis]]:
+        return search_lines(self.model, readings, self.fitted(config), prefixes, constraints)
+
+    def draw(self, reading: Ids | Reading, config: SamplingConfig, number: int) -> list[FinishedHypothesis]:
+        return sample(self.model, [reading], config, number)[0]
+
+    def maker(
+        self, constraints: Constraints, rows: Iterable[tuple[str, str, str]] | None = None
+    ) -> ConstraintMaker:
+        return ConstraintMaker(self.members[0], constraints, rows)
+
+    @property
+    def modules(self) -> Sequence[nn.Module]:
+        return [member.model for member in self.members]
+
+    def unit_scores(self, pairs: Sequence[tuple[str, ...]]) -> list[list[float]]:
+        targets = [self.target_ids(target) for _, target in pairs]
+        sources = [[member.source_ids(source) for source, _ in pairs] for member in self.members]
+        scores = [
+            word_scores(member.model, list(zip(ids, targets, strict=True)))
+            for member, ids in zip(self.members, sources, strict=True)
+        ]
+        if len(scores) == 1:
+            return scores[0]
+        return [
+            mean_log_probs([tensor(row).double() for row in rows]).tolist()
+            for rows in zip(*scores, strict=True)
+        ]
