@@ -16,6 +16,7 @@ import regex
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.numbers import shown
+from nmt.text import moses
 
 # ---- lengths and scripts of lines --------------------------------------------------------------------------
 
@@ -117,12 +118,9 @@ def warn_without_rules(language: str) -> None:
         )
 
 
-@cache
 def languages_with_rules() -> frozenset[str]:
     """Languages for which the tokenizer or the normalizer has rules."""
-    from sacremoses.corpus import NonbreakingPrefixes
-
-    return frozenset(NonbreakingPrefixes().available_langs.values()) | OTHERS_WITH_RULES
+    return moses.languages_with_abbreviations() | OTHERS_WITH_RULES
 
 
 def language_of_file(path: str) -> str:

@@ -17,6 +17,7 @@ from typing import TypeVar
 import regex
 
 from nmt.errors import DataError
+from nmt.text import moses
 from nmt.text.scripts import is_spaceless
 
 # ---- sentences of lines ------------------------------------------------------------------------------------
@@ -260,9 +261,7 @@ def abbreviated(word: str, language: str, number: bool) -> bool:
 @cache
 def abbreviation_lists(language: str) -> tuple[frozenset[str], frozenset[str]]:
     """The abbreviations of a language, and those that are abbreviations only before a number."""
-    from sacremoses.corpus import NonbreakingPrefixes
-
-    words = set(NonbreakingPrefixes().words(language or None))  # those of all languages where it is unknown
+    words = set(moses.abbreviations(language or None))  # those of all languages where it is unknown
     numeric = {word.split()[0] for word in words if "#NUMERIC_ONLY#" in word}
     own = ABBREVIATIONS.get(language, "" if language else " ".join(ABBREVIATIONS.values())).split()
     last = {

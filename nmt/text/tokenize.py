@@ -1,6 +1,7 @@
-"""Moses' normalization, tokenization, casing and escapes, and their inverse (sacremoses)."""
+"""Tokenizers of all scripts, with casing, and Moses' escapes; and their inverses."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import groupby
 
 import regex
@@ -8,6 +9,7 @@ import regex
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.text import scripts
+from nmt.text.moses import MosesDetokenizer, MosesTokenizer, Normalizer
 from nmt.text.scripts import Segmenter
 from nmt.text.truecase import Truecaser
 
@@ -19,33 +21,27 @@ class MosesRules:
     Latin words inside text of another script, which English rules split."""
 
     def __init__(self, language: str, normalize: bool, tokenize: bool, latin: bool = False) -> None:
-        from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+        self.language = "en" if latin else language
+        self.tokenize = tokenize
+        self.normalizer = Normalizer(language) if normalize else None
 
-        self.normalizer = MosesPunctNormalizer(language) if normalize else None
-        of_words = "en" if latin else language
-        self.tokenizer = MosesTokenizer(of_words) if tokenize else None
-        if self.tokenizer:
-            # sacremoses makes sets of all letters of Unicode for each word that ends in a period.
-            letters = frozenset(MosesTokenizer.IsAlpha)
-            self.tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
-            self.tokenizer.islower = frozenset(MosesTokenizer.IsLower).issuperset
-        self.detokenizer = MosesDetokenizer(of_words) if tokenize else None
+    @cached_property
+    def tokenizer(self) -> MosesTokenizer:
+        return MosesTokenizer(self.language)
+
+    @cached_property
+    def detokenizer(self) -> MosesDetokenizer:
+        return MosesDetokenizer(self.language)
 
     def words(self, text: str) -> list[str]:
         """Split a text into words."""
-        words = files.split_words(self.normalizer.normalize(text) if self.normalizer else text)
-        if self.tokenizer and words:
-            words = self.tokenizer.tokenize(" ".join(words), return_str=False, escape=False)
-            # The tokenizer may leave exotic white space inside or around a word; a word with a blank inside
-            # would be two words in a file.
-            words = [part for word in words for part in files.split_words(word.replace("\n", " "))]
-        return words
+        if self.normalizer:
+            text = self.normalizer(text)
+        return self.tokenizer(text) if self.tokenize else files.split_words(text)
 
     def text(self, words: list[str]) -> str:
         """Join the words of a line to detokenized text."""
-        if self.detokenizer:
-            return str(self.detokenizer.detokenize(words, unescape=False)).replace("\n", " ") if words else ""
-        return " ".join(words)
+        return self.detokenizer(words) if self.tokenize else " ".join(words)
 
 
 # ---- tokenization without blanks ---------------------------------------------------------------------------
@@ -148,7 +144,7 @@ class Tokenizer:
         """Split a line into words, before truecasing."""
         words = self.rules.words(line)
         if self.case == "lower":
-            words = [part for word in words for part in files.split_words(word.lower())]
+            words = [word.lower() for word in words]
         return words
 
     def cased(self, words: list[str]) -> list[str]:

@@ -4,7 +4,14 @@ import logging
 
 import pytest
 
-from nmt.text.checks import CHECKS, CUT_CONTRACTION, NOWHERE, Punctuation, warn_of_tokenized
+from nmt.text.checks import (
+    CHECKS,
+    CUT_CONTRACTION,
+    NOWHERE,
+    Punctuation,
+    find_cut_contraction,
+    warn_of_tokenized,
+)
 
 # ---- test checks -------------------------------------------------------------------------------------------
 
@@ -69,6 +76,8 @@ def test_what_is_found(name: str, line: str, place: int) -> None:
 def test_words_that_a_tokenizer_has_cut(line: str, part: str) -> None:
     match = CUT_CONTRACTION.search(line)
     assert match and match[0] == part
+    assert (quick := find_cut_contraction(f"{line} {line}")) and quick.span() == match.span()
+    assert find_cut_contraction(line.upper())
 
 
 @pytest.mark.parametrize(
