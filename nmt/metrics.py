@@ -64,7 +64,9 @@ def check_tokenizer(name: str) -> None:
         url = SPM_MODELS[name]["url"]
         model = Path(SACREBLEU_DIR, "models", url.rpartition("/")[2])
         if not model.exists():
-            raise ConfigError(f"BLEU tokenizer {name!r}: its model {model} is not there; fetch it from {url}")
+            raise ConfigError(
+                f"BLEU tokenizer {name!r}: its model {model} is missing; download it from {url}"
+            )
     try:
         BLEU(tokenize=name)
     except Exception as error:  # each of the packages that it may need raises its own types of errors

@@ -96,9 +96,7 @@ def load() -> None:
             if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
                 why = f"{name}: {error}; is its folder in PYTHONPATH?"
             else:
-                why = (
-                    f"{error_location(error)}: {type(error).__name__}: {error}; mend {name}, or leave it out"
-                )
+                why = f"{error_location(error)}: {type(error).__name__}: {error}; fix {name}, or leave it out"
             raise ConfigError(f"{VARIABLE}: {why}") from error
 
 

@@ -71,13 +71,13 @@ class AlignmentErrorAnalysis:
             type=integer(0, 1),
             default=0,
             metavar="N",
-            help="number of the first word in the gold file, 0 or 1; it is 1 in many published sets",
+            help="index of the first word in the gold file, 0 or 1; many published sets count from 1",
         )
         add_hypotheses(
             parser,
             "one or more alignments, lines of points 0-0 1-2, as smt-align and --alignments write them",
         )
-        add_names(parser, "names of the alignments; file names unless given")
+        add_names(parser, "names of the alignments; default: file names")
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:

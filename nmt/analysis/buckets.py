@@ -198,7 +198,7 @@ def curve_findings(
     larger count.
     """
     if not any(buckets for sides in curves.values() for buckets in sides.values()):
-        log.warning("no point has %d sentences; --least asks for fewer", args.least)
+        log.warning("no point has %d sentences; lower --least", args.least)
 
     def draw(paths: Sequence[Path]) -> None:
         first = systems[0]
@@ -219,7 +219,7 @@ class LengthAnalysis:
     def add_options(self, parser: Parser) -> None:
         add_systems(parser)
         parser.add_argument(
-            "--window", type=positive, default=WINDOW, help="neighboring lengths that are scored together"
+            "--window", type=positive, default=WINDOW, help="number of neighboring lengths scored together"
         )
         add_curves(parser, "which length the figure of several systems shows")
 

@@ -152,7 +152,7 @@ def frequency_chart(systems: Sequence[SystemOutput], counts: Mapping[str, int] |
         series=series,
         counted="words in the reference",
         labels=labels,
-        note="a word is right as often as translation and reference have it",
+        note="each word counts as correct as often as it occurs in both translation and reference",
     )
 
 
@@ -331,7 +331,7 @@ def figures_html(charts: Sequence[Chart], first: int = 0) -> str:
 def figure_html(number: int, chart: Chart) -> str:
     """Render a chart: an empty element in which the script draws, and a table of its numbers."""
     drawn = any(chart.series.values())
-    note = chart.note if drawn else f"no point is left: {chart.note}"
+    note = chart.note if drawn else f"no points to show: {chart.note}"
     table = chart_numbers(number, chart) if drawn else ""
     return (
         f'<figure><figcaption>{escape(chart.title)}</figcaption><p class="note">{escape(note)}</p>'

@@ -78,7 +78,7 @@ def plot_curves(runs: Mapping[str, Mapping[str, LearningCurve]], paths: Sequence
         left.plot(*split_points(curves["dev cost"]), color=color, marker="o", markersize=3, label=label)
         if panels == 2:
             right.plot(*split_points(curves["dev BLEU"]), color=color, marker="o", markersize=3, label=label)
-    left.set_ylabel("-log p a word (nats): dev; thin: training")
+    left.set_ylabel("-log p per word (nats): dev; thin lines: training")
     if panels == 2:
         right.set_ylabel("dev BLEU")
     for axes in grid[0]:

@@ -38,8 +38,8 @@ BAR_WIDTH = 10  # width of a histogram's bar, in points of BLEU or chrF
 class DifferenceConfig:
     """Which score is compared, and how many sentences are listed."""
 
-    metric: str = choice("chrf", "bleu", help="score of single sentences: chrF, or BLEU of effective order")
-    count: int = number(10, least=1, help="sentences of each direction")
+    metric: str = choice("chrf", "bleu", help="sentence-level score: chrF, or BLEU with effective order")
+    count: int = number(10, least=1, help="number of sentences shown in each direction")
 
 
 @dataclass
@@ -124,7 +124,7 @@ class NgramDifferenceConfig:
     """How long the listed n-grams are, and how many are listed."""
 
     max_words: int = number(4, least=1, most=20, help="longest n-grams, in words")
-    count: int = number(20, least=1, help="n-grams of each direction")
+    count: int = number(20, least=1, help="number of n-grams shown in each direction")
 
 
 @dataclass
@@ -330,7 +330,7 @@ class FrequencyAnalysis:
             type=InputPath,
             default=None,
             metavar="FILE",
-            help="target side of the training text, or a file of nmt-vocab; the reference unless given",
+            help="target side of the training text, or a vocabulary of nmt-vocab; default: the reference",
         )
         add_title(parser)
 
@@ -356,7 +356,7 @@ class FrequencyAnalysis:
 
 
 class NgramsAnalysis:
-    help = "N-grams that the first system gets right and another does not, and the other way round."
+    help = "N-grams that the first system gets right and another does not, and vice versa."
 
     def add_options(self, parser: Parser) -> None:
         add_systems(parser, source=False)
@@ -370,7 +370,7 @@ class NgramsAnalysis:
 
 
 class DifferencesAnalysis:
-    help = "The sentences that two systems translate most differently well, and how many differ how much."
+    help = "The sentences whose scores differ most between two systems, and a histogram of the differences."
 
     def add_options(self, parser: Parser) -> None:
         add_systems(parser)
@@ -381,7 +381,7 @@ class DifferencesAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         first, second, *more = load_systems(args, least=2)
         if more:
-            raise ConfigError(f"--hypothesis: {2 + len(more)} systems; differences are those of two")
+            raise ConfigError(f"--hypothesis: {2 + len(more)} systems, expected two")
         rows = largest_differences(first, second, parse_settings(DifferenceConfig, args))
         groups = difference_histogram(first, second, args.metric)
 

@@ -36,7 +36,7 @@ Vectors = NDArray[np.floating]
 class MapConfig:
     """Settings of a two-dimensional map of vectors."""
 
-    zoom: int = number(3, least=0, most=100, help="dense regions shown enlarged")
+    zoom: int = number(3, least=0, most=100, help="number of dense regions to show enlarged")
     perplexity: float = number(30.0, above=0, help="t-SNE's number of neighbors")
     seed: int = number(1, least=0, most=2**32 - 1, help="random seed of t-SNE and of the choice of phrases")
 
@@ -134,9 +134,11 @@ class WordMapAnalysis:
     def add_options(self, parser: Parser) -> None:
         add_model(parser)
         parser.add_argument(
-            "--side", choices=("source", "target"), default="source", help="whose word vectors"
+            "--side", choices=("source", "target"), default="source", help="side whose word vectors are shown"
         )
-        parser.add_argument("--count", type=positive, default=1000, help="most frequent words shown")
+        parser.add_argument(
+            "--count", type=positive, default=1000, help="number of most frequent words to show"
+        )
         add_map(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
@@ -148,7 +150,7 @@ class WordMapAnalysis:
         member = run.members[0]
         vocab = member.source_words if args.side == "source" else member.target_words
         if not isinstance(member.model, WordEmbeddings):
-            raise ConfigError(f"{args.run}: a model of its type has no word vectors")
+            raise ConfigError(f"{args.run}: models of this type have no word vectors")
         ids = list(range(3, min(len(vocab), args.count + 3)))
         rows = torch.tensor(ids, device=member.model.device)
         with torch.no_grad():
@@ -169,10 +171,14 @@ class PhraseMapAnalysis:
             type=InputPath,
             default="-",
             metavar="FILE",
-            help="phrases, one a line, as tokenized words; or a phrase table (.gz), whose sources are read",
+            help="tokenized phrases, one per line; or a phrase table (.gz), whose source phrases are read",
         )
-        parser.add_argument("--count", type=positive, default=5000, help="phrases drawn at random")
-        parser.add_argument("--min-words", type=positive, default=4, help="fewest words of a phrase")
+        parser.add_argument(
+            "--count", type=positive, default=5000, help="number of phrases to draw at random"
+        )
+        parser.add_argument(
+            "--min-words", type=positive, default=4, help="minimum length of a phrase in words"
+        )
         add_map(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
@@ -186,7 +192,7 @@ class PhraseMapAnalysis:
         for start in range(0, len(ids), 256):
             vectors = member.model.source_vectors(ids[start : start + 256])
             if vectors is None:
-                raise ConfigError(f"{args.run}: a model of its type has no vectors of whole phrases")
+                raise ConfigError(f"{args.run}: models of this type have no phrase vectors")
             parts.append(vectors)
         return map_findings(args, phrases, torch.cat(parts).cpu().numpy(), f"phrase vectors c of {run.name}")
 
@@ -269,22 +275,27 @@ def unit_vectors(vectors: Vectors) -> Vectors:
 
 
 class NeighborsAnalysis:
-    help = "Words with the vectors nearest to those of given words; by spelling, of unknown ones too."
+    help = "Words whose vectors are nearest to those of given words, which a character model need not know."
 
     def add_options(self, parser: Parser) -> None:
         add_model(parser)
         parser.add_argument(
-            "--words", nargs="+", required=True, metavar="WORD", help="words, as the run splits them"
+            "--words", nargs="+", required=True, metavar="WORD", help="words, segmented as in the run"
         )
         parser.add_argument(
-            "--side", choices=("source", "target"), default="source", help="whose words, of a translator"
+            "--side",
+            choices=("source", "target"),
+            default="source",
+            help="for a translator: the side whose words are used",
         )
         parser.add_argument(
             "--before-highway",
             action="store_true",
-            help="the vectors of the convolutions of lm.type characters, which are about spelling alone",
+            help="lm.type characters: the output of the convolutions, which reflects spelling alone",
         )
-        parser.add_argument("--count", type=positive, default=5, metavar="N", help="neighbors of each word")
+        parser.add_argument(
+            "--count", type=positive, default=5, metavar="N", help="number of neighbors per word"
+        )
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
@@ -338,7 +349,7 @@ def query_vectors(model: object, token_ids: list[int], args: argparse.Namespace)
     token_ids_of_query = torch.tensor(token_ids, device=resolve_device(args.device))
     vectors = model.filter_vectors(token_ids_of_query) if isinstance(model, LanguageModel) else None
     if vectors is None:
-        raise ConfigError(f"--before-highway: {args.run} is not of lm.type characters")
+        raise ConfigError(f"--before-highway: {args.run} is not a run with lm.type characters")
     return vectors
 
 
@@ -350,7 +361,7 @@ def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) 
     from nmt.models.protocols import WordEmbeddings
 
     if not isinstance(model, WordEmbeddings):
-        raise ConfigError(f"{args.run}: a model of its type has no word vectors")
+        raise ConfigError(f"{args.run}: models of this type have no word vectors")
     with torch.no_grad():
         rows = torch.tensor(token_ids, device=resolve_device(args.device))
         vectors: Tensor = model.word_embedding(args.side)(rows)
@@ -361,12 +372,15 @@ def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) 
 
 
 class VectorsAnalysis:
-    help = "The vectors of all words of a run as text, in word2vec's format, which data.source_vectors reads."
+    help = "All word vectors of a run as text in word2vec's format, which data.source_vectors reads."
 
     def add_options(self, parser: Parser) -> None:
         add_model(parser)
         parser.add_argument(
-            "--side", choices=("source", "target"), default="source", help="whose words, of a translator"
+            "--side",
+            choices=("source", "target"),
+            default="source",
+            help="for a translator: the side whose words are used",
         )
         options.add_output(parser)
 

@@ -96,7 +96,7 @@ def add_training(parser: Parser, required: bool) -> None:
         type=integer(0),
         default=0,
         metavar="N",
-        help="words are rare that the training text has at most N times; 0: never",
+        help="a word is rare if it occurs at most N times in the training text; 0: only unseen words",
     )
 
 
@@ -188,7 +188,7 @@ def mismatch_reasons(
             vocabulary,
             lambda word: word_parts(word.lower()),
         ),
-        ("source and target are exchanged", other_side, lambda word: [word]),
+        ("source and target are swapped", other_side, lambda word: [word]),
     ]
     for reason, words, split in reasons:
         yield reason, missing_words(text, words, split)
@@ -243,7 +243,7 @@ def check_coverage(
     if reason:
         log.warning("%s; probably %s", problem, reason)
     elif share > MAX_MISSING_SHARE:
-        log.warning("%s: are both of one language and form?", problem)
+        log.warning("%s: are both in one language, with the same tokenization and case?", problem)
 
 
 # ---- unknown words -----------------------------------------------------------------------------------------
@@ -466,14 +466,14 @@ class SubsetsAnalysis:
             type=positive,
             default=MIN_LENGTH,
             metavar="N",
-            help="fewest words of both sides in the middle group",
+            help="middle group: minimum length of either side in words",
         )
         parser.add_argument(
             "--max-length",
             type=positive,
             default=MAX_LENGTH,
             metavar="N",
-            help="most words of both sides in the middle group",
+            help="middle group: maximum length of either side in words",
         )
         add_title(parser)
 
@@ -510,7 +510,7 @@ class UnknownWordsAnalysis:
     def add_options(self, parser: Parser) -> None:
         add_systems(parser)
         add_vocabularies(parser, required=True)
-        add_curves(parser, "whose unknown words the figure of several systems counts")
+        add_curves(parser, "side whose unknown words are counted in a figure of several systems")
 
     def run(self, args: argparse.Namespace) -> Findings:
         vocabs, systems = read_vocabularies(args.vocabulary), load_systems(args)
@@ -526,7 +526,7 @@ class RareWordsAnalysis:
     def add_options(self, parser: Parser) -> None:
         add_systems(parser)
         add_training(parser, required=True)
-        add_curves(parser, "whose rare words the figure of several systems counts")
+        add_curves(parser, "side whose rare words are counted in a figure of several systems")
 
     def run(self, args: argparse.Namespace) -> Findings:
         systems = load_systems(args)
@@ -548,14 +548,16 @@ class SegmentedWordsAnalysis:
             metavar="RUN_DIR",
             help="the run whose subwords split the words",
         )
-        parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
-        add_curves(parser, "whose words the figure of several systems counts")
+        parser.add_argument(
+            "--tokenized", action="store_true", help="the text is tokenized like the training text of the run"
+        )
+        add_curves(parser, "side whose words are counted in a figure of several systems")
 
     def run(self, args: argparse.Namespace) -> Findings:
         systems = load_systems(args)
         units = read_units(args.run, systems[0].test, args.tokenized)
         if units is None:
-            raise ConfigError(f"{args.run}: splits no words; see by-unknown and by-rare")
+            raise ConfigError(f"{args.run}: does not split words; use by-unknown or by-rare")
         curves = by_segmented(systems, *units, args.least)
         x_label = "at most this many words of several units"
         return curve_findings(args, systems, curves, "segmented", x_label, "the side with more")

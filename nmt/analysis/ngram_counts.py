@@ -13,7 +13,7 @@ from nmt.ngram.counting import NgramStatistics, statistics
 
 
 class NgramCountsAnalysis:
-    help = "How many n-grams a text has by length, how many once, how many of another text's it lacks."
+    help = "Counts of n-grams by length: all, those that occur once, and those of another text that are new."
 
     def add_options(self, parser: Parser) -> None:
         parser.add_argument(

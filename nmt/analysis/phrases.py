@@ -29,11 +29,11 @@ class PhrasesConfig:
 
     sources: int = number(5, least=1, help="source phrases of each kind")
     # The minimum length: van Merriënboer 2018 says "more than 3", "at least 4" and "more than 4 or 5".
-    min_words: int = number(4, least=1, help="fewest words of a source phrase")
+    min_words: int = number(4, least=1, help="minimum length of a source phrase in words")
     min_targets: int = 4  # fewest targets of a source phrase
     best: int = 3  # targets listed by the table and by the model, as in van Merriënboer 2018, table 4.2
     # The draws are those of van Merriënboer 2018, table 4.3.
-    samples: int = number(50, least=1, most=100_000, help="draws for each source phrase")
+    samples: int = number(50, least=1, most=100_000, help="samples drawn for each source phrase")
     shown: int = 5  # most frequent draws that are listed
     seed: int = number(1, least=0, help="random seed of the draws")
 

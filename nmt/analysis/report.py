@@ -308,9 +308,9 @@ class ReportAnalysis:
         parser.add_argument(
             "--tokenized",
             action="store_true",
-            help="source and references are tokenized as the runs' text was",
+            help="source and references are tokenized like the training text of the runs",
         )
-        add_setting(parser, BeamConfig, "beam_size", "-b", help="beam size with which the runs translate")
+        add_setting(parser, BeamConfig, "beam_size", "-b", help="beam size for the translations of the runs")
         add_setting(parser, ReportConfig, "least")
         add_setting(parser, ReportConfig, "samples")
         add_vocabularies(parser, required=False)
@@ -322,7 +322,7 @@ class ReportAnalysis:
         vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
         names = args.names or unique_names([path.rstrip("/") for path in args.systems])
         if len(set(names)) < len(names):
-            raise ConfigError("two systems have one name; give others with --names")
+            raise ConfigError("two systems have the same name; give different ones with --names")
         paths = dict(zip(names, args.systems, strict=True))
         runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
         curves = {name: read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}

@@ -129,7 +129,7 @@ class SamplesAnalysis:
         samples = sample_sentences(systems, vocabs, parse_settings(SampleConfig, args))
         if not samples:
             log.warning(
-                "no sentence of more than %d or fewer than %d words is without an unknown word; try other "
+                "no sentence of more than %d or fewer than %d words is free of unknown words; try other "
                 "--long, --short",
                 args.long,
                 args.short,

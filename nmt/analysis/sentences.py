@@ -29,10 +29,12 @@ def add_line(parser: Parser) -> None:
     """Add the options of a run and of one source sentence, which `read_line` reads, and --output."""
     options.add_model(parser)
     parser.add_argument(
-        "--line", default="", metavar="TEXT", help="the source sentence; else the first line of --input"
+        "--line", default="", metavar="TEXT", help="the source sentence; default: the first line of --input"
     )
     parser.add_argument("--input", "-i", type=InputPath, default="-", metavar="FILE", help="source text")
-    parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
+    parser.add_argument(
+        "--tokenized", action="store_true", help="the text is tokenized like the training text of the run"
+    )
     add_output(parser)
 
 
@@ -122,7 +124,7 @@ class AttentionAnalysis:
     def add_options(self, parser: Parser) -> None:
         add_line(parser)
         parser.add_argument(
-            "--target", default="", metavar="TEXT", help="its translation; else the run's own"
+            "--target", default="", metavar="TEXT", help="its translation; default: the run's own"
         )
 
     def run(self, args: argparse.Namespace) -> Findings:
@@ -173,7 +175,7 @@ class MergeEdge:
 def parse_nodes(gates: NDArray[np.floating]) -> list[MergeNode]:
     """Convert the weights of a sentence's nodes (T (T - 1) / 2, 3), ordered level by level, to nodes."""
     T = round((1 + (1 + 8 * len(gates)) ** 0.5) / 2)
-    assert len(gates) == T * (T - 1) // 2, f"{len(gates)} nodes are no triangle"
+    assert len(gates) == T * (T - 1) // 2, f"{len(gates)} nodes do not form a triangle"
     positions = [(level, position) for level in range(1, T) for position in range(T - level)]
     return [
         MergeNode(level=level, first=first, last=first + level, new=new, left=left, right=right)

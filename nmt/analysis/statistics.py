@@ -243,7 +243,7 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class CompareAnalysis:
-    help = "Paired bootstrap: are systems different from a baseline? Intervals and p-values."
+    help = "Paired bootstrap: confidence intervals, and p-values of the differences from a baseline."
 
     def add_options(self, parser: Parser) -> None:
         add_references(parser)
@@ -255,7 +255,7 @@ class CompareAnalysis:
             help="output of the system to compare with: text, or an n-best list",
         )
         add_hypotheses(parser, "outputs of the other systems")
-        add_names(parser, "names of the systems, the baseline first; paths unless given")
+        add_names(parser, "names of the systems, the baseline first; default: paths")
         parser.add_argument(
             "--samples",
             type=integer(1, 100_000),
@@ -306,7 +306,7 @@ class ScoresAnalysis:
             "--second", type=InputPath, required=True, metavar="FILE", help="another score of the same lines"
         )
         parser.add_argument(
-            "--names", nargs=2, default=None, metavar="NAME", help="names of both; file names unless given"
+            "--names", nargs=2, default=None, metavar="NAME", help="names of both; default: file names"
         )
         add_output(parser)
         add_title(parser)

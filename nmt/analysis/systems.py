@@ -159,7 +159,7 @@ def add_systems(parser: Parser, source: bool = True) -> None:
         add_source(parser)
     add_references(parser)
     add_hypotheses(parser, "output of one or more systems: text, or an n-best list")
-    add_names(parser, "names of the systems; file names unless given")
+    add_names(parser, "names of the systems; default: file names")
     add_output(parser)
 
 

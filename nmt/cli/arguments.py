@@ -181,19 +181,19 @@ def check_separate(
             continue
         if key in read:
             raise ConfigError(
-                f"{option} {path}: is read too ({' '.join(read[key])}); an input is never overwritten, name "
+                f"{option} {path}: is also read ({' '.join(read[key])}); an input is never overwritten, name "
                 "another file"
             )
         if key in written:
             raise ConfigError(
-                f"{option} {path}: is written too by {' '.join(written[key])}; name two different files"
+                f"{option} {path}: is also written by {' '.join(written[key])}; name two different files"
             )
         written[key] = option, path
         parent, name = os.path.split(os.path.realpath(path))
         for input_option, folder in input_paths:
             if os.path.isdir(folder) and os.path.realpath(folder) == parent and name in list_parts(folder):
                 raise ConfigError(
-                    f"{option} {path}: is a part of {input_option} {folder}, which is read; name another file"
+                    f"{option} {path}: is part of {input_option} {folder}, which is read; name another file"
                 )
 
 

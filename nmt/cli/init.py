@@ -72,10 +72,12 @@ def parser() -> options.Parser:
         type=real(above=0),
         default=None,
         metavar="N",
-        help="time that training may take, in which the learning rate falls to 0; default: no limit",
+        help="time limit of the training, over which the learning rate falls to 0; default: no limit",
     )
     parser.add_argument(
-        "--no-measure", action="store_true", help="do not train for a few seconds to measure the speed here"
+        "--no-measure",
+        action="store_true",
+        help="skip the few seconds of training that measure the speed of this machine",
     )
     options.add_quiet(parser)
     return parser
@@ -214,7 +216,7 @@ def measure_training(args: argparse.Namespace, train: PairReport, proposal: "Pro
 def show_cost(cost: "Cost", epochs: int) -> None:
     """Print the measured speed and the time that the training will take, for `epochs` configured epochs."""
     print(
-        f"{cost.parameters:,} parameters; {cost.per_thousand:.2g} seconds a thousand target words or "
+        f"{cost.parameters:,} parameters; {cost.per_thousand:.2g} seconds per thousand target words or "
         f"subwords, measured over {cost.updates} updates in {cost.seconds:.0f} s ({cost.device})"
     )
     if not cost.epochs and not cost.minutes:

@@ -129,13 +129,13 @@ class PerplexityTotals:
         yield f"{self.lines}", "sentences"
         yield f"{self.words}", "words or subword units"
         yield f"{self.unknown}", "of them unknown"
-        name = "perplexity a unit, ends of sentences counted, unknown ones as <unk>"  # read by recipes
+        name = "perplexity per unit, ends of sentences counted, unknown ones as <unk>"  # read by recipes
         yield f"{self.perplexity:.4f}", name
         yield f"{self.known_perplexity:.4f}", "perplexity without unknown units"
         bits = -self.log_prob / math.log(2) / self.characters
-        yield f"{bits:.5f}", "bits a character, ends of lines counted"
+        yield f"{bits:.5f}", "bits per character, ends of lines counted"
         yield f"{self.log_prob:.4f}", "log p of the text, natural"
-        yield f"{units / max(self.seconds, 1e-9):.0f}", "units a CPU second"
+        yield f"{units / max(self.seconds, 1e-9):.0f}", "units per CPU second"
         if self.log_z:
             yield f"{sum(self.log_z) / len(self.log_z):.4f}", "mean |log Z| of distinct contexts"
 

@@ -51,7 +51,7 @@ def parser() -> options.Parser:
         type=positive,
         default=1,
         metavar="N",
-        help="processes; the result does not depend on them",
+        help="number of processes; the result does not depend on it",
     )
     options.add_quiet(parser)
     return parser

@@ -142,7 +142,7 @@ def decide_back_end(wish: str) -> BackEndChoice:
     exact = error <= ERROR_TOLERANCE
     if wish == "onednn" and not exact:
         raise ConfigError(
-            f"matmul: onednn errs {error:.0f} times as much as mkl on this processor; use auto or mkl"
+            f"matmul: onednn has {error:.0f} times the error of mkl on this processor; use auto or mkl"
         )
     back_end = "onednn" if wish == "onednn" or (exact and speed >= SPEED_MARGIN) else "mkl"
     use_back_end(back_end)
@@ -222,7 +222,7 @@ def set_up_device(device: str, threads: int | None, matmul: str, memory: Path | 
     if kind not in ("cpu", "cuda"):
         raise ConfigError(f"device: {device!r} is not supported, expected {EXPECTED_DEVICES}")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device: {device!r} was asked for, but this torch finds no GPU; use --device cpu")
+        raise ConfigError(f"device: {device!r} was requested, but torch finds no GPU; use --device cpu")
     if kind == "cuda":
         return f"device {device}"
     choose_back_end(matmul, memory).report()
@@ -241,6 +241,6 @@ def settle_threads() -> None:
     ):
         torch.set_num_threads(1)
         log.warning(
-            "torch was imported before nmt, so that waiting threads would take the processor from working "
-            "ones: one thread computes. Import nmt first to use all, or call torch.set_num_threads"
+            "torch was imported before nmt, so its idle threads would compete with busy ones; using one "
+            "thread. Import nmt first to use all, or call torch.set_num_threads"
         )

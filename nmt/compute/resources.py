@@ -14,7 +14,7 @@ import sys
 THREADS_PER_PROCESSOR, ALWAYS_STARTED = 4, 16
 # Torch was imported before this package, and no setting says how its threads wait: they spin.
 SPINNING = "torch" in sys.modules and not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys()
-TOO_MANY_THREADS = "{:,}: more than this machine can use; taking {}"
+TOO_MANY_THREADS = "{:,}: more than this machine can use; using {}"
 
 
 def bounded_threads(count: int) -> int:

@@ -27,9 +27,9 @@ def parse(kind: type[Instance], text: str, header: Mapping[str, str] | None = No
     try:
         content = json.loads(text)
     except RecursionError as error:
-        raise ValueError("it is no JSON: too deep") from error
+        raise ValueError("it is not JSON: too deep") from error
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from error
+        raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"expected an object, found {shown(str(content))}")
     for key, value in (header or {}).items():

@@ -61,7 +61,7 @@ class FilterConfig:
 class CorpusConfig:
     """One of several training corpora."""
 
-    name: str = setting("", help="what messages call it; empty: as its source file")
+    name: str = setting("", help="its name in messages; empty: the name of its source file")
     source: str = setting("", help="parallel text, line by line")
     target: str = setting("", help="its translation")
     tag: str = setting(
@@ -121,7 +121,7 @@ def check_corpora(corpora: Sequence[CorpusConfig], temperature: float) -> None:
 def check_tag(tag: str, key: str) -> None:
     """ConfigError for a tag that is not of the form <name>, or is a reserved symbol."""
     if tag and not (TAG_PATTERN.fullmatch(tag) and tag.isprintable()):
-        raise ConfigError(f"{key}: {shown(tag)} is no tag, expected a name between < and >, such as <bt>")
+        raise ConfigError(f"{key}: {shown(tag)} is not a tag, expected a name between < and >, such as <bt>")
     if tag in SPECIALS or BYTE_UNIT.fullmatch(tag):
         raise ConfigError(f"{key}: {tag} means something else in vocabularies; choose another name")
 
@@ -141,7 +141,7 @@ def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
                 f"data.corpora[{index}].weight: weights and shares exclude each other; leave out one of them"
             )
     if temperature != 1:
-        raise ConfigError("data.temperature: has no meaning beside shares; leave out one of them")
+        raise ConfigError("data.temperature: has no effect with shares; leave out one of them")
     if abs(sum(shares) - 1) > SHARE_TOLERANCE:
         listed = " + ".join(f"{share:g}" for share in shares)
         raise ConfigError(f"data.corpora: the shares {listed} sum to {sum(shares):g}, expected 1")
@@ -172,7 +172,7 @@ def check_untagged(path: str, tags: Sequence[str]) -> None:
                 if form in line:
                     raise DataError(
                         f"{path}:{row}: the text has {tag}, which is a tag in data.corpora; "
-                        "remove it from the text, or name the tag otherwise"
+                        "remove it from the text, or rename the tag"
                     )
 
 
@@ -262,17 +262,16 @@ class DataConfig:
     pieces: int = number(
         0,
         least=0,
-        help="SentencePiece: units learned from the training text; 0: 8000, fewer of a small text. All get "
-        "an id",
+        help="SentencePiece: number of units to learn; 0: 8000, fewer for a small text. All get an id",
     )
     byte_fallback: bool = setting(
-        True, help="SentencePiece: rare characters are cut into bytes; false: they are UNK"
+        True, help="SentencePiece: rare characters are split into bytes; false: they are UNK"
     )
     unigram_sampling: float = number(
         0.0,
         least=0,
-        help="subword unigram: cuts are drawn anew in each epoch with p(cut) to this power (Kudo 2018); 0: "
-        "the best cut, always; 0.2 helps small corpora",
+        help="subword unigram: segmentations are sampled anew in each epoch, p(segmentation) "
+        "to this power (Kudo 2018); 0: always the best one; 0.2 helps small corpora",
     )
     shared_vocabulary: bool = setting(
         False, help="one vocabulary for both sides, counted over both; for model.tied: all"
@@ -387,9 +386,7 @@ def check_pairs(config: DataConfig, thorough: bool) -> None:
             "data: give either train_source and train_target, or a list of corpora, or phrase_table"
         )
     if config.inverse and not config.phrase_table:
-        raise ConfigError(
-            "data.inverse belongs to phrase_table; for parallel text name the files the other way round"
-        )
+        raise ConfigError("data.inverse belongs to phrase_table; for parallel text swap the two files")
     if bool(config.dev_source) != bool(config.dev_target):
         raise ConfigError("data.dev_source and data.dev_target go together: give both")
     if config.source.characters or config.target.characters:
@@ -428,7 +425,8 @@ def check_text_config(config: DataConfig, thorough: bool = False) -> None:
             raise ConfigError(f"data.{key}: a language model reads data.train_text and data.dev_text")
     if config.target.characters and (config.bpe_merges or config.target.codes):
         raise ConfigError(
-            "data.target.characters: characters are no subwords; leave data.bpe_merges and target.codes empty"
+            "data.target.characters: characters are not subwords; leave data.bpe_merges and "
+            "target.codes empty"
         )
     for key in ("bpe_dropout", "unigram_sampling"):
         if getattr(config, key):

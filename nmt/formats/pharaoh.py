@@ -29,8 +29,8 @@ def parse(line: str, location: str) -> Links:
     for word in words:
         if not POINT.fullmatch(word):
             raise DataError(
-                f"{location}: {word[:30]!r} is no alignment point, expected source-target such as 0-0 1-2 "
-                "(words are counted from 0)"
+                f"{location}: {word[:30]!r} is not an alignment point, expected source-target such as "
+                "0-0 1-2 (words are counted from 0)"
             )
     return frozenset(
         (int(source), int(target)) for source, _, target in (word.partition("-") for word in words)
@@ -66,7 +66,7 @@ def parse_gold(line: str, location: str, first: int = 0) -> GoldLinks:
         match = GOLD_POINT.fullmatch(word)
         if not match or min(int(match[1]), int(match[3])) < first:
             raise DataError(
-                f"{location}: {word[:30]!r} is no point of a gold alignment, expected source-target, such as "
+                f"{location}: {word[:30]!r} is not a point of a gold alignment, expected "
                 f"{first}-{first} (sure) or {first}?{first} (possible); words are counted from {first}"
             )
         link = int(match[1]) - first, int(match[3]) - first

@@ -66,7 +66,7 @@ def check_size(actual: int, size: int, location: str, key: str) -> None:
     if actual != size:
         raise DataError(
             f"{location}: a vector of {actual} numbers, expected {size} as {key} says; set {key} to the size "
-            "of the vectors, or is this no file of word vectors?"
+            "of the vectors, or is this not a file of word vectors?"
         )
 
 

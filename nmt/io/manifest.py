@@ -77,7 +77,7 @@ def load(folder: str | Path) -> Entries:
     """The manifest of a folder that must have one. DataError if it is missing or damaged."""
     entries = read(folder)
     if entries is None:
-        raise DataError(f"{Path(folder) / FILE}: not there; was the folder copied whole?")
+        raise DataError(f"{Path(folder) / FILE}: missing; was the folder copied whole?")
     return entries
 
 
@@ -142,7 +142,7 @@ def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedRe
         stream = files.open_regular(path)
     except FileNotFoundError as error:
         raise DataError(
-            f"{path}: not there{f', but {FILE} lists it' if listed else ''}; was the folder copied whole?"
+            f"{path}: missing{f', but {FILE} lists it' if listed else ''}; was the folder copied whole?"
         ) from error
     except OSError as error:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error

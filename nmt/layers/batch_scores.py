@@ -136,7 +136,7 @@ def on_device(values: NDArray[np.int64], device: torch.device) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
 
-# ---- distinct ----------------------------------------------------------------------------------------------
+# ---- distinct windows --------------------------------------------------------------------------------------
 # Networks that read a window of words: each distinct window is computed once, however many words it scores.
 #
 # G queries, U distinct windows, K features.

@@ -108,19 +108,19 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
     init_scale: float = number(0.01, least=0, help="scale of the initial parameters")
     gate: str = choice(
         *GATES,
-        help="what the update gate z does to the old state: keep_old (document), take_new (authors' code)",
+        help="what the update gate z does to the old state: keep_old (paper), take_new (authors' code)",
     )
     reset: str = choice(
         *RESETS,
-        help="reset gate before U (document), after it, or after_with_context: on U h + C c (supplement)",
+        help="reset gate before U (document), after it, or after_with_context: on U h + C c (its supplement)",
     )
     summary: str = choice(
-        "state", "tanh", help="c is the last encoder state (document), or tanh(V h) (supplement)"
+        "state", "tanh", help="c is the last encoder state (paper), or tanh(V h) (its supplement)"
     )
     first_word: str = choice(
         "step",
         "initial",
-        help="y_1 is read off h_1 = f(h_0, -, c) (document), or off h_0 itself (authors' code)",
+        help="y_1 is read off h_1 = f(h_0, -, c) (paper), or off h_0 itself (authors' code)",
     )
 
     def check(self) -> None:

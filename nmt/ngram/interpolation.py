@@ -159,7 +159,9 @@ class Histories:
             rows = (line.partition("\t") for line in lines)
             return cls(numbers.count(words), {context: numbers.count(count) for count, _, context in rows})
         except ValueError as error:
-            raise DataError(f"{path}: not a file of contexts of nmt-interpolate; make it again") from error
+            raise DataError(
+                f"{path}: not a file of context counts made by nmt-interpolate; make it again"
+            ) from error
 
 
 def contexts(text: Sequence[str], words: int) -> Iterator[list[str]]:

@@ -115,13 +115,13 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
         if not isinstance(weights, dict) or (
             total and {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in total.items()}
         ):
-            raise CheckpointError(f"{path}: not of the same model as {paths[0]}")
+            raise CheckpointError(f"{path}: not a checkpoint of the same model as {paths[0]}")
         for name, value in weights.items():
             if not value.is_floating_point():  # the classes or the tree of an output layer
                 if not torch.equal(value, total.setdefault(name, value)):
                     raise CheckpointError(
                         f"{path}: its {name} is not that of {paths[0]}: the tree of an output layer has "
-                        "changed between them, so their weights have no mean"
+                        "changed between them, so their weights cannot be averaged"
                     )
                 continue
             total[name] = value.double() + total[name] if name in total else value.double()
@@ -173,8 +173,8 @@ def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> lis
     if missing or not saved:
         wanted = f"update {missing[0]}" if missing else "checkpoints"
         raise CheckpointError(
-            f"{run}: {wanted} asked for, but it holds updates {', '.join(map(str, saved)) or 'none'}; train "
-            "with a larger training.keep"
+            f"{run}: {wanted} requested, but the run holds updates {', '.join(map(str, saved)) or 'none'}; "
+            "train with a larger training.keep"
         )
     if not steps and len(saved) < last:
         log.warning(
@@ -376,7 +376,7 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
     wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)
     if wanted and not subwords.stored(directory, side):
         raise CheckpointError(
-            f"{directory}: damaged run directory: {directory / f'{side}.codes'}: not there, but the run has "
+            f"{directory}: damaged run directory: {directory / f'{side}.codes'}: missing, but the run has "
             "subwords; was it copied whole?"
         )
     return load_text(directory, side, config, data.tags, data.shared_vocabulary)

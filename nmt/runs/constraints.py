@@ -22,7 +22,7 @@ from nmt.text.vocab import UNK
 log = logging.getLogger(__name__)
 
 Phrases = Sequence[str]
-UNMET = "no translation has all that is required and nothing that is forbidden"
+UNMET = "no translation contains all required phrases and no forbidden one"
 
 
 class Unmet(DataError):
@@ -162,7 +162,9 @@ class ConstraintMaker:
             return False
         units = self.member.target_words.decode(ids)
         phrase = " ".join(self.member.target.join(units))
-        self.complain(f"{location}: {shown(phrase)} is required, and has what is to be avoided", "choose one")
+        self.complain(
+            f"{location}: {shown(phrase)} is required, but contains a phrase to be avoided", "choose one"
+        )
         return True
 
     def phrases(self, texts: Phrases) -> list[str]:
@@ -189,11 +191,11 @@ def term_rows(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
     return ((f"terms, {shown(term)}", term, translation) for term, translation in terms.items())
 
 
-def complain(problem: str, remedy: str, strict: bool) -> None:
-    """Raise Unmet where constraints have to be met, else warn."""
+def complain(problem: str, remedy: str, strict: bool, dropped: str = "this constraint") -> None:
+    """Raise Unmet where constraints have to be met, else warn that the line does without `dropped`."""
     if strict:
         raise Unmet(problem, remedy)
-    log.warning("%s; it is translated without", problem)
+    log.warning("%s; the line is translated without %s", problem, dropped)
 
 
 def search_lines(
@@ -212,7 +214,8 @@ def search_lines(
         row for row, line in enumerate(constraints) if line.constraints and has_failed(translations[row])
     ]
     for row in unmet:
-        complain(f"{constraints[row].location}: {UNMET}", "ask for less", constraints[row].strict)
+        line = constraints[row]
+        complain(f"{line.location}: {UNMET}", "ask for less", line.strict, dropped="its constraints")
     again = search(
         model,
         [readings[row] for row in unmet],

@@ -505,7 +505,7 @@ def sample_lines(
     if lines is not None:
         return map((boundaries or "").join, lines)
     if boundaries is not None:
-        raise ConfigError(f"--boundaries: tokens of {run.config.type} models are not of several units")
+        raise ConfigError(f"--boundaries: tokens of {run.config.type} models are single units")
     if not isinstance(model, StepModel):
         raise ConfigError(f"{run.directory}: {run.config.type} models cannot be sampled, they have no `step`")
     config = SamplingConfig(samples=1, temperature=temperature, seed=seed, max_length_factor=1.0)

@@ -47,7 +47,7 @@ def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int
     models: list[StepModel[Any]] = []
     for member in members:
         if not isinstance(member.model, Layered):
-            raise ConfigError(f"{member.directory}: a model of its type has no short-lists")
+            raise ConfigError(f"{member.directory}: models of this type cannot use a short-list")
         models.append(Shortlisted(member.model, RunShortlist(member, lexicon, frequent)))
     return models
 
@@ -78,8 +78,8 @@ class TorchRun(Run):
         for member in self.members[1:]:
             if member.target_words.words != first.target_words.words:
                 raise ConfigError(
-                    f"{member.directory}: its target vocabulary is not that of {first.directory}; an "
-                    "ensemble needs one and the same"
+                    f"{member.directory}: its target vocabulary differs from that of {first.directory}; "
+                    "the runs of an ensemble need the same one"
                 )
         self.model: Steps = model or as_one([member.model for member in self.members])
 

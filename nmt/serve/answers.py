@@ -124,7 +124,7 @@ class EngineAccess:
         except QueueFull as error:
             raise HTTPException(429, "too many lines are waiting; try again", RETRY) from error
         except QueueClosed as error:
-            raise HTTPException(503, "the server is about to stop", RETRY) from error
+            raise HTTPException(503, "the server is shutting down", RETRY) from error
 
 
 async def wait_for_line(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
@@ -139,7 +139,7 @@ async def wait_for_line(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
 async def cancel_on_disconnect(
     work: Coroutine[object, object, Answer], has_left: Callable[[], Awaitable[bool]], every: float = 0.25
 ) -> Answer:
-    """Await `work`, and cancel it if the caller is cancelled or the client has left.
+    """Await `work`, and cancel it if the caller is cancelled or the client has disconnected.
 
     `every`: seconds between two checks of the client.
     """
@@ -147,7 +147,7 @@ async def cancel_on_disconnect(
     try:
         while not (await asyncio.wait({task}, timeout=every))[0]:
             if await has_left():
-                raise HTTPException(CLIENT_LEFT, "the client has left")
+                raise HTTPException(CLIENT_LEFT, "the client has disconnected")
         return task.result()
     finally:
         task.cancel()

@@ -39,7 +39,10 @@ class ServeConfig:
         [], help="addresses of proxies, whose header X-Forwarded-For says who the client is; none by default"
     )
     max_connections: int = number(
-        100, least=1, most=100_000, help="connections of a client (an address) at a time, but for proxies"
+        100,
+        least=1,
+        most=100_000,
+        help="simultaneous connections of a client (an address); proxies have no limit",
     )
     max_request: int = number(
         1 << 20, least=1000, most=1 << 30, help="bytes of a request's body; larger ones are refused"

@@ -37,7 +37,7 @@ ERRORS = {
     "408": "the body did not arrive in time",
     "413": "the body is too large",
     "429": "too many lines are waiting; Retry-After says when to try again",
-    "503": "the server is about to stop",
+    "503": "the server is shutting down",
     "504": "the translation took too long",
 }
 
@@ -226,9 +226,9 @@ def parse_json(body: bytes) -> Fields:
     try:
         values = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise BadRequest("the body is no JSON in UTF-8") from error
+        raise BadRequest("the body is not JSON in UTF-8") from error
     if not isinstance(values, dict):
-        raise BadRequest("the body is no JSON object")
+        raise BadRequest("the body is not a JSON object")
     return Fields(values)
 
 

@@ -435,9 +435,7 @@ def check_depth(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
             opened[token.name] += step
             depth += step
             if depth > MAX_DEPTH:
-                raise BadRequest(
-                    f"HTML: more than {MAX_DEPTH} elements that are not closed, or in each other"
-                )
+                raise BadRequest(f"HTML: more than {MAX_DEPTH} unclosed or nested elements")
         yield token
 
 

@@ -127,8 +127,8 @@ class JsonApi:
             return await self.access.translate_checked(request, served, lines, options)
         if not served.plain:
             raise BadRequest(
-                f"plain: engine {served.name} does not say its languages; give it a name like en-fr, or send "
-                "words between blanks"
+                f"plain: engine {served.name} does not declare its languages; give it a name like en-fr, or "
+                "send words between blanks"
             )
         rules = await asyncio.to_thread(self.text_rules, served)
         words = await asyncio.to_thread(rules.lines, lines)
@@ -383,7 +383,7 @@ def engines_answer() -> Schema:
     feature = record_schema(
         name=TEXT,
         what=TEXT,
-        scores={**WORDS, "description": "a name of each score; empty where nobody says it"},
+        scores={**WORDS, "description": "a name for each score; empty where unknown"},
         weights={"type": "array", "items": {"type": "number"}},
     )
     engine = record_schema(

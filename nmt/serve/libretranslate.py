@@ -52,7 +52,7 @@ class LanguageDetector:
         """
         fits = await asyncio.get_running_loop().run_in_executor(self.thread, self.fits, text)
         if not fits:
-            raise BadRequest("no engine of this server says its languages")
+            raise BadRequest("no engine of this server declares its languages")
         ordered = sorted(fits, key=lambda language: -fits[language])
         likely = [language for language in ordered if fits[language] > 0] or ordered[:1]
         return [(language, round(100 * fits[language], 1)) for language in likely]
@@ -159,11 +159,11 @@ class LibreTranslate:
                 summary="The languages, and what they are translated into",
                 answer={"type": "array", "items": record_schema(code=TEXT, name=TEXT, targets=WORDS)},
             ),
-            Endpoint("/frontend/settings", self.settings, "What a page needs to know", settings),
+            Endpoint("/frontend/settings", self.settings, "Settings for a web page", settings),
             Endpoint(
                 path="/health",
                 handler=self.health,
-                summary="Whether requests are taken",
+                summary="Whether requests are accepted",
                 answer=record_schema(status=TEXT),
                 errors=["503"],
             ),

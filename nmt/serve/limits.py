@@ -260,7 +260,7 @@ class GatedRequest:
         """The status, message and headers of the refusal; None if the request is accepted."""
         token, config = self.gate.token, self.gate.config
         if self.gate.life.stopping and self.scope["path"] not in OPEN_PATHS:
-            return 503, "the server is about to stop", {"Retry-After": "1"}
+            return 503, "the server is shutting down", {"Retry-After": "1"}
         if token is None and not is_loopback(header_host(self.headers.get("host", ""))):
             # DNS rebinding: a page of another site whose name resolves to this machine.
             return 421, "this server answers to localhost only, unless it has a token", {}

@@ -92,13 +92,13 @@ class Metrics:
         self.seconds = Histogram(
             "nmt_request_seconds", "time to answer", ["route"], registry=registry, buckets=BUCKETS
         )
-        self.lines = Counter("nmt_lines", "lines of good requests", ["engine"], registry=registry)
+        self.lines = Counter("nmt_lines", "lines in successful requests", ["engine"], registry=registry)
         waiting = Gauge("nmt_waiting_lines", "lines in the queue of an engine", ["engine"], registry=registry)
-        live = Gauge("nmt_live_lines", "lines that an engine has in hand", ["engine"], registry=registry)
+        live = Gauge("nmt_live_lines", "lines that an engine is translating", ["engine"], registry=registry)
         for name, served in engines.items():
             waiting.labels(name).set_function(partial(getattr, served, "waiting"))
             live.labels(name).set_function(partial(getattr, served, "live"))
-        active = Gauge("nmt_active_requests", "requests in hand", registry=registry)
+        active = Gauge("nmt_active_requests", "requests in progress", registry=registry)
         active.set_function(lambda: life.active)
         ProcessCollector(registry=registry)
 

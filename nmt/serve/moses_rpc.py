@@ -125,7 +125,7 @@ def parse_call(body: bytes) -> tuple[str, tuple[object, ...]]:
     except xmlrpc.client.Fault as fault:
         raise xmlrpc.client.Fault(PARSE, "a fault, expected a call") from fault
     except Exception as error:  # the reader raises any exception for a malformed call
-        raise xmlrpc.client.Fault(PARSE, "the body is no XML-RPC call") from error
+        raise xmlrpc.client.Fault(PARSE, "the body is not an XML-RPC call") from error
     if not method:
         raise xmlrpc.client.Fault(PARSE, "the call names no method")
     return method, parameters

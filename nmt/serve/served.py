@@ -59,7 +59,7 @@ def load_engine(path: str, config: EngineConfig) -> Engine:
         if kind.reads(path):
             return kind.load(path, config)
     first = path.split(",")[0]
-    what = "is no engine" if Path(first).exists() else "not there"
+    what = "not an engine" if Path(first).exists() else "does not exist"
     raise ConfigError(
         f"{path}: {what}; expected a run directory, several with commas between them, a moses.ini, its "
         f"folder, or the folder of a hybrid system (kinds: {', '.join(kinds)})"
@@ -179,7 +179,7 @@ class ServedEngine:
             new = self.start(self.load())
             old, self.workers = self.workers, new
         old.queue.close()
-        log.info("%s: loaded anew: %s", self.name, self.info.description)
+        log.info("%s: reloaded: %s", self.name, self.info.description)
 
     def close(self) -> None:
         """Accept no more lines; those in the queue are still processed."""

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 async def reload(engines: ServedEngines, token: Token | None, request: Request) -> Response:
     """Handle /api/reload: {"engine": NAME} reloads one engine, {} all."""
     if token is None:
-        raise HTTPException(403, "a server without --token loads engines anew by SIGHUP only")
+        raise HTTPException(403, "a server without --token reloads engines on SIGHUP only")
     values = endpoints.parse_json(await request.body() or b"{}")
     values.check_names(["engine"])
     wanted = [json_api.find_engine(engines, values)] if values.text("engine", "") else [*engines.values()]
@@ -59,7 +59,7 @@ async def reload_engines(engines: Sequence[ServedEngine]) -> list[str]:
         try:
             await asyncio.to_thread(served.reload)
         except (UserError, OSError, RuntimeError, MemoryError) as error:
-            log.error("%s: not loaded anew, the old one goes on: %s", served.name, error)
+            log.error("%s: not reloaded, the old engine stays in use: %s", served.name, error)
             failed.append(f"{served.name}: {error}")
     return failed
 
@@ -196,7 +196,7 @@ class Server(uvicorn.Server):
             self.should_exit = self.force_exit = True
             return
         self.life.stop()
-        log.info("stopping: %d requests are in hand", self.life.active)
+        log.info("stopping: %d requests are in progress", self.life.active)
 
     def want_reload(self, sig: int, frame: FrameType | None) -> None:
         """Handle SIGHUP: request a reload at the next tick."""

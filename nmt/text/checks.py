@@ -171,7 +171,7 @@ CHECKS = {
     "lost": Check(
         "lines with U+FFFD, a character that was lost",
         lambda line: line.find("\ufffd"),
-        "convert the original anew, with the encoding that it has",
+        "convert the original again, from the encoding that it has",
     ),
     "twice encoded": Check(
         "lines that look encoded twice (Ã© for é)",

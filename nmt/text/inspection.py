@@ -340,7 +340,7 @@ def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[
         yield Finding(text, side.examples[RETURNS][:1])
     language = side.guess().language
     if ending and language and ending != language:
-        yield Finding(f"it should be {ending}, its words look like {language}: are the two sides exchanged?")
+        yield Finding(f"it should be {ending}, its words look like {language}: are the two sides swapped?")
     for name, check in CHECKS.items():
         if count := side.counts[name]:
             yield Finding(finding_text(check.what, count, check.advice), side.examples[name])
@@ -420,7 +420,7 @@ def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
     if max(crossed) > UNLIKE and sum(crossed) > 2 * sum(own):
         yield Finding(
             f"the words of {dev.source.path} are those of {train.target.path}: are the two sides of the "
-            "development set exchanged?"
+            "development set swapped?"
         )
         return
     for side, train_text, part in zip(dev.sides, train.sides, own, strict=True):
@@ -441,7 +441,7 @@ def shared_words(side: SideReport, reference: SideReport) -> float:
 def ratio_title(report: PairReport) -> str:
     """The summary line of a parallel text."""
     words = [side.lengths.mean() * side.lengths.counts.total() for side in report.sides]
-    return f"{report.pairs:,} pairs; {words[1] / max(1, words[0]):.2f} target words a source word"
+    return f"{report.pairs:,} pairs; {words[1] / max(1, words[0]):.2f} target words per source word"
 
 
 # ---- survey ------------------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ class SideConfig:
     """How the text of one language is processed, and the settings of its vocabulary."""
 
     language: str = setting(
-        "", help="language code of the text rules; empty: as the name of the training file ends, train.de"
+        "",
+        help="language code; empty: the ending of the training file's name, as in train.de",
     )
     normalize: bool = setting(True, help="normalize punctuation as Moses' normalize-punctuation does")
     tokenize: bool = setting(True, help="tokenize as Moses does; false: blanks separate words")

@@ -349,7 +349,7 @@ class Guess:
         if not self.script:
             return "no letters"
         if not self.languages:
-            return f"{script_name(self.script)} script; which language cannot be told"
+            return f"{script_name(self.script)} script; the language cannot be determined"
         return f"{script_name(self.script)} script, probably {' or '.join(self.languages)}"
 
 

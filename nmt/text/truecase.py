@@ -110,8 +110,8 @@ def forms_of(line: str, location: str) -> dict[str, float]:
     seen = sum(count for count, _ in values)
     if len(set(words)) < len(words) or seen > min(total for _, total in values) * (1 + ROUNDED):
         raise DataError(
-            f"{location}: impossible counts: {shown(line)} has a form twice, or more of its forms than the "
-            "number behind the slash, that of all; is this a truecase model?"
+            f"{location}: impossible counts: {shown(line)} has a form twice, or counts that exceed the "
+            "total after the slash; is this a truecase model?"
         )
     return {word: count for word, (count, _) in zip(words, values, strict=True)}
 

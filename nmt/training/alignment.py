@@ -179,7 +179,9 @@ def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> Gui
                     side.add(numbered)
         links = open_corpus(folder, thorough=data.thorough)
     if len(links) != len(stream.corpus):
-        raise DataError(f"{folder}: not the links of the pairs in {data.cache}; remove it: it is made again")
+        raise DataError(
+            f"{folder}: not the alignment of the pairs in {data.cache}; remove it: it is made again"
+        )
     return GuidedStream(stream, links, weight)
 
 

@@ -47,8 +47,8 @@ class TrainingConfig:
         "sentence",
         "word",
         "sum",
-        help="what the gradient is of: the mean over sentences (van Merriënboer 2018, eq. 4.4), the mean "
-        "over words, the sum (authors' code)",
+        help="gradient of the mean cost over sentences (van Merriënboer 2018, eq. 4.4), of the mean "
+        "over words, or of the sum (authors' code)",
     )
     label_smoothing: float = number(
         0.0,
@@ -68,8 +68,8 @@ class TrainingConfig:
         "source",
         "target",
         "both",
-        help="keep the vectors that words have from data.source_vectors, data.target_vectors as they are; "
-        "words without one are learned",
+        help="do not update the vectors from data.source_vectors and data.target_vectors; "
+        "the others are learned",
     )
     batch_size: int = number(64, least=1, help="sentences of a batch")
     batch_tokens: int = number(

@@ -240,8 +240,8 @@ def check_config(config: RunConfig) -> None:
         config.lm.check()
         if config.training.batch_tokens and getattr(config.lm, "carry", False):
             raise ConfigError(
-                "training.batch_tokens: with lm.carry a batch is training.batch_size places of the text, "
-                "lm.bptt units of each; set those two"
+                "training.batch_tokens: with lm.carry a batch is training.batch_size positions in the text, "
+                "lm.bptt units at each; set those two"
             )
     elif config.model is not None:
         config.model.check()

@@ -315,15 +315,15 @@ def record_shares(job: TrainingJob) -> None:
     if not job.team.first:
         return
     if size > 1:
-        log.info("processes: %d; an update is of %d batches", size, batches)
+        log.info("processes: %d; %d batches per update", size, batches)
     if processes and processes != size:
-        log.info("processes: %d, of an earlier start %d", size, processes)
+        log.info("processes: %d, previously %d", size, processes)
     if previous and previous != batches:
-        log.info("an update is of %d batches, before of %d", batches, previous)
+        log.info("batches per update: %d, previously %d", batches, previous)
     if batches < size:
         log.warning(
-            "training.update_batches: an update is of %d, so %d of the %d processes have nothing to do; "
-            "%d would be one for each, in larger updates",
+            "training.update_batches is %d, so %d of the %d processes are idle; "
+            "%d gives each process a batch, in larger updates",
             batches, size - batches, size, size,
         )  # fmt: skip
 

@@ -263,8 +263,8 @@ def join(device: str, seed: int) -> tuple[Team, str]:
     if on_gpu:
         if local >= torch.cuda.device_count():
             raise ConfigError(
-                f"device: process {local} of this machine finds {torch.cuda.device_count()} GPUs; give "
-                "torchrun --nproc-per-node of as many"
+                f"device: process {local} of this machine has no GPU of its own, torch finds "
+                f"{torch.cuda.device_count()}; start no more processes than GPUs (torchrun --nproc-per-node)"
             )
         device = f"cuda:{local}"
         torch.cuda.set_device(local)

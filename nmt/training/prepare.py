@@ -367,7 +367,7 @@ def check_sides(data: DataConfig, *sides: LearningSide) -> None:
             "them"
         )
     if data.bpe_merges and any(side.pipeline.characters for side in sides):
-        raise ConfigError("data.bpe_merges: characters are no subwords; leave out one of the two")
+        raise ConfigError("data.bpe_merges: characters are not subwords; leave out one of the two")
     if data.bpe_merges and not pairs:
         raise ConfigError(
             f"data.bpe_merges: no side has BPE: {', '.join(f'{side.name} {side.kind}' for side in sides)}; "

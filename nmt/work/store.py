@@ -257,7 +257,7 @@ class Store:
                 raise DataError(f"{path}: was changed since it was finished; restore it, or {remedy}")
             if not path.exists():
                 if name in fixed:
-                    raise DataError(f"{path}: not there any more; restore it, or {remedy}")
+                    raise DataError(f"{path}: missing; restore it, or {remedy}")
                 missing.append(name)
         return missing
 

@@ -36,5 +36,5 @@ nmt-dictionary arcs -q "$out/multiscale" -i "$test" -o "$out/arcs.tsv"
 nmt-sample -q "$out/multiscale" --count 10 --boundaries "·" -o "$out/samples.txt"
 nmt-analyze curves -q "$out/multiscale" "$out/recurrent" --names multiscale recurrent --output "$out/analysis"
 for name in multiscale recurrent; do
-    awk -F '\t' -v name=$name '$2 ~ /^perplexity a unit/ {printf "%s\t%.4f bits a character on the test text\n", name, log($1) / log(2)}' "$out/$name.perplexity"
+    awk -F '\t' -v name=$name '$2 ~ /^perplexity per unit/ {printf "%s\t%.4f bits per character on the test text\n", name, log($1) / log(2)}' "$out/$name.perplexity"
 done

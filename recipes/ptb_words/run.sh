@@ -14,5 +14,5 @@ for kind in cslm recurrent; do
 done
 for model in kn.arpa.gz cslm recurrent; do
     for part in valid test; do nmt-perplexity -q $out/$model -i "$data/ptb.$part.txt" -o $out/$model.$part.perplexity; done
-    echo "$model: $(sed -n 's/\tperplexity a unit.*//p' $out/$model.valid.perplexity) on valid, $(sed -n 's/\tperplexity a unit.*//p' $out/$model.test.perplexity) on test"
+    echo "$model: $(sed -n 's/\tperplexity per unit.*//p' $out/$model.valid.perplexity) on valid, $(sed -n 's/\tperplexity per unit.*//p' $out/$model.test.perplexity) on test"
 done

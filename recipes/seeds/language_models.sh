@@ -56,7 +56,7 @@ measure() { # NAME FILE: a line of perplexities.tsv
     local text found=$1
     for text in "$dev" "$test"; do
         nmt-perplexity -q "$2" -i "$text" -o $out/perplexity
-        found+=$'\t'$(sed -n 's/\tperplexity a unit.*//p' $out/perplexity)
+        found+=$'\t'$(sed -n 's/\tperplexity per unit.*//p' $out/perplexity)
     done
     echo "$found" | tee $out/"$1".row
 }

@@ -82,7 +82,7 @@ for name in "${all[@]}"; do
     found=$name
     for text in "$dev" "$test"; do
         nmt-perplexity -q $out/"$name" -i "$text" -o $out/perplexity
-        found+=$'\t'$(sed -n 's/\tperplexity a unit.*//p' $out/perplexity)
+        found+=$'\t'$(sed -n 's/\tperplexity per unit.*//p' $out/perplexity)
     done
     printf '%s\t%s\n' "$found" "$(tail -n 1 $out/"$name"/train.tsv | cut -f 8)" >> $out/perplexities.tsv
 done

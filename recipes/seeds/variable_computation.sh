@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Units of variable computation on characters (Jernite 2018, section 2.5, table 2.11: VCRNN-1024 does what an Elman layer of 760
-# does, with 1.46 bits a character against 1.47): a model of 512 units that decides how many of them it computes,
+# does, with 1.46 bits per character against 1.47): a model of 512 units that decides how many of them it computes,
 # then the plain cell with as many operations.
 # usage: variable_computation.sh [--quick] [elman] [gru] [section.key=value ...]      (elman unless some are named)
 #   elman     vcrnn and rnn, 12 epochs each: about 90 minutes of 2 cores together, 20 of them to measure them
@@ -53,7 +53,7 @@ measure() { # NAME RNN-d: a line of computation.tsv, from the last checkpoint, w
     local text found=$1$'\t'$2
     for text in "$dev" "$test"; do
         nmt-perplexity -q --checkpoint last $out/"$1" -i "$text" -o $out/perplexity
-        found+=$'\t'$(awk -F '\t' '$2 ~ /^perplexity a unit/ {printf "%.4f", log($1) / log(2)}' $out/perplexity)
+        found+=$'\t'$(awk -F '\t' '$2 ~ /^perplexity per unit/ {printf "%.4f", log($1) / log(2)}' $out/perplexity)
     done
     echo "$found" | tee $out/"$1".row
 }
@@ -89,6 +89,6 @@ for part in "${parts[@]}"; do
         ;;
     esac
 done
-printf 'model\tRNN-d\tdev bits a character\ttest bits a character\n' > $out/computation.tsv
+printf 'model\tRNN-d\tdev bits per character\ttest bits per character\n' > $out/computation.tsv
 cat $out/*.row >> $out/computation.tsv
 echo "$out/computation.tsv"

@@ -48,7 +48,7 @@ def read_times(folder: Path) -> dict[str, float]:
         return cast("dict[str, float]", typed_json.typed(dict[str, float], content, "times"))
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{path}: damaged ({error}); remove it: it only says how long the steps have taken"
+            f"{path}: damaged ({error}); remove it, it only records how long the steps took"
         ) from error
 
 
@@ -283,7 +283,7 @@ def shorten_late(
             new = shorter_plan
             late = spent + pace * remaining_seconds(plan, step, workers)
             why = (
-                f"behind its plan before {step}: {duration(late)} in all at this pace instead of "
+                f"behind schedule before {step}: {duration(late)} in total at this pace instead of "
                 f"{duration(budget)}; shortened: {what}"
             )
     return replace(new, decisions=plan.decisions | {step: why}), why

@@ -36,7 +36,7 @@ class BuildConfig:
     plan: str = setting("", help="build by this plan.json, of another build, instead of making one")
     keep_plan: bool = setting(
         False,
-        help="do all that the plan says even if the build is late; otherwise later steps are shortened",
+        help="keep to the plan even if the build falls behind; otherwise later steps are shortened",
     )
 
     def texts(self) -> list[str]:

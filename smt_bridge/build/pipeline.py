@@ -201,7 +201,7 @@ def check_output_folder(folder: Path) -> None:
     work = folder / WORK
     only_ours = not folder.is_dir() or all(path.name in (WORK, locks.FILE) for path in folder.iterdir())
     if not (work / SETTINGS).exists() and not (only_ours and store.is_ours(work, SETTINGS)):
-        raise ConfigError(f"{folder}: is not empty, and not begun by smt-build; name another folder")
+        raise ConfigError(f"{folder}: is not empty, and was not started by smt-build; name another folder")
 
 
 def start_or_resume(folder: Path, config: BuildConfig) -> Plan:

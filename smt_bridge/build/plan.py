@@ -325,11 +325,11 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
     total = sum(seconds.values())
     over = ""
     if total > budget:
-        over = "; more than the budget, and nothing is left to leave out"
+        over = "; over the budget, and nothing more can be left out"
         if sum(plan.seconds.values()) <= budget:
             over = (
-                f"; more than the budget: a plan counts with {SIDE_BY_SIDE} workers, so that --workers "
-                "changes no result; a smaller --budget plans less"
+                f"; over the budget, because plans assume {SIDE_BY_SIDE} workers, so that --workers "
+                "does not change the result; for less work give a smaller --budget"
             )
     yield f"{'all steps':12} {duration(total)} of {duration(budget)}{over}"
 
@@ -377,7 +377,7 @@ def read_plan(path: str | Path) -> Plan:
             raise ValueError(mistake)
     except (ValueError, ConfigError) as error:
         raise DataError(
-            f"{path}: is no plan of smt-build, or damaged ({error}); give the plan.json that a build has kept"
+            f"{path}: not a plan of smt-build, or damaged ({error}); give the plan.json of a build"
         ) from error
     return plan
 
@@ -407,7 +407,7 @@ def mistakes(plan: Plan) -> Iterator[str]:
     yield from problems(DecoderConfig(neural_beam=tuning.neural_beam, nbest=tuning.n_best), "tuning.")
     names = [network.name for network in plan.networks]
     if len({*names}) < len(names):
-        yield "networks: one is there twice"
+        yield "networks: a network is listed twice"
     for number, network in enumerate(plan.networks):
         yield from network_mistakes(network, f"networks[{number}]")
     needed = set(estimate_seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated))
@@ -422,7 +422,7 @@ def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:
         {f"{key}.{name}": (getattr(network, name), bound) for name, bound in least.items()}
     )
     if unknown := network.sections.keys() - SECTIONS:
-        yield f"{key}.sections: {min(unknown)} is none of {', '.join(sorted(SECTIONS))}"
+        yield f"{key}.sections: {min(unknown)} is unknown, expected one of {', '.join(sorted(SECTIONS))}"
     if network.preset:
         preset_file(network.preset)
 

@@ -290,8 +290,8 @@ def gather_facts(build: Build) -> Facts:
         about=about_build(build),
         notes=[
             *plan_notes(build),
-            "The worth of a part is measured on the n-best lists of the tuning, with weights found again "
-            "without it; a search without it would find other translations.",
+            "The contribution of a part is measured on the n-best lists of the tuning, with weights tuned "
+            "again without it; a search without it would produce other translations.",
             *tuning_warnings(build),
         ],
     )

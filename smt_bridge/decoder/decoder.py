@@ -207,7 +207,7 @@ class Decoder:
         paths, totals = self.search(task, listing, stop)
         if not paths:
             log.warning(
-                "walls and zones leave no way to the end with these limits, translated in order: %s",
+                "walls and zones allow no translation within these limits, translated monotonically: %s",
                 shown(" ".join(marked.words)),
             )
             parameters = self.parameters(task.sentence, listing, distortion=0)

@@ -110,7 +110,9 @@ def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
         if len(by_kind.get(kind, [])) > 1:
             raise by_kind[kind][1].error(f"a second {kind}; the embedded engine takes one")
     if not by_kind.get("PhraseDictionaryMemory"):
-        raise ConfigError(f"{ini.path}: no feature PhraseDictionaryMemory, nothing to translate with")
+        raise ConfigError(
+            f"{ini.path}: no feature PhraseDictionaryMemory, so there is nothing to translate with"
+        )
     if not by_kind.get(UNKNOWN):
         raise ConfigError(
             f"{ini.path}: no line {UNKNOWN} in [feature]; Moses crashes at the first unknown word. Add the "
@@ -132,7 +134,7 @@ def check_arguments(line: FeatureLine) -> None:
             raise line.error(f"{key}={shown(value)}: factors are not supported; use a model of one factor")
         if key in ONLY and value.lower() not in ONLY[key]:
             raise line.error(
-                f"{key}={shown(value)}: the engine does not do this; remove it, or decode with Moses"
+                f"{key}={shown(value)}: not supported by the engine; remove it, or decode with Moses"
             )
         if key in ("table-limit", "cache-size"):
             line.count(key)
@@ -159,8 +161,8 @@ def check_reordering(line: FeatureLine) -> None:
     parts = line.options.get("type", "").split("-")
     if not NEEDED <= set(parts) <= NEEDED | FREE or len(set(parts)) < len(parts) or line.scores != 6:
         raise line.error(
-            "the embedded engine takes reordering of type=msd-bidirectional-fe (before it wbe-, behind it "
-            "-allff) with num-features=6 only"
+            "the embedded engine takes only reordering of type=msd-bidirectional-fe, also with prefix wbe- "
+            "and suffix -allff, and num-features=6"
         )
     default_reordering(line)
 
@@ -193,7 +195,7 @@ def tuneable(line: FeatureLine) -> list[int]:
     words = line.options["tuneable-components"].split(",")
     if line.kind in LANGUAGE_MODELS or not whole:
         raise line.error(
-            f"tuneable-components of {line.kind}: Moses does not do what it says; use tuneable=false, or "
+            f"tuneable-components of {line.kind}: Moses does not do what this says; use tuneable=false, or "
             "remove it"
         )
     try:

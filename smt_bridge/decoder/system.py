@@ -189,7 +189,7 @@ def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
         path = find_table(name, root)
         if path:
             return str(path)
-    raise DataError(f"{feature.location}: {name} is there neither from here nor beside the ini")
+    raise DataError(f"{feature.location}: {name} found neither in the current folder nor beside the ini")
 
 
 def files_of(ini: Ini, beside: bool = False) -> list[Path]:

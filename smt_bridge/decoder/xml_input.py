@@ -271,7 +271,7 @@ def attribute(tag: Tag, name: str) -> str:
     if start < 0:
         if re.search(rf"(?:^| ){name}\s*=", tag.content):
             raise ValueError(
-                f'{name} of tag {shown(tag.name)} is passed over by Moses; write {name}="..." without blanks '
+                f'Moses ignores {name} of tag {shown(tag.name)}; write {name}="..." without blanks '
                 "and with double quotes"
             )
         return ""

@@ -277,7 +277,7 @@ def split_sides(rows: Iterable[Sequence[str]]) -> tuple[Texts, Texts]:
 
 def no_words_error(source: str | Path) -> DataError:
     """DataError for a parallel text without words."""
-    return DataError(f"{source}: no pair of two lines with words, nothing to align")
+    return DataError(f"{source}: no pair has words on both sides, nothing to align")
 
 
 def align_both_directions(sources: Texts, targets: Texts, method: str) -> tuple[list[Links], list[Links]]:

@@ -51,7 +51,7 @@ class FeatureSettings:
     unknown: str = choice(
         "plain", "split", help="plain: p(UNK) for each unknown word; split: its share by training counts"
     )
-    side: str = choice("target", "source", help="whose words unknown-words counts")
+    side: str = choice("target", "source", help="unknown-words: side whose words are counted")
     assume_normalized: bool = setting(
         False,
         help="neural-lm, joint, inverse-joint: take log Z as 0; only for a model trained with a normalizer",
@@ -70,7 +70,7 @@ class FeatureSettings:
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 NOT_A_NAME = (
     "expected a letter followed by letters and digits: Moses' tuners split names at '_' and "
-    "misread others without a word"
+    "silently misread others"
 )
 
 

@@ -54,7 +54,7 @@ class RawLines(Lines):
         rows = [("terms", term, translation) for term, translation in terms]
         more = glossary_of(rows, self.source, self.target)
         if more.longest > LONGEST_TERM:
-            raise DataError(f"terms: one has {more.longest} words, expected at most {LONGEST_TERM}")
+            raise DataError(f"terms: a term has {more.longest} words, expected at most {LONGEST_TERM}")
         reader = RawLines(
             self.source, self.target, self.longest, Glossary({**self.terms.terms, **more.terms})
         )

@@ -140,7 +140,7 @@ def check_config(config: HybridConfig) -> None:
     except TypeError as error:
         raise ConfigError(f"search: {error}") from error
     if unknown:
-        raise ConfigError(f"search: {min(unknown)} is no setting of a system; leave it out")
+        raise ConfigError(f"search: {min(unknown)} is not a setting of a system; leave it out")
     settings.check(search_config, "search.")
 
 
@@ -221,7 +221,7 @@ def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, Manife
             f"{system_file}: cannot read: {error.strerror}; is this a folder of smt-build?"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise damaged(system_file, "it is no JSON") from error
+        raise damaged(system_file, "it is not JSON") from error
     if not isinstance(content, dict) or "format" not in content:
         raise damaged(system_file, "it has no format")
     if content["format"] != FORMAT:
@@ -268,7 +268,7 @@ def side_of(content: Mapping[str, object]) -> SideConfig:
 def text(value: object) -> str:
     """Return the value if it is a string, else raise TypeError."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 

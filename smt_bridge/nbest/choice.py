@@ -224,9 +224,7 @@ def unknown_words(hypothesis: Hypothesis, weights: Weights) -> float:
             {name: values for name, values in hypothesis.features.items() if name in weights}, weights
         )
     except ValueError as error:
-        raise ConfigError(
-            "the decoder's weights have another number of values than the list's features"
-        ) from error
+        raise ConfigError("the decoder's weights and the list's features differ in number") from error
     count = round(rest / UNKNOWN_WORD)
     if abs(rest - count * UNKNOWN_WORD) > TOTAL_TOLERANCE or count < 0:
         raise ConfigError(

@@ -230,8 +230,8 @@ class Tuning:
         promised = max(iteration.promised for iteration in self.iterations)
         more = f"; its lists promised up to {100 * promised:.2f}" if promised > best.bleu else ""
         return (
-            f"the tuning gained nothing: the best BLEU, {100 * best.bleu:.2f}, is that of weights it started "
-            f"from{more}"
+            f"the tuning gained nothing: the best BLEU, {100 * best.bleu:.2f}, is that of the initial "
+            f"weights{more}"
         )
 
 
@@ -283,8 +283,8 @@ def run(
     lost, bleu_of_lists = tuning.search_errors()
     if lost:
         log.info(
-            "with the best weights the search lost a translation of a higher score in %d of %d sentences; "
-            "BLEU with these is %.2f",
+            "with the best weights the search missed a higher-scoring translation in %d of %d sentences; "
+            "BLEU with these translations is %.2f",
             lost,
             tuning.sentences,
             100 * bleu_of_lists,

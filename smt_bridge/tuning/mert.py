@@ -252,7 +252,7 @@ class Mert:
     """Line search from the given starting points and from random ones; the search continues from the best few
     along more directions."""
 
-    restarts: int = number(20, least=0, help="random starting points of mert, besides the given ones")
+    restarts: int = number(20, least=0, help="random starting points of mert, besides the initial weights")
 
     def tune(
         self,

@@ -123,7 +123,7 @@ def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoi
     if start.bleu <= best.bleu or not np.any(start.weights):
         return best
     log.warning(
-        "the weights found have a BLEU of %.6f, those it started from %.6f; keeping the latter",
+        "the tuned weights have a BLEU of %.6f, the initial ones %.6f; keeping the initial ones",
         best.bleu,
         start.bleu,
     )

@@ -100,7 +100,7 @@ def main() -> None:
             size = sum(parameter.numel() for parameter in one.model.parameters())
             seconds = translate(one.model, one.sources(lines), 5)
             print(f"{one.name}: {size:,} parameters, {one.words / one.job.progress.step:,.0f} units a batch")
-            print(f"  training: {one.words / one.seconds:,.0f} target units a CPU second")
+            print(f"  training: {one.words / one.seconds:,.0f} target units per CPU second")
             print(f"  beam 5: {len(lines) / seconds:.1f} sentences a CPU second", flush=True)
 
 

@@ -86,11 +86,11 @@ def test_scores_and_perplexity_of_a_run(
     assert float(table["log p of the text, natural"]) == pytest.approx(
         sum(total[0] for total, _ in rows), abs=1e-3
     )
-    found = float(table["perplexity a unit, ends of sentences counted, unknown ones as <unk>"])
+    found = float(table["perplexity per unit, ends of sentences counted, unknown ones as <unk>"])
     assert found == pytest.approx(math.exp(-sum(total[0] for total, _ in rows) / units), rel=1e-4)
     assert table["of them unknown"] == "0" and float(table["perplexity without unknown units"]) == found
     characters = len((tiny / "dev.fr").read_text(encoding="utf-8"))
-    assert float(table["bits a character, ends of lines counted"]) == pytest.approx(
+    assert float(table["bits per character, ends of lines counted"]) == pytest.approx(
         -sum(total[0] for total, _ in rows) / math.log(2) / characters, rel=1e-4
     )
     assert table["sentences"] == "20" and int(table["words or subword units"]) == units - 20
@@ -149,7 +149,7 @@ def test_what_is_refused(
         (["nmt-score", tiny / "run"], "expected --source and --target for a translator"),
         (["nmt-score", runs["recurrent"], *dev, "--assume-normalized"], "is not a CSLM trained with"),
         (["nmt-perplexity", runs["cslm"]], "empty file"),
-        (["nmt-sample", runs["cslm"], "--boundaries", "|"], "tokens of cslm models are not of several units"),
+        (["nmt-sample", runs["cslm"], "--boundaries", "|"], "tokens of cslm models are single units"),
     ):
         assert cause in refused(command(*words, "-q"))
     for change, cause in (

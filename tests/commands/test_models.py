@@ -132,7 +132,7 @@ def test_resume_is_bit_exact(affiliation: str, tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("0-0\n0-0 3-0\n", "train.align:2: point 3-0 is outside the sentence pair (1 and 1 words)"),
-        ("0-0\n0_0\n", "train.align:2: '0_0' is no alignment point"),
+        ("0-0\n0_0\n", "train.align:2: '0_0' is not an alignment point"),
         ("0-0\n", "train.align: 1 lines, but"),
         ("", "train.align: empty file"),
     ],
@@ -303,7 +303,7 @@ def test_joint_models_score_words_as_all_at_once(kind: str) -> None:
     [
         ({"output": "classes"}, "training.label_smoothing: does not go with model.output: classes: "),
         ({"output": "classes", "tied": "target"}, "model.tied: does not go with model.output: classes: its"),
-        ({"output_class_count": 5}, "model.output_class_count: output: softmax does not read it; leave it"),
+        ({"output_class_count": 5}, "model.output_class_count: not used with output: softmax"),
     ],
 )
 def test_what_a_layer_cannot_do_is_said_before_training(model: dict[str, object], message: str) -> None:

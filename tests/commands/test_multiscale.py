@@ -123,7 +123,7 @@ def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refus
         float(command("nmt-score", tmp_path / "a", "-i", "-", "-q", input="l e _ c h a t\n").stdout),
     ]
     assert found == pytest.approx([found[0]] * 3, abs=1e-4)
-    assert "characters are no subwords" in refused(
+    assert "characters are not subwords" in refused(
         command("nmt-train", *base, *multiscale(tmp_path, "c", *spelled, "data.bpe_merges=9"), "-q")
     )
 

@@ -217,7 +217,10 @@ BAD_INIS = [
         "phrase-table.gz:1: 4 scores, but the ini says num-features=5",
     ),
     (["LM0= 0.5\n", ""], "no line 'LM0=' in [weight]"),
-    (["path=lm.arpa.gz", "path=nowhere.gz"], "nowhere.gz is there neither from here nor beside the ini"),
+    (
+        ["path=lm.arpa.gz", "path=nowhere.gz"],
+        "nowhere.gz found neither in the current folder nor beside the ini",
+    ),
     (
         ["type=wbe-msd-bidirectional-fe-allff", "type=hier-mslr-bidirectional-fe-allff"],
         "type=msd-bidirectional-fe",
@@ -474,8 +477,8 @@ def test_tune_on_bad_input(
     assert "short: 1 lines, but" in refused(
         command("smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "short")
     )
-    assert "moses.ini: is read too" in refused(command("smt-tune", model, *given, "-o", model / "moses.ini"))
-    assert "lm.arpa.gz: is read too" in refused(
+    assert "moses.ini: is also read" in refused(command("smt-tune", model, *given, "-o", model / "moses.ini"))
+    assert "lm.arpa.gz: is also read" in refused(
         command("smt-tune", model, *given, "-o", model / "lm.arpa.gz")
     )
     line = refused(

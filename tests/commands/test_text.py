@@ -395,7 +395,7 @@ def test_the_model_belongs_to_the_run(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"target\.spm: damaged"):
         Run.load(tmp_path / "run")
     path.unlink()
-    with pytest.raises(CheckpointError, match=r"target\.spm: not there"):
+    with pytest.raises(CheckpointError, match=r"target\.spm: missing"):
         Run.load(tmp_path / "run")
 
 

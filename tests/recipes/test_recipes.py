@@ -209,11 +209,11 @@ def test_learning_curves(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_multiscale_language_models(tmp_path: Path) -> None:
-    """From nothing to bits a character, dictionary, samples, arcs and curves; the multi-scale model is ahead
+    """From nothing to bits per character, dictionary, samples, arcs and curves; the multi-scale model leads
     after 60 updates."""
     limits = ["training.max_steps=60", "training.validate_every=60", "training.max_minutes=0", "threads=1"]
     out = run_in(tmp_path, RECIPES / "multiscale_ptb/run.sh", "generated", *limits) / "multiscale_generated"
-    rows = dict(row for row in table(tmp_path / "stdout") if "bits a character" in "\t".join(row))
+    rows = dict(row for row in table(tmp_path / "stdout") if "bits per character" in "\t".join(row))
     bits = {name: float(text.split()[0]) for name, text in rows.items()}
     assert 0.5 < bits["multiscale"] < bits["recurrent"] < 5.5
     samples = lines(out / "samples.txt")

@@ -208,7 +208,7 @@ def checksum(path: Path, folder: Path) -> str:
         return checksum_of_tensors(path)
     if path.suffix == ".gz":
         data = gzip.decompress(data)
-    data = re.sub(rb"[^\n]* a CPU second\n", b"", data.replace(os.fsencode(folder), b"FOLDER"))
+    data = re.sub(rb"[^\n]* (?:a|per) CPU second\n", b"", data.replace(os.fsencode(folder), b"FOLDER"))
     return hashlib.sha256(data).hexdigest()
 
 

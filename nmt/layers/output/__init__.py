@@ -41,9 +41,7 @@ def check_output(settings: OutputSettings, section: str, tied: bool = False) -> 
     reads = OUTPUTS[settings.output].reads
     for item in fields(OutputSettings):
         if item.name not in {"output", *reads} and getattr(settings, item.name) != item.default:
-            raise ConfigError(
-                f"{section}.{item.name}: output: {settings.output} does not read it; leave it out"
-            )
+            raise ConfigError(f"{section}.{item.name}: not used with output: {settings.output}; leave it out")
     if settings.output_arity == 1:
         raise ConfigError(f"{section}.output_arity: 1 makes no tree; expected 2 or more, or 0")
     if tied:

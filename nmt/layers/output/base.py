@@ -30,7 +30,7 @@ class OutputSettings:
         "large (Jernite 2018, eq. 2.6); or clustered by their neighbors in the training text",
     )
     output_class_count: int = number(
-        0, least=0, help="classes: how many; 0: the square root of the vocabulary"
+        0, least=0, help="classes: their number; 0: the square root of the vocabulary size"
     )
     output_tree: str = choice(
         "huffman", "random", help="tree: frequent words near the root, or words at random, all equally deep"

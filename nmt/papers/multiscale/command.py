@@ -146,7 +146,7 @@ def count_arcs(args: argparse.Namespace) -> None:
                 for length in range(1, min(end, tokens.longest) + 1)
             )
     with files.Writing(args.output) as out:
-        out.write(f"symbols\tarcs\tarcs a symbol\n{count}\t{total}\t{total / max(1, count):.4f}\n")
+        out.write(f"symbols\tarcs\tarcs per symbol\n{count}\t{total}\t{total / max(1, count):.4f}\n")
 
 
 if __name__ == "__main__":

@@ -107,7 +107,9 @@ class Computation:
     def add_options(self, parser: Parser) -> None:
         add_model(parser)
         parser.add_argument("text", type=InputPath, metavar="TEXT", help="text, one sentence a line")
-        parser.add_argument("--tokenized", action="store_true", help="the text is tokenized as the run's was")
+        parser.add_argument(
+            "--tokenized", action="store_true", help="the text is tokenized like the training text of the run"
+        )
         add_setting(parser, ComputationConfig, "shown")
         add_output(parser)
 

@@ -43,7 +43,7 @@ def load_translator(path: str, restricted: bool) -> "neural_translation.Translat
     run = checkpoint.load(path, "best", "cpu")
     check_reads_words(path, source=run.source.raw, target=run.target.raw)
     if restricted and not isinstance(run.model, Layered):
-        raise ConfigError(f"{path}: restricted=true, but a model of its type has no short-lists")
+        raise ConfigError(f"{path}: restricted=true, but models of this type cannot use a short-list")
     return TranslationNetwork(
         source=lambda words: run.source_words.encode(units(words, run.source)),
         target=lambda words: run.target_words.encode(units(words, run.target)),

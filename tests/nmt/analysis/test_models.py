@@ -228,7 +228,7 @@ def test_neighbors(rows: Analyze) -> None:
 def test_what_is_refused(refuses: Refuses) -> None:
     assert "zzz: not in the vocabulary of" in refuses("neighbors", LM, "--words", "le", "zzz", "-q")
     message = refuses("neighbors", LM, "--words", "le", "--before-highway", "-q")
-    assert "is not of lm.type characters" in message
+    assert "is not a run with lm.type characters" in message
 
 
 # ---- vectors -----------------------------------------------------------------------------------------------

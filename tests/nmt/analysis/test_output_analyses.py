@@ -73,12 +73,12 @@ def test_by_segmented(rows: Analyze, refuses: Refuses, small: Path, tiny: Path) 
     line = ["by-segmented", *ONE, "--least", 1, "--run"]
     found = [row for row in rows(*line, TRANSLATOR) if row["by"] == "source"]
     assert found[-1]["sentences"] == "4" and int(found[0]["sentences"]) < 4
-    assert "splits no words" in refuses(*line, tiny / "run")
+    assert "does not split words" in refuses(*line, tiny / "run")
 
 
 def test_too_few_sentences_for_a_curve(small: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert nmt_analyze.main(["by-length", *ONE[:-1]]) == 0
-    assert "no point has 20 sentences; --least asks for fewer" in capfd.readouterr().err
+    assert "no point has 20 sentences; lower --least" in capfd.readouterr().err
 
 
 def test_subsets_are_the_rows_of_table_6_1(drawn: Drawn, rows: Analyze, training: list[str]) -> None:
@@ -193,11 +193,11 @@ SUBSETS = "subsets -q -r r --hypothesis good --vocabulary"
         ("curves -q .", "no columns"),
         ("subsets -q -s s -r r --hypothesis good", "Give --vocabulary, or --train"),
         (f"{SUBSETS} s.vocab t.vocab -s S", "s.vocab: 100% of the running words of the text are not in it"),
-        (f"{SUBSETS} t.vocab s.vocab -s s", "probably source and target are exchanged"),
+        (f"{SUBSETS} t.vocab s.vocab -s s", "probably source and target are swapped"),
         (f"{SUBSETS} units t.vocab -s s", "holds subword units"),
         ("ngrams -r r --hypothesis good", "1 system; expected 2"),
         ("differences -s s -r r --hypothesis good", "1 system; expected 2"),
-        ("differences -s s -r r --hypothesis good good good --names a b c", "3 systems; differences are"),
+        ("differences -s s -r r --hypothesis good good good --names a b c", "3 systems, expected two"),
     ],
 )
 def test_bad_input_is_one_line(refuses: Refuses, small: Path, line: str, message: str) -> None:

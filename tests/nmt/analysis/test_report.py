@@ -182,7 +182,7 @@ def test_a_chart_has_its_numbers_below() -> None:
         "8 (3 to 12)", "30", "51.00 (41.00\u201361.00)", "51.00 (41.00\u201361.00)",
     ]  # fmt: skip
     assert 'data-chart="3"' in figure_html(3, chart)
-    assert "no point is left" in figure_html(
+    assert "no points to show" in figure_html(
         0, Chart("BLEU", "words", "BLEU", {"one": []}, note="at least 20")
     )
 

@@ -42,8 +42,8 @@ def test_alignment_error(rows: Analyze, small: Path, command: Command) -> None:
     (small / "c").write_text("0-0 1-1\n")
     for given, message in (
         (["--gold", "gold", "--hypothesis", "c"], "c: 1 lines, but gold has 2"),
-        (["--gold", "a", "--hypothesis", "a", "--gold-from", 1], "a:1: '0-0' is no point of a gold"),
-        (["--gold", "gold", "--hypothesis", "gold"], "gold:1: '2?3' is no alignment point"),
+        (["--gold", "a", "--hypothesis", "a", "--gold-from", 1], "a:1: '0-0' is not a point of a gold"),
+        (["--gold", "gold", "--hypothesis", "gold"], "gold:1: '2?3' is not an alignment point"),
     ):
         done = command("nmt-analyze", "alignment-error", *given, cwd=small)
         assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1

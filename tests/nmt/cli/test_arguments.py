@@ -149,7 +149,7 @@ def test_no_output_of_any_command_is_one_of_its_inputs(
                 {out: "hard", "hard link": given},
             ):
                 message = case.run(tmp_path / "work", renamed, capsys)
-                assert "is read too" in message and given in message, (out, given, message)
+                assert "is also read" in message and given in message, (out, given, message)
 
 
 @pytest.mark.parametrize(("name", "line"), ALL)
@@ -159,7 +159,7 @@ def test_no_output_of_any_command_is_another_output(
     case = Case(name, line.split())
     outputs = case.names(">")
     for first, second in ((a, b) for a in outputs for b in outputs if a < b):
-        assert "is written too" in case.run(tmp_path / "work", {first: f"../work/{second}"}, capsys)
+        assert "is also written" in case.run(tmp_path / "work", {first: f"../work/{second}"}, capsys)
 
 
 @pytest.mark.parametrize(("kind", "line"), FIGURES.items())
@@ -178,7 +178,7 @@ def test_no_figure_or_table_replaces_what_is_analyzed(
                     str(tmp_path / "work"),
                 ],
             )
-            assert "is read too" in case.run(tmp_path / "work", {}, capsys)
+            assert "is also read" in case.run(tmp_path / "work", {}, capsys)
 
 
 class Built(Exception):
@@ -254,7 +254,7 @@ def test_parts_of_a_run_that_is_read_are_no_outputs(
     if listed:
         manifest.write(run, ["source.vocab"])
     assert refusal("translate", [str(run), "--input", os.devnull, "--output", str(run / "source.vocab")]) == 2
-    assert "is a part of" in capsys.readouterr().err
+    assert "is part of" in capsys.readouterr().err
     assert (run / "source.vocab").read_text(encoding="utf-8") == "words"
 
 
@@ -265,7 +265,7 @@ def test_redirected_streams_are_compared_by_their_files(tmp_path: Path) -> None:
     try:
         with open(text, "rb") as stream:
             os.dup2(stream.fileno(), 0)
-        with pytest.raises(ConfigError, match="is read too"):
+        with pytest.raises(ConfigError, match="is also read"):
             check_separate([("--input", "-")], [("--output", str(text))])
         check_separate([("--input", "-")], [("--output", str(tmp_path / "other"))])
     finally:
@@ -276,7 +276,7 @@ def test_redirected_streams_are_compared_by_their_files(tmp_path: Path) -> None:
 def test_one_stream_is_read_or_written_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="only one of them can be stdin"):
         check_separate([("--source", "-"), ("--target", "-")], [])
-    with pytest.raises(ConfigError, match="is written too"):
+    with pytest.raises(ConfigError, match="is also written"):
         check_separate([], [("--output", "-"), ("--alignments", "-")])
     check_separate(
         [("--source", "a"), ("--target", "a")], [("--output", os.devnull), ("--alignments", os.devnull)]

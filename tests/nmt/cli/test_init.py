@@ -97,7 +97,7 @@ def test_what_training_costs_and_that_it_begins(texts: Path, capsys: pytest.Capt
     """The whole way, as its last line says, with the limits of a test."""
     assert init.main(["new", *TRAIN]) == 0
     printed = capsys.readouterr().out
-    assert " seconds a thousand target words or subwords, measured over " in printed
+    assert " seconds per thousand target words or subwords, measured over " in printed
     assert "\nplanned: 16 epochs, 16 updates and 16 validations of about " in printed
     limits = ["training.max_steps=1", "training.dev_beam=0", "training.metric=cost", "model.hidden=8"]
     assert train.main(["new", *limits, "-q"]) == 0

@@ -119,7 +119,7 @@ def test_what_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> Non
     assert interpolate.main(["one.arpa", "-i", "empty", "-o", "mix", "-q"]) == 2
     assert "empty: empty file" in capfd.readouterr().err and not Path("mix").exists()
     assert interpolate.main(["one.arpa", "-i", "dev", "--contexts", "one", "-o", "dev", "-q"]) == 2
-    assert "is read too" in capfd.readouterr().err
+    assert "is also read" in capfd.readouterr().err
 
 
 # ---- test sample -------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def test_as_many_threads_as_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     args = parser.parse_args(["--threads", "100000", "--workers", "16"])
     assert (args.threads, args.workers) == (16, 16)
     assert (
-        capsys.readouterr().err == "a-command: --threads 100,000: more than this machine can use; taking 16\n"
+        capsys.readouterr().err == "a-command: --threads 100,000: more than this machine can use; using 16\n"
     )
 
 
@@ -74,7 +74,7 @@ def test_threads_of_a_configuration() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=1200, check=False
     )
     assert done.returncode == 0 and done.stderr.startswith(
-        "x: threads: 1,000,000: more than this machine can use; taking "
+        "x: threads: 1,000,000: more than this machine can use; using "
     ), done
     assert f" {bounded_threads(10**6)} threads" in done.stdout
 

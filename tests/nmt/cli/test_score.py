@@ -139,11 +139,12 @@ def test_totals_by_hand() -> None:
     found = {name: value for value, name in totals.rows()}
     assert found["sentences"] == "2" and found["words or subword units"] == "2"
     assert (
-        found["perplexity a unit, ends of sentences counted, unknown ones as <unk>"] == f"{math.exp(2.5):.4f}"
+        found["perplexity per unit, ends of sentences counted, unknown ones as <unk>"]
+        == f"{math.exp(2.5):.4f}"
     )
     assert found["perplexity without unknown units"] == f"{math.exp(8 / 3):.4f}"
-    assert found["bits a character, ends of lines counted"] == f"{10 / math.log(2) / 6:.5f}"
-    assert found["units a CPU second"] == "2" and "mean |log Z| of distinct contexts" not in found
+    assert found["bits per character, ends of lines counted"] == f"{10 / math.log(2) / 6:.5f}"
+    assert found["units per CPU second"] == "2" and "mean |log Z| of distinct contexts" not in found
     assert math.isnan(perplexity.perplexity(0.0, 0))
 
 

@@ -20,7 +20,7 @@ from tests.nmt.serve.engines import TRANSLATOR
             "--host 0.0.0.0: other machines can reach this address",
         ),
         (["a=x", "--token", "/nowhere"], "/nowhere: "),
-        (["a=/nowhere", "--port", "0"], "/nowhere: not there; expected a run directory"),
+        (["a=/nowhere", "--port", "0"], "/nowhere: does not exist; expected a run directory"),
         (["a=x", "--port", "70000"], "70000 is out of range, expected 0 to 65535"),
     ],
 )

@@ -502,7 +502,7 @@ def test_terms_and_what_cannot_be_met(tiny: Path, command: Command, tmp_path: Pa
     (tmp_path / "required").write_text(f"\n{words[5]}\t{words[5]}\n\n\n\n")
     (tmp_path / "in").write_text(TEXT)
     line = [*run, "--input", tmp_path / "in", "--constraints", tmp_path / "required", "--no-repeat-ngram", 1]
-    assert "required:2: no translation has all that is required" in refused(command(*line))
+    assert "required:2: no translation contains all" in refused(command(*line))
     (tmp_path / "required").write_text("\nqqqq\n\n\n\n")
     assert "required:2: 'qqqq' cannot be required" in refused(command(*line))
     assert "--sample does not go with any of" in refused(command(*line, "--sample", 2))

@@ -185,7 +185,7 @@ def test_the_key_of_a_wrong_value_is_named(key: str, value: object, message: str
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "{", '{"a": NaN', "[" * 100_000])
 def test_other_text_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"it is no JSON|expected an object"):
+    with pytest.raises(ValueError, match=r"it is not JSON|expected an object"):
         typed_json.parse(Tree, text)
 
 

@@ -12,7 +12,7 @@ def test_points_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("0-0 1-2\n\n2-1 2-1\n")
     assert list(pharaoh.read(tmp_path / "a")) == [{(0, 0), (1, 2)}, set(), {(2, 1)}]
     for wrong in ("1?2", "1p2", "1-", "-1-2", "1-2-3", "1234567890-1"):
-        with pytest.raises(DataError, match=r"^f:3: '.*' is no alignment point"):
+        with pytest.raises(DataError, match=r"^f:3: '.*' is not an alignment point"):
             pharaoh.parse(f"0-0 {wrong}", "f:3")
 
 
@@ -36,5 +36,5 @@ def test_gold_links() -> None:
         frozenset([(0, 0)]), frozenset([(0, 0), (1, 2)])
     )
     for wrong, first in (("0-1", 1), ("1!2", 0), ("1-", 0), ("-1", 0)):
-        with pytest.raises(DataError, match=r"^f:3: '.*' is no point of a gold alignment"):
+        with pytest.raises(DataError, match=r"^f:3: '.*' is not a point of a gold alignment"):
             pharaoh.parse_gold(f"1-1 {wrong}", "f:3", first)

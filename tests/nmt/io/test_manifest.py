@@ -30,7 +30,7 @@ def test_each_flipped_bit_cut_and_absence_is_seen(tmp_path: Path) -> None:
             manifest.verify(tmp_path, ["a"])
     manifest.verify(tmp_path, ["b"])
     (tmp_path / "a").unlink()
-    with pytest.raises(DataError, match=r"a: not there, but manifest\.json lists it"):
+    with pytest.raises(DataError, match=r"a: missing, but manifest\.json lists it"):
         manifest.verify(tmp_path, ["a"])
     (tmp_path / "stranger").write_bytes(b"x")
     with pytest.raises(DataError, match=r"stranger: not in manifest\.json"):
@@ -40,7 +40,7 @@ def test_each_flipped_bit_cut_and_absence_is_seen(tmp_path: Path) -> None:
 def test_a_missing_manifest_is_named_where_there_has_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x")
     assert manifest.read(tmp_path) is None
-    with pytest.raises(DataError, match=r"manifest\.json: not there"):
+    with pytest.raises(DataError, match=r"manifest\.json: missing"):
         manifest.verify(tmp_path, ["a"])
 
 

@@ -46,7 +46,7 @@ def test_words_of_tries() -> None:
     assert words[index].tolist() == read
 
 
-# ---- distinct ----------------------------------------------------------------------------------------------
+# ---- distinct windows --------------------------------------------------------------------------------------
 # Each distinct window is computed once, and answers all who ask.
 
 

@@ -124,7 +124,7 @@ def saved(model: registry.AnyModel) -> SavedRun:
 
 
 def test_short_lists_are_refused_in_a_line(unigram: registry.AnyModel) -> None:
-    with pytest.raises(ConfigError, match="small: a model of its type has no short-lists"):
+    with pytest.raises(ConfigError, match="small: models of this type cannot use a short-list"):
         TorchRun([saved(unigram)]).shortlisted(Lexicon({}))
 
 

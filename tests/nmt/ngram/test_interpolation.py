@@ -110,7 +110,7 @@ def test_the_file(tmp_path: Path) -> None:
     again = Histories.load(tmp_path / "c.gz")
     assert again.counts == found.counts and again.words == 2
     (tmp_path / "other").write_text("#version: 1 histories words=2\nx\tb\n")
-    with pytest.raises(DataError, match="other: not a file of contexts of nmt-interpolate"):
+    with pytest.raises(DataError, match="other: not a file of context counts"):
         Histories.load(tmp_path / "other")
 
 

@@ -156,7 +156,7 @@ def test_a_flipped_bit_is_seen(run: Path, name: str) -> None:
 
 def test_a_run_without_a_manifest_is_refused(run: Path) -> None:
     (run / "manifest.json").unlink()
-    with pytest.raises(CheckpointError, match=r"manifest\.json: not there"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json: missing"):
         checkpoint.load(run)
 
 
@@ -417,7 +417,7 @@ def test_an_average_is_the_mean_in_double_precision(tmp_path: Path) -> None:
     expected = torch.tensor((2.0**24 + 2) / 3, dtype=torch.float64).to(torch.float32)
     assert checkpoint.average_weights(paths)["a"].tolist() == [expected.item()] * 2
     checkpoint.save_tensors({"a": torch.zeros(3)}, paths[1])
-    with pytest.raises(CheckpointError, match="not of the same model"):
+    with pytest.raises(CheckpointError, match="not a checkpoint of the same model"):
         checkpoint.average_weights(paths)
 
 
@@ -463,9 +463,9 @@ def test_those_that_are_named_each_once(kept: Path) -> None:
 
 
 def test_what_is_not_there_is_named_with_what_is(kept: Path) -> None:
-    with pytest.raises(CheckpointError, match="update 7 asked for, but it holds updates 5, 10, 20, 100"):
+    with pytest.raises(CheckpointError, match="update 7 requested, but the run holds updates 5, 10, 20, 100"):
         choose_checkpoints(kept, [5, 9, 7], 1)
-    with pytest.raises(CheckpointError, match="checkpoints asked for, but it holds updates none"):
+    with pytest.raises(CheckpointError, match="checkpoints requested, but the run holds updates none"):
         choose_checkpoints(kept / "empty", None, 5)
 
 

@@ -118,9 +118,9 @@ def test_what_cannot_be_met(caplog: pytest.LogCaptureFixture) -> None:
         (
             Constraints(required=[[], ["w1 w2"], [], []], avoid=["w2"]),
             0,
-            "line 2: 'w1 w2' is required, and has what is to be avoided",
+            "line 2: 'w1 w2' is required, but contains",
         ),
-        (Constraints(required=[[], ["w1", "w1"], [], []]), 1, "line 2: no translation has all"),
+        (Constraints(required=[[], ["w1", "w1"], [], []]), 1, "line 2: no translation contains all"),
     ):
         config = replace(SHORT, no_repeat_ngram=order)
         with pytest.raises(DataError, match=f"^{message}"):

@@ -141,7 +141,7 @@ def test_a_file_that_the_manifest_lists_or_does_not_list(tmp_path: Path) -> None
         run_directory.verify(tmp_path)
     (tmp_path / "source.codes").unlink()
     (tmp_path / "config.yaml").unlink()
-    with pytest.raises(CheckpointError, match=r"config\.yaml: not there, but manifest\.json lists it"):
+    with pytest.raises(CheckpointError, match=r"config\.yaml: missing, but manifest\.json lists it"):
         run_directory.verify(tmp_path)
 
 

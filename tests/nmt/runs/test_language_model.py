@@ -82,7 +82,7 @@ def test_samples_depend_on_the_seed_alone_and_are_cut_off() -> None:
     assert one == two != other
     assert max(len(line.split(" ")) for line in one) <= 4
     assert list(sample_lines(run, 3, 4, seed=1)) == one[:3]
-    with pytest.raises(ConfigError, match="are not of several units"):
+    with pytest.raises(ConfigError, match="are single units"):
         sample_lines(run, 1, 4, seed=1, boundaries="|")
 
 

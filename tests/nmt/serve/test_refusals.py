@@ -58,11 +58,14 @@ def api() -> Iterator[TestClient]:
         ({"text": "a", "terms": {"abc": "d"}, "avoid": ["ef"]}, "terms, avoid: 6 characters, expected at"),
         ({"text": "a", "tokenized": True, "split_sentences": True}, "split_sentences: words between blanks"),
         ({"text": "a", "engine": "words", "split_sentences": True}, "split_sentences: words between blanks"),
-        ({"text": "a", "engine": "words", "plain": True}, "plain: engine words does not say its languages"),
+        (
+            {"text": "a", "engine": "words", "plain": True},
+            "plain: engine words does not declare its languages",
+        ),
         (b'{"text": "\\ud800"}', "text: half of a surrogate pair"),
         (b'{"lines": ["\\ud800"]}', "lines: half of a surrogate pair"),
         *(
-            (body, "the body is no JSON")
+            (body, "the body is not")
             for body in (b"", b"[]", b"{", b'{"a": NaNN}', b"\xff{}", b"[" * 100_000, b'"x"', b"null")
         ),
     ],

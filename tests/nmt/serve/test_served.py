@@ -187,7 +187,7 @@ def test_a_run_and_an_ensemble() -> None:
     assert served.load_engine(f"{TRANSLATOR},{TRANSLATOR}", EngineConfig()).info.kind == "ensemble"
 
 
-@pytest.mark.parametrize(("name", "message"), [("", "is no engine"), ("nothing", "not there")])
+@pytest.mark.parametrize(("name", "message"), [("", "not an engine"), ("nothing", "does not exist")])
 def test_what_is_no_engine(name: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"{message}; expected a run directory"):
         served.load_engine(str(tmp_path / name), EngineConfig())

@@ -191,7 +191,7 @@ def test_sound_texts(tmp_path: Path) -> None:
         f"{tmp_path}/a.en: 2 lines; Latin script, probably en; 6.0 words a line (half up to 6, 95% up to 6, "
         "99% up to 6, all up to 6)"
     )
-    assert ratio_title(report) == "2 pairs; 0.92 target words a source word"
+    assert ratio_title(report) == "2 pairs; 0.92 target words per source word"
     assert rows_of(side_findings(report.source, "en")) == rows_of(pair_findings(report)) == []
 
 
@@ -239,7 +239,7 @@ def test_every_kind_is_counted_with_an_example(tmp_path: Path) -> None:
         "  lines that end with a carriage return: 1; it is ignored",
         f"      {tmp_path}/a.en:5: Это русская строка.",
     ]
-    assert text[3].startswith("  it should be fr, its words look like en: are the two sides exchanged?")
+    assert text[3].startswith("  it should be fr, its words look like en: are the two sides swapped?")
     assert "  lines in Cyrillic script: 1; do they belong to this language?" in text
     assert text[-2:] == ["  lines that repeat an earlier one: 2", f"      {tmp_path}/a.en:3 is line 1 again"]
     escapes = rows_of(side_findings(report.target, "fr"))
@@ -322,7 +322,7 @@ def test_exchanged_sides_of_the_development_set(tmp_path: Path) -> None:
     """Where its words are told, even if the names of the files look right, and no language is recognized."""
     train = write_texts(tmp_path, "train", SURVEY_EN, SURVEY_FR)
     dev = write_texts(tmp_path, "dev", "L'homme voit le chien.\n", "The man sees the dog.\n")
-    assert any("development set exchanged?" in line for line in lines(train, dev))
+    assert any("development set swapped?" in line for line in lines(train, dev))
     assert not any(
         "exchanged?" in line for line in lines(train, write_texts(tmp_path, "good", SURVEY_EN, SURVEY_FR))
     )

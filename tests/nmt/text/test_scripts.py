@@ -280,7 +280,7 @@ def test_languages(language: str) -> None:
 
 def test_what_cannot_be_told_is_not_guessed() -> None:
     assert guess_of("Xylo brabant quux", "Zorp mug").languages == ()
-    assert str(guess_of("Xylo brabant quux")) == "Latin script; which language cannot be told"
+    assert str(guess_of("Xylo brabant quux")) == "Latin script; the language cannot be determined"
     assert str(guess_of("12 34", "...")) == "no letters" == str(guess_of())
     assert str(Guess("LATIN", ("da", "nb"))) == "Latin script, probably da or nb"
     assert Guess("LATIN", ("da", "nb")).language == ""

@@ -146,7 +146,7 @@ def test_a_bad_alignment_is_one_line_and_makes_no_run(tmp_path: Path, command: C
     lines = path.read_text().split("\n")
     for change, message in (
         (["9-0", *lines[1:]], f"{path}:1: point 9-0 is outside the sentence pair"),
-        (["0-0", "0:1", *lines[2:]], f"{path}:2: '0:1' is no alignment point"),
+        (["0-0", "0:1", *lines[2:]], f"{path}:2: '0:1' is not an alignment point"),
         (lines[1:], f"{path}"),
     ):
         path.write_text("\n".join(change))

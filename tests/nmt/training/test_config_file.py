@@ -78,7 +78,7 @@ CORPORA = (
         ),
         (
             "run: r\nlm: {type: recurrent, carry: true}\ntraining:\n  batch_tokens: 900\n",
-            "c.yaml:4: training.batch_tokens: with lm.carry a batch is training.batch_size places",
+            "c.yaml:4: training.batch_tokens: with lm.carry a batch is training.batch_size positions",
         ),
         ("run: r\ntraining: {metric: chrf, dev_beam: 0}\n", "c.yaml:2: training.metric: chrf needs dev_beam"),
         (
@@ -115,7 +115,7 @@ CORPORA = (
             "c.yaml:7: unknown key 'data.corpora[1].wieght', did you mean 'data.corpora[].weight'?",
         ),
         (CORPORA + "      weight: x\n", "c.yaml:7: weight: Value 'x'"),
-        (CORPORA + "      tag: bt\n", "c.yaml:7: data.corpora[1].tag: 'bt' is no tag"),
+        (CORPORA + "      tag: bt\n", "c.yaml:7: data.corpora[1].tag: 'bt' is not a tag"),
         (CORPORA + "      share: 0.4\n", "c.yaml:4: data.corpora[0].share: missing or 0"),
         (
             CORPORA + "      filters:\n        max_lengt: 3\n",

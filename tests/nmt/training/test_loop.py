@@ -258,12 +258,12 @@ def test_updates_stay_as_they_were(caplog: pytest.LogCaptureFixture) -> None:
         progress = settled(progress, size, accumulate=2)
         assert (progress.processes, progress.update_batches) == (size, 8)
     assert [record.getMessage() for record in caplog.records] == [
-        "processes: 4; an update is of 8 batches",
-        "processes: 2; an update is of 8 batches",
-        "processes: 2, of an earlier start 4",
-        "processes: 3; an update is of 8 batches",
-        "processes: 3, of an earlier start 2",
-        "processes: 1, of an earlier start 3",
+        "processes: 4; 8 batches per update",
+        "processes: 2; 8 batches per update",
+        "processes: 2, previously 4",
+        "processes: 3; 8 batches per update",
+        "processes: 3, previously 2",
+        "processes: 1, previously 3",
     ]
 
 
@@ -274,7 +274,7 @@ def test_updates_of_a_given_size(caplog: pytest.LogCaptureFixture) -> None:
     assert progress.update_batches == 6, "instead of accumulate"
     assert settled(progress, 1, update_batches=8).update_batches == 8
     assert settled(progress, 1).update_batches == 8, "the last one that was given"
-    assert [record.getMessage() for record in caplog.records] == ["an update is of 8 batches, before of 6"]
+    assert [record.getMessage() for record in caplog.records] == ["batches per update: 8, previously 6"]
 
 
 def test_idle_processes_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -285,10 +285,7 @@ def test_idle_processes_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
     assert not caplog.records
     settled(TrainingProgress(processes=1, update_batches=1), 4)
     [warning] = [record.getMessage() for record in caplog.records]
-    assert warning == (
-        "training.update_batches: an update is of 1, so 3 of the 4 processes have nothing to do; 4 would be "
-        "one for each, in larger updates"
-    )
+    assert "update_batches is 1, so 3 of the 4 processes are idle" in warning
     assert settled(TrainingProgress(step=9), 2, accumulate=3).update_batches == 6
 
 

@@ -96,7 +96,7 @@ def test_a_lost_host_costs_time_and_nothing_else(tiny: Path, tmp_path: Path, com
         assert first.wait(600) == -signal.SIGKILL
         assert second.wait(600) == 0, second.messages()
     told = second.messages()
-    assert "resuming from update 7\n" in told and "processes: 1, of an earlier start 2\n" in told
+    assert "resuming from update 7\n" in told and "processes: 1, previously 2\n" in told
     begun = torchrun(2, *given, f"run={tmp_path}/other", "training.max_steps=7")
     done = command("nmt-train", *given, f"run={tmp_path}/other", "training.max_steps=21")
     assert begun.returncode == done.returncode == 0, begun.stderr + done.stderr

@@ -206,7 +206,7 @@ def test_a_changed_file_is_named(finished: Store, name: str, content: str) -> No
 
 def test_what_no_step_makes_again_has_to_be_there(finished: Store) -> None:
     (finished.folder / "plan.json").unlink()
-    with pytest.raises(DataError, match=r"plan\.json: not there any more"):
+    with pytest.raises(DataError, match=r"plan\.json: missing; restore it"):
         check(finished)
 
 

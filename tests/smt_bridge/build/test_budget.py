@@ -160,7 +160,7 @@ def test_a_late_build_does_what_still_fits(pace: float) -> None:
     assert (
         pace * remaining_seconds(plan, "networks", 2) <= left < pace * remaining_seconds(PLAN, "networks", 2)
     )
-    assert why.startswith("behind its plan before networks: ") and "tuning with networks" in why
+    assert why.startswith("behind schedule before networks: ") and "tuning with networks" in why
     assert ("updates instead of 4,540" in why) == (plan.networks[0].updates < 4540)
     assert plan.decisions == {"networks": why}
     assert {name: plan.seconds[name] for name in ("corpus", "tune")} == {

@@ -251,7 +251,7 @@ def test_nobody_elses_folder_is_touched(given: BuildConfig, taken: list[str]) ->
     mine = Path(given.output)
     (mine / "build").mkdir(parents=True)
     (mine / "build" / "thesis.part1").write_text("x")
-    with pytest.raises(ConfigError, match="is not empty, and not begun by smt-build"):
+    with pytest.raises(ConfigError, match="is not empty, and was not started"):
         build(given)
     assert os.listdir(mine) == ["build"] and os.listdir(mine / "build") == ["thesis.part1"]
 
@@ -342,7 +342,7 @@ def test_a_late_build_is_shortened_once_with_a_warning(
     with caplog.at_level(logging.WARNING):
         build(late)
     before = plan_of_output(late)
-    assert "behind its plan before networks" in caplog.text and "--keep-plan" in caplog.text
+    assert "behind schedule before networks" in caplog.text and "--keep-plan" in caplog.text
     assert set(before.decisions) <= set(SHORTENED_STEPS) and before.decisions["networks"]
     (Path(late.output) / "build" / "corpus").unlink()
     monkeypatch.setattr(BuildClock, "pace", lambda clock: pytest.fail("decided again"))

@@ -53,7 +53,7 @@ def test_bad_input(tmp_path: Path, command: Command, refused: Refused) -> None:
         (tmp_path / "t").write_text(target)
         assert message in refused(command("smt-align", *f"-s s -t t {more}".split(), cwd=tmp_path))
         assert not (tmp_path / "out").exists()
-    with pytest.raises(DataError, match=r"f:3: '1\?2' is no alignment point"):
+    with pytest.raises(DataError, match=r"f:3: '1\?2' is not an alignment point"):
         pharaoh.parse("0-0 1?2", "f:3")
 
 

@@ -107,7 +107,7 @@ def test_no_output_is_an_input(name: str, line: str, told: Callable[..., str]) -
     for output in (word for word in words if word.startswith(">")):
         for given in (word[1:] for word in words if word.startswith("<")):
             for same in (given, f"./{given}", "soft", "hard"):
-                assert "is read too" in told(name, words, {output: same, "link": given}), (output, same)
+                assert "is also read" in told(name, words, {output: same, "link": given}), (output, same)
 
 
 @pytest.mark.parametrize(("name", "line"), CASES)
@@ -115,24 +115,27 @@ def test_no_output_is_another_output(name: str, line: str, told: Callable[..., s
     words = line.split()
     outputs = [word for word in words if word.startswith(">")]
     for one, other in ((a, b) for a in outputs for b in outputs if a < b):
-        assert "is written too" in told(name, words, {one: f"../{Path.cwd().name}/{other[1:]}"}), (one, other)
+        assert "also written" in told(name, words, {one: f"../{Path.cwd().name}/{other[1:]}"}), (
+            one,
+            other,
+        )
 
 
 DERIVED = [
     (
         "extract",
         "--source stem.e2f --target <b --alignment <links --output >table --lexical stem",
-        "is read too",
+        "is also read",
     ),
     (
         "extract",
         "--source <a --target <b --alignment <links --output stem.f2e --lexical ./stem",
-        "is written too",
+        "is also written",
     ),
-    ("score_table", "<table --feature lm=model --output model", "is read too"),
-    ("score_table", "out.scores.json --feature lm=model --output out", "is read too"),
-    ("propose", "<table <run --lexical stem --input <a --output stem.f2e", "is read too"),
-    ("moses", "compact out.minphr --output out --moses moses", "is read too"),
+    ("score_table", "<table --feature lm=model --output model", "is also read"),
+    ("score_table", "out.scores.json --feature lm=model --output out", "is also read"),
+    ("propose", "<table <run --lexical stem --input <a --output stem.f2e", "is also read"),
+    ("moses", "compact out.minphr --output out --moses moses", "is also read"),
 ]
 
 

@@ -35,11 +35,11 @@ def given(tmp_path: Path, grammar: ModuleType) -> list[str]:
         ("--target={dir}/dev.fr", "dev.fr: 20 lines, but"),
         ("--dev-target={dir}/train.fr", "lines"),
         ("--output={dir}", "lies in the output folder"),
-        ("--output={dir}/train.en", "is read too"),
+        ("--output={dir}/train.en", "is also read"),
         ("--output={dir}/train.en/new", "train.en"),
         ("--source-language=xx", "--source-language: 'xx' is unknown"),
         ("--source=-", "give files, not -"),
-        ("--plan={dir}/train.en", "is no plan of smt-build"),
+        ("--plan={dir}/train.en", "not a plan of smt-build"),
         ("--glossary=none.tsv", "none.tsv"),
         ("--glossary={dir}/train.en", "train.en:1: "),
     ],
@@ -72,7 +72,7 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(
             "pairs that are in the training text, too: 30",
         ),
         (["--target={dir}/train.en"], "pairs whose sides are equal: 30"),
-        (["--dev-source={dir}/dev.fr", "--dev-target={dir}/dev.en"], "development set exchanged?"),
+        (["--dev-source={dir}/dev.fr", "--dev-target={dir}/dev.en"], "development set swapped?"),
     ],
 )
 def test_the_survey_of_the_texts_stands_above_the_plan(

@@ -258,9 +258,9 @@ def test_a_glossary_of_tokenized_text(model: Path) -> None:
         ('a <np translation="x">b', ["--xml-input", "exclusive"], "/raw:2: tag 'np' is never closed"),
         ("x", ["--glossary", "terms"], "/terms:1: 'no tab'"),
         ("x", ["--stack", "-2"], "argument --stack"),
-        ("x", ["-o", "system/lm.arpa.gz"], "lm.arpa.gz: is read too"),
-        ("x", ["--explain", "system/system.json"], "system.json: is read too"),
-        ("x", ["--explain", "out"], "is written too"),
+        ("x", ["-o", "system/lm.arpa.gz"], "lm.arpa.gz: is also read"),
+        ("x", ["--explain", "system/system.json"], "system.json: is also read"),
+        ("x", ["--explain", "out"], "is also written"),
         ("x", ["--n-best-list", "list", "--max-line-words", "1"], "raw:1: 3 words, more than"),
     ],
 )
@@ -325,7 +325,7 @@ def test_files_of_the_model_are_no_outputs(
         status = tune.main([*map(str, (bare_model, "-s", source, "-r", bare_model / "ref", "-o", output))])
     else:
         status = decode.main([*map(str, (bare_model, "-i", source, option, output))])
-    assert status == 2 and f"{name}: is read too (MODEL " in capsys.readouterr().err
+    assert status == 2 and f"{name}: is also read (MODEL " in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in bare_model.iterdir()} == before
 
 

@@ -182,5 +182,5 @@ def test_the_first_problem_of_a_system(count: int, folder: Path, capsys: pytest.
 
 def test_a_table_is_not_its_own_compact_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "t").rename(folder / "t.minphr")
-    assert "is read too" in refusal(main, capsys, "compact", "t.minphr", "-o", "t")
+    assert "is also read" in refusal(main, capsys, "compact", "t.minphr", "-o", "t")
     assert not (folder / "started").exists()

@@ -71,7 +71,7 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
         ([], "--reordering and --reordering-output go together"),
         (["--lexical", "none", "--reordering-output", "ro"], "none.e2f"),
         (["-i", "-", "--reordering-output", "ro"], "are read more than once; give files, not -"),
-        (["--reordering-output", "lex.e2f"], "is read too"),
+        (["--reordering-output", "lex.e2f"], "is also read"),
         (["--reordering-output", "ro", "--least", "2"], "argument --least"),
         (["--reordering-output", "ro", "--max-length", "1", "--thin", "0", "--rare", "0"], "covers every"),
     ],

@@ -33,7 +33,7 @@ def test_both_options_of_the_reordering_table_or_none() -> None:
 def test_what_is_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     found = parsed_tables("--unsorted")
     assert (found.table, found.input, found.output, found.unsorted) == ("table", ["a", "b"], "-", True)
-    with pytest.raises(ConfigError, match="is read too"):
+    with pytest.raises(ConfigError, match="is also read"):
         parsed_tables("-o", "table")
     with pytest.raises(SystemExit):
         Parser("smt-x", "Tables.").parse_args(["--nothing"])
@@ -107,5 +107,5 @@ def test_models_are_not_written_over(tmp_path: Path) -> None:
     shared_options.check_models_separate(args, specs, [], outputs)
     for name, blamed in (("lm", "--feature lm"), ("b", "--backoff")):
         (tmp_path / name).write_text("x")
-        with pytest.raises(ConfigError, match=f"is read too.*{blamed}"):
+        with pytest.raises(ConfigError, match=f"is also read.*{blamed}"):
             shared_options.check_models_separate(args, specs, [], [("--output", str(tmp_path / name))])

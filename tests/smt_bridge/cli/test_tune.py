@@ -62,7 +62,7 @@ def model(tmp_path: Path) -> Path:
         (["--iterations", "0"], "argument --iterations"),
         (["--final-seeds", "-1"], "argument --final-seeds"),
         (["--work", "table"], "table"),
-        (["-o", "lm0"], "lm0: is read too"),
+        (["-o", "lm0"], "lm0: is also read"),
     ],
 )
 def test_refused(

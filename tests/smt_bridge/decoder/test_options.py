@@ -378,7 +378,7 @@ def test_no_way_to_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
         caplog.clear()
         with caplog.at_level("WARNING", logger="smt_bridge"):
             translation = made.translate_line(line)
-        told += "translated in order" in caplog.text
+        told += "translated monotonically" in caplog.text
         assert sorted(
             word
             for begin, last, _ in spans(translation, translation.derivations[0])

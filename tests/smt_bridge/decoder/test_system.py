@@ -45,7 +45,9 @@ def test_files_from_here_then_beside_the_ini(tmp_path: Path, monkeypatch: pytest
     assert Path(system.feature_path(ini, line)).resolve() == here / "table.gz"
     (here / "table.gz").unlink()
     (folder / "table").unlink()
-    with pytest.raises(DataError, match=rf"moses.ini:{line.row + 1}: table is there neither from here"):
+    with pytest.raises(
+        DataError, match=rf"moses.ini:{line.row + 1}: table found neither in the current folder"
+    ):
         system.feature_path(ini, line)
 
 
@@ -210,7 +212,7 @@ def test_reordering_types(kind: str, tmp_path: Path) -> None:
         ("fe-allff", "f-allff", "type=msd-bid"),
         ("path=lm0", "path=lm0 tuneable-components=1", "use tuneable=false"),
         ("path=table", "path=table tuneable=perhaps", "neither true nor false"),
-        ("PhrasePenalty\n", "PhrasePenalty per-dictionary=true\n", "does not do this"),
+        ("PhrasePenalty\n", "PhrasePenalty per-dictionary=true\n", "not supported by the engine"),
         ("Distortion\n", "Distortion\nDistortion\n", "a second Distortion"),
         ("Distortion\n", "Distortion name=LM0\n", "a second feature of name 'LM0'"),
         ("UnknownWordPenalty\n", "", "Moses crashes at the first unknown word"),

@@ -197,7 +197,7 @@ def test_it_resumes(here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_nothing_to_align(tmp_path: Path) -> None:
     for name, text in (("s", "a\n\n"), ("t", "\nb\n")):
         (tmp_path / name).write_text(text)
-    with pytest.raises(DataError, match="s: no pair of two lines with words, nothing to align"):
+    with pytest.raises(DataError, match="s: no pair has words on both sides, nothing to align"):
         shared(tmp_path, "fast_align")
     assert {path.name for path in tmp_path.iterdir()} == {"s", "t"}
 

@@ -72,7 +72,7 @@ def test_blocks_hold_the_corpus(tokens: int, tmp_path: Path) -> None:
         (("a|b", "x", ""), r"s:2: '\|' in 'a\|b': Moses' tables cannot hold it"),
         (("a", "[X]", ""), r"t:2: '\[X\]' would be a non-terminal"),
         (("a", "x", "0-1"), r"a:2: point 0-1 is outside"),
-        (("a", "x", "0:0"), r"a:2: '0:0' is no alignment point"),
+        (("a", "x", "0:0"), r"a:2: '0:0' is not an alignment point"),
         (("", "", ""), "t: no words, expected a parallel text"),
     ],
 )

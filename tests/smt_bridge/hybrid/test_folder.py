@@ -96,7 +96,7 @@ BREAK: dict[str, tuple[Callable[[Path], object], str]] = {
         "moses.ini: not the file that system.json lists",
     ),
     "no system.json": (lambda system: (system / folders.FILE).unlink(), "cannot read"),
-    "no JSON": (lambda system: (system / folders.FILE).write_text("{"), "it is no JSON"),
+    "no JSON": (lambda system: (system / folders.FILE).write_text("{"), "it is not JSON"),
     "a list": (lambda system: (system / folders.FILE).write_text("[]"), "it has no format"),
     "a later version": (
         lambda system: broken(system, format="nmt-system 2"),
@@ -154,7 +154,7 @@ def test_checksums_of_large_parts_are_compared_when_asked(
         ({"ini": "../moses.ini"}, "leads out of the system's folder"),
         ({"ini": "other.ini"}, "other.ini: cannot read"),
         ({"glossary": "terms"}, "terms: cannot read"),
-        ({"search": {"nbest": 3}}, "nbest is no setting of a system"),
+        ({"search": {"nbest": 3}}, "nbest is not a setting of a system"),
         ({"source": SideConfig(language="xx")}, "source.language: 'xx' is unknown"),
         ({"source": SideConfig(language="en", escaped=True)}, "source.escaped"),
         ({"target": SideConfig(language="fr", case="truecase")}, "truecase.target: cannot read"),

@@ -329,7 +329,7 @@ def test_lost_sentences_are_named_and_computed_by_a_resumed_job(
         ("-s s --best o --mbr bleu --mbr-scale 2 --mbr-tune s", "--mbr-tune chooses the scale"),
         ("-s s --best o --mbr bleu --mbr-scale-output x", "give --mbr-tune REF"),
         ("-s s --best o --mbr bleu --mbr-tune short", "short: 2 lines, but s has 3"),
-        ("-s s -o n", "is read too"),
+        ("-s s -o n", "is also read"),
     ],
 )
 def test_refusals(

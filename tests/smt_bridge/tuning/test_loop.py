@@ -124,7 +124,7 @@ def test_damage_below_a_right_checksum(folder: Path) -> None:
 
 def test_a_lost_manifest_is_missed(folder: Path) -> None:
     (folder / manifest.FILE).unlink()
-    with pytest.raises(DataError, match=r"manifest\.json: not there"):
+    with pytest.raises(DataError, match=r"manifest\.json: missing"):
         load(folder)
 
 
@@ -321,7 +321,7 @@ def test_a_tuning_logs_translations_that_the_search_lost(
         tuning.save(replace(made(bleu), features=np.array([[1, 1], [1, 1], [1, 1], [1, better]]) * 1.0))
     caplog.set_level(logging.INFO)
     assert run(tuning, [], decoder(lambda b: 0), make_references([[REFERENCE] * 2])) == "2 iterations"
-    assert "lost a translation of a higher score in 1 of 2 sentences" in caplog.text
+    assert "missed a higher-scoring translation in 1 of 2 sentences" in caplog.text
 
 
 # ---- test decoding -----------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def test_the_start_is_kept_where_it_is_better(pool: Pool, caplog: pytest.LogCapt
     assert start.weights.tolist() == [0.75, 0.25] and start.bleu == pool.bleu(start.weights)
     assert better_point(start, [weaker, TuningPoint(np.ones(2), start.bleu)]).weights.tolist() == [1, 1]
     assert not caplog.messages
-    assert better_point(start, [weaker]) is start and "keeping the latter" in caplog.text
+    assert better_point(start, [weaker]) is start and "keeping the initial ones" in caplog.text
     assert better_point(TuningPoint(np.zeros(2), 1.0), [weaker]) is weaker
 
 

@@ -107,10 +107,10 @@ def test_every_method_follows_the_weights_of_a_subclass() -> None:
         (
             {"output_class_count": 5},
             False,
-            "lm.output_class_count: output: softmax does not read it; leave it out",
+            "lm.output_class_count: not used with output: softmax; leave it out",
         ),
         ({"output": "tree", "output_arity": 1}, False, "lm.output_arity: 1 makes no tree; expected 2 or"),
-        ({"output": "nce", "output_arity": 3}, False, "lm.output_arity: output: nce does not read it"),
+        ({"output": "nce", "output_arity": 3}, False, "lm.output_arity: not used with output: nce"),
         ({"output": "classes"}, True, "lm.tied: does not go with lm.output: classes: its matrix has rows of"),
     ],
 )

@@ -100,7 +100,7 @@ def test_translators_that_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch)
     run.model = Unigram(UnigramConfig(), 5, 9)  # it can only step
     monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given: run)
     with pytest.raises(
-        ConfigError, match=r"^run: restricted=true, but a model of its type has no short-lists$"
+        ConfigError, match=r"^run: restricted=true, but models of this type cannot use a short-list$"
     ):
         load_translator("run", True)
 
@@ -225,7 +225,7 @@ def test_refused(
     assert "language model" in refused(command("smt-decode", folder, "--quiet", input="a\n"))
     ini = (folder / "moses.ini").read_text()
     (folder / "moses.ini").write_text(ini.replace(str(tiny / "run"), "nowhere"))
-    assert "nowhere is there neither from here nor beside the ini" in refused(
+    assert "nowhere found neither in the current folder nor beside the ini" in refused(
         command("smt-decode", folder, input="a\n")
     )
 
