@@ -184,7 +184,7 @@ class TokenizedText:
         """Yield `pipeline.words(line)` of each line. DataError for files of unequal length, and for bad
         text."""
         for row in self.split(*pipelines):
-            yield tuple(pipeline.settle(words) for pipeline, words in zip(pipelines, row, strict=True))
+            yield tuple(pipeline.finish_words(words) for pipeline, words in zip(pipelines, row, strict=True))
 
     def split(self, *pipelines: TextPipeline) -> Iterator[Row]:
         """Yield `pipeline.tokenizer.split(line)` of each line: words before truecasing."""

@@ -109,7 +109,7 @@ def differences(sides: Sequence[Side], rows: Sequence[tuple[str, ...]]) -> Float
     return np.sum(parts, 0) if len(parts) > 1 else parts[0]
 
 
-def joined(parts: Iterable[Sequence[str]]) -> Floats:
+def concatenate(parts: Iterable[Sequence[str]]) -> Floats:
     """Concatenate the differences of all blocks, which were written with full precision: (n,)"""
     return np.concatenate([np.zeros(0), *(np.array([float(value) for value in part]) for part in parts)])
 

@@ -66,7 +66,7 @@ def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) ->
     if len(parts) == 1:
         return parts[0]
     return BeamTranslation(
-        words=target.joined(part.words for part in parts),
+        words=target.concatenate(part.words for part in parts),
         log_prob=sum(part.log_prob for part in parts),
         score=sum(part.score for part in parts),
     )

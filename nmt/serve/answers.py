@@ -13,11 +13,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from nmt.serve.config import ServeConfig
-from nmt.serve.endpoints import BadRequest
 from nmt.serve.engine import LineHypothesis, Segment, TranslatedLine, TranslateOptions
+from nmt.serve.http_api import BadRequest
 from nmt.serve.queue import LineQueue, QueueClosed, QueueFull, Sender, WaitingLine
 from nmt.serve.served import ServedEngine
-from nmt.text.pipeline import tag_of
+from nmt.text.pipeline import split_tag
 from nmt.text.sentences import SplitLine, SplitText, split_text
 from nmt.text.tokenize import Tokenizer, escape_raw, unescape
 from nmt.text.truecase import sentence_starts
@@ -158,7 +158,7 @@ async def cancel_on_disconnect(
 
 def cut_sentences(lines: Sequence[str], languages: tuple[str, str], tags: Sequence[str] = ()) -> SplitText:
     """Split raw lines into sentences, each with the tag of its line. `languages`: (source, target)."""
-    return split_text(lines, *languages, tagged=lambda line: tag_of(line, tags))
+    return split_text(lines, *languages, tagged=lambda line: split_tag(line, tags))
 
 
 def join_sentences(

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from nmt.serve.endpoints import BadRequest
 from nmt.serve.engine import TranslatedLine
+from nmt.serve.http_api import BadRequest
 from nmt.text.tokenize import unescape
 
 # ---- sentences with inline tags ----------------------------------------------------------------------------

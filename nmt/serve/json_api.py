@@ -10,10 +10,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
-from nmt.serve import answers, endpoints
+from nmt.serve import answers, http_api
 from nmt.serve.answers import EngineAccess, PlainText
 from nmt.serve.config import ServeConfig
-from nmt.serve.endpoints import (
+from nmt.serve.engine import AVOID, SCORE, TERMS, LineHypothesis, TranslatedLine, TranslateOptions
+from nmt.serve.http_api import (
     COUNT,
     ERRORS,
     FLAG,
@@ -31,7 +32,6 @@ from nmt.serve.endpoints import (
     optional_schema,
     record_schema,
 )
-from nmt.serve.engine import AVOID, SCORE, TERMS, LineHypothesis, TranslatedLine, TranslateOptions
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
@@ -77,7 +77,7 @@ class JsonApi:
 
     async def translate(self, request: Request) -> Response:
         start = time.perf_counter()
-        values = endpoints.parse_json(await request.body())
+        values = http_api.parse_json(await request.body())
         values.check_names(field_names(self.translate_request))
         served = find_engine(self.engines, values)
         lines = requested_lines(values)
@@ -147,7 +147,7 @@ class JsonApi:
         return self.plain_texts[served.name]
 
     async def score(self, request: Request) -> Response:
-        values = endpoints.parse_json(await request.body())
+        values = http_api.parse_json(await request.body())
         values.check_names(field_names(self.score_request))
         served = find_engine(self.engines, values)
         sources, targets = values.texts("source"), values.texts("target")
@@ -207,7 +207,7 @@ def requested_lines(values: Fields) -> list[str]:
     """Read the lines of a request from `text` or `lines`."""
     if ("text" in values) == ("lines" in values):
         raise BadRequest("expected one of the fields text and lines")
-    return endpoints.split_lines(values.text("text")) if "text" in values else values.texts("lines")
+    return http_api.split_lines(values.text("text")) if "text" in values else values.texts("lines")
 
 
 def engine_json(served: ServedEngine) -> dict[str, object]:

@@ -10,10 +10,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nmt.serve import answers, endpoints, html_text
+from nmt.serve import answers, html_text, http_api
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
-from nmt.serve.endpoints import (
+from nmt.serve.engine import TranslatedLine, TranslateOptions
+from nmt.serve.html_text import HtmlDocument
+from nmt.serve.http_api import (
     COUNT,
     TEXT,
     WORDS,
@@ -25,8 +27,6 @@ from nmt.serve.endpoints import (
     optional_schema,
     record_schema,
 )
-from nmt.serve.engine import TranslatedLine, TranslateOptions
-from nmt.serve.html_text import HtmlDocument
 from nmt.serve.limits import Token
 from nmt.serve.monitoring import Lifecycle
 from nmt.serve.served import ServedEngine, ServedEngines
@@ -247,19 +247,19 @@ class LibreTranslate:
 
         HTTPException 403 for a wrong key.
         """
-        values = dict[str, object](endpoints.parse_form(request.scope["query_string"]))
+        values = dict[str, object](http_api.parse_form(request.scope["query_string"]))
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = await request.body()
         if kind == MULTIPART:
-            endpoints.decode_form(body)  # Starlette would read anything else as Latin-1
+            http_api.decode_form(body)  # Starlette would read anything else as Latin-1
             async with request.form(
-                max_files=0, max_fields=endpoints.MAX_FIELDS, max_part_size=self.config.max_request
+                max_files=0, max_fields=http_api.MAX_FIELDS, max_part_size=self.config.max_request
             ) as form:
                 values |= {name: value for name, value in form.items() if isinstance(value, str)}
         elif kind == URLENCODED:
-            values |= endpoints.parse_form(body)
+            values |= http_api.parse_form(body)
         elif body:
-            values |= endpoints.parse_json(body).values
+            values |= http_api.parse_json(body).values
         if kind in (MULTIPART, URLENCODED) and isinstance(text := values.get("q"), str):
             values["q"] = text.replace("\r\n", "\n")
         request_fields = Fields(values, lenient=True)
@@ -288,7 +288,7 @@ class LibreTranslate:
             document = None if form == "text" else html_text.parse_html(query)
             texts.append(
                 QueryText(
-                    document.lines if document else endpoints.split_all_lines(query), len(query), document
+                    document.lines if document else http_api.split_all_lines(query), len(query), document
                 )
             )
         self.access.check_lines([line for text in texts for line in text.lines])

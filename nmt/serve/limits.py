@@ -26,7 +26,7 @@ from uvicorn.server import ServerState
 
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.serve import endpoints
+from nmt.serve import http_api
 from nmt.serve.answers import CLIENT_LEFT
 from nmt.serve.config import ServeConfig
 from nmt.serve.monitoring import Lifecycle, RequestRecord
@@ -288,7 +288,7 @@ class GatedRequest:
         return f"the request is larger than {self.gate.config.max_request} bytes"
 
     async def error(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
-        answer = endpoints.error_response(status, message, headers)
+        answer = http_api.error_response(status, message, headers)
         await answer(self.scope, self.receive, self.send_with_headers)
 
     async def receive_within_limits(self) -> Message:
@@ -438,4 +438,4 @@ class Connection(H11Protocol):
 async def refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
     """The ASGI application that answers a client with too many connections."""
     headers = {"Retry-After": "1", "Connection": "close"}
-    await endpoints.error_response(429, "too many connections of this client", headers)(scope, receive, send)
+    await http_api.error_response(429, "too many connections of this client", headers)(scope, receive, send)

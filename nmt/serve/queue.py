@@ -251,7 +251,7 @@ class LineQueue:
 log = logging.getLogger(__name__)
 
 FEW_LINES = 4  # maximum lines of a client in the search for short lines
-MAX_CREDIT = 0.3  # seconds by which the search for short lines is ahead when it starts
+HEAD_START = 0.3  # seconds of search time, see ContinuousWorker
 MAX_READING = 0.02  # seconds of reading lines between two steps of a search
 SPARE_LINES = 8  # taken by a full search, so that no client waits until the lines of others are done
 
@@ -349,14 +349,22 @@ class SearchLane:
 class ContinuousWorker:
     """Translates many lines together in one thread; new lines join the search while it goes on.
 
-    A few short lines of each client are searched separately. This search gets half of the time while there
-    are other lines, and starts with a credit of time, so that a slow step of the others delays it only once.
+    A few short lines of each client are searched separately, in a lane of their own. The thread's time, in
+    seconds of wall clock, is shared twice:
+
+    - Between lanes: `SearchLane.used` counts the seconds spent on a lane; the lane that has used less makes
+      the next step, so both get half of the time. A lane that gets its first line while the other is busy
+      starts with the count of the other, so that it does not catch up on time in which it had no lines. The
+      short lane starts HEAD_START lower and may use these seconds first: a slow step of the other lane delays
+      it only once.
+    - Between searches and lines with `compute`: after such a line, the searches get as many seconds as it
+      took (`owed`) before the next one is taken.
     """
 
     def __init__(self, engine: Engine, queue: LineQueue, gather: float) -> None:
         self.queue, self.gather = queue, gather
         self.short, self.rest = SearchLane(engine), SearchLane(engine)
-        self.owed = 0.0  # seconds that lines with `compute` took and the searches have not yet got in return
+        self.owed = 0.0  # seconds
 
     @property
     def lanes(self) -> list[SearchLane]:
@@ -370,7 +378,7 @@ class ContinuousWorker:
     def step(self) -> None:
         """Advance the search on which less time has been spent."""
         lanes = self.lanes
-        if len(lanes) == 1:  # alone, a search may use any time
+        if len(lanes) == 1:  # time that a lane spends alone does not count
             self.short.used = self.rest.used = -math.inf
             lanes[0].used = 0.0
         if lanes:
@@ -417,7 +425,7 @@ class ContinuousWorker:
         few = not self.rest.count_lines(line.sender) and self.short.count_lines(line.sender) < FEW_LINES
         lane = self.short if few and line.is_short and self.short.session.has_room() else self.rest
         if not lane.lines:
-            credit = MAX_CREDIT if lane is self.short else 0.0
-            others = [busy.used - credit for busy in self.lanes]
+            head_start = HEAD_START if lane is self.short else 0.0
+            others = [busy.used - head_start for busy in self.lanes]
             lane.used = max(lane.used, *others) if others else 0.0
         lane.add(line)

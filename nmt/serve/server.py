@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from nmt.errors import ConfigError, UserError
-from nmt.serve import endpoints, json_api, limits
+from nmt.serve import http_api, json_api, limits
 from nmt.serve.config import ServeConfig
 from nmt.serve.json_api import JsonApi
 from nmt.serve.libretranslate import LibreTranslate
@@ -43,7 +43,7 @@ async def reload(engines: ServedEngines, token: Token | None, request: Request) 
     """Handle /api/reload: {"engine": NAME} reloads one engine, {} all."""
     if token is None:
         raise HTTPException(403, "a server without --token reloads engines on SIGHUP only")
-    values = endpoints.parse_json(await request.body() or b"{}")
+    values = http_api.parse_json(await request.body() or b"{}")
     values.check_names(["engine"])
     wanted = [json_api.find_engine(engines, values)] if values.text("engine", "") else [*engines.values()]
     failed = await reload_engines(wanted)
@@ -85,7 +85,7 @@ def application(
     api, libretranslate = JsonApi(engines, config), LibreTranslate(engines, config, token, life)
 
     async def describe(request: Request) -> Response:
-        return JSONResponse(endpoints.describe([*api.endpoints(), *libretranslate.endpoints()]))
+        return JSONResponse(http_api.describe([*api.endpoints(), *libretranslate.endpoints()]))
 
     routes = [
         *(endpoint.route() for endpoint in [*api.endpoints(), *libretranslate.endpoints()]),
@@ -126,11 +126,11 @@ def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute
 
 async def http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return endpoints.error_response(error.status_code, error.detail, dict(error.headers or {}))
+    return http_api.error_response(error.status_code, error.detail, dict(error.headers or {}))
 
 
 async def user_error(request: Request, error: Exception) -> Response:
-    return endpoints.error_response(400, str(error))
+    return http_api.error_response(400, str(error))
 
 
 # ---- the process -------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def needs_language(config: SideConfig) -> bool:
 
 def is_raw(config: SideConfig) -> bool:
     """Whether the subword model of a side reads raw text."""
-    return reads_raw(kind_of(config) if config.subword == AUTO else config.subword)
+    return reads_raw(subword_kind(config) if config.subword == AUTO else config.subword)
 
 
 def check_segment(config: SideConfig) -> None:
@@ -97,11 +97,11 @@ def check_language(config: SideConfig, key: str = "language") -> None:
         scripts.check_language_code(config.language, key)
 
 
-def kind_of(config: SideConfig, merges: int = 0) -> str:
+def subword_kind(config: SideConfig, merges: int = 0) -> str:
     """The kind of subwords of a side: a name in SUBWORDS, or `none`. `merges`: number of BPE merges to learn
     here. DataError for a file of codes that cannot be read, ConfigError for a file of another kind than
     `subword`."""
-    stored = subwords.kind_of_file(config.codes) if config.codes else ""
+    stored = subwords.file_kind(config.codes) if config.codes else ""
     if config.subword == AUTO:
         if stored or config.characters:
             return stored or NONE
@@ -126,7 +126,7 @@ def reads_raw(kind: str) -> bool:
     return kind != NONE and subwords.SUBWORDS[kind].raw
 
 
-def tag_of(line: str, tags: Iterable[str]) -> tuple[str, str]:
+def split_tag(line: str, tags: Iterable[str]) -> tuple[str, str]:
     """The tag from `tags` that a line begins with (empty if none), and the rest of the line."""
     start = line.lstrip(" \t") if tags else ""
     for tag in tags:
@@ -170,7 +170,7 @@ class TextPipeline:
     def of(config: SideConfig, merges: int = 0) -> "TextPipeline":
         """Build a pipeline for new text with the subwords of `codes`; without codes they must still be
         learned. `merges`: see `kind_of`. ConfigError for an unknown language."""
-        kind = kind_of(config, merges)
+        kind = subword_kind(config, merges)
         check_language(config)
         units = subwords.load(config.codes) if config.codes else None
         return TextPipeline.with_subwords(config, units, reads_raw(kind))
@@ -209,9 +209,9 @@ class TextPipeline:
 
     def tagged(self, line: str) -> tuple[str, str]:
         """The tag that a line begins with (empty if none), and the rest of the line."""
-        return tag_of(line, self.tags)
+        return split_tag(line, self.tags)
 
-    def settle(self, words: list[str]) -> list[str]:
+    def finish_words(self, words: list[str]) -> list[str]:
         """Apply case and unescaping to the tokens of `tokenizer.split`."""
         return self.unescaped(self.tokenizer.cased(words))
 
@@ -268,7 +268,7 @@ class TextPipeline:
         """The index of the word that each unit belongs to: `lo@@ wer case` -> 0 0 1"""
         return self.subwords.word_numbers(units) if self.subwords else list(range(len(units)))
 
-    def joined(self, parts: Iterable[list[str]]) -> list[str]:
+    def concatenate(self, parts: Iterable[list[str]]) -> list[str]:
         """Concatenate the parts of a line, with a separator for languages written without blanks."""
         words: list[str] = []
         for part in parts:

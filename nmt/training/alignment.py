@@ -16,7 +16,7 @@ from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.io import files
 from nmt.runs.directory import LINKS
-from nmt.text.pipeline import SideConfig, TextPipeline, kind_of
+from nmt.text.pipeline import SideConfig, TextPipeline, subword_kind
 from nmt.text.subwords import NONE
 from nmt.training.prepare import RATES, LearningSide, ParallelData, lock_cache, remark_dev, report_pairs
 
@@ -58,7 +58,7 @@ def check_aligned(config: DataConfig, thorough: bool = False) -> None:
 
 def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
     """ConfigError for a side whose words may not be those that an alignment counts."""
-    if (kind := kind_of(side, merges)) != NONE:
+    if (kind := subword_kind(side, merges)) != NONE:
         raise ConfigError(
             f"data.{name}: model.type joint reads whole words, as the alignment has them, not subwords "
             f"({kind}); set data.{name}.subword: none, without data.bpe_merges"

@@ -32,7 +32,7 @@ from nmt.models.config import ModelConfig
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SECTION_REGISTRIES, Section, config_class
 from nmt.runs.directory import CONFIG
-from nmt.text.pipeline import kind_of
+from nmt.text.pipeline import subword_kind
 from nmt.text.subwords.bpe import BPE
 from nmt.training.config import (
     AUTO,
@@ -228,7 +228,7 @@ def suits_merges(data: DataConfig, monolingual: bool) -> bool:
     own = any(side.codes or side.vocab_file or side.characters for side in sides)
     if monolingual or own or data.source_vectors or data.target_vectors:
         return False
-    return any(kind_of(side, data.bpe_merges) == BPE.kind for side in sides)
+    return any(subword_kind(side, data.bpe_merges) == BPE.kind for side in sides)
 
 
 def check_config(config: RunConfig) -> None:

@@ -26,7 +26,7 @@ from nmt.io.progress import Progress
 from nmt.metrics import References
 from nmt.runs.run import LineLengths
 from nmt.text import scripts, truecase
-from nmt.text.pipeline import SideConfig, TextPipeline, kind_of, reads_raw
+from nmt.text.pipeline import SideConfig, TextPipeline, reads_raw, subword_kind
 from nmt.text.subwords import NONE, SUBWORDS, Learning, Sampler, Subwords, TrainingText
 from nmt.text.subwords.bpe import BPE
 from nmt.text.vocab import UNK, Vocab
@@ -94,7 +94,7 @@ def learn_case(pipelines: Sequence[TextPipeline], text: TokenizedText) -> None:
     for number, pipeline in enumerate(pipelines):
         if pipeline.tokenizer.case == "truecase":
             pipeline.tokenizer.truecaser = truecase.Truecaser()  # an empty one changes nothing
-            lines = (pipeline.settle(row[number]) for row in text.split(*pipelines))
+            lines = (pipeline.finish_words(row[number]) for row in text.split(*pipelines))
             pipeline.tokenizer.truecaser = truecase.learn(lines)
 
 
@@ -351,7 +351,7 @@ class LearningSide:
         other."""
         config = data.source if name == "source" else data.target
         try:
-            kind = kind_of(config, data.bpe_merges)
+            kind = subword_kind(config, data.bpe_merges)
             pipeline = TextPipeline.of(config, data.bpe_merges)
         except ConfigError as error:
             raise ConfigError(f"data.{name}: {error}") from error

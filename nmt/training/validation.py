@@ -20,7 +20,7 @@ from nmt.models.protocols import AlignedModel
 from nmt.models.registry import AnyModel
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.text.pipeline import TextPipeline, kind_of, reads_raw
+from nmt.text.pipeline import TextPipeline, reads_raw, subword_kind
 from nmt.text.vocab import Vocab
 from nmt.training.config import AUTO
 from nmt.training.protocols import Trainable
@@ -80,7 +80,7 @@ def bleu_tokenizer(wish: str, data: DataConfig) -> str:
     `target.tokenize` says."""
     if wish != AUTO:
         return wish
-    raw = data.target.tokenize or reads_raw(kind_of(data.target, data.bpe_merges))
+    raw = data.target.tokenize or reads_raw(subword_kind(data.target, data.bpe_merges))
     return metrics.tokenizer_for(data.target.language) if raw else "none"
 
 
@@ -162,5 +162,5 @@ def translations(model: AnyModel, dev: DevSet, beam_size: int) -> list[str]:
             for part in parts
             if len(part) or dev.tokenized
         )
-        lines.append(target.line(target.joined(translated)))
+        lines.append(target.line(target.concatenate(translated)))
     return lines

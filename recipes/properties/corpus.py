@@ -71,7 +71,7 @@ def generated(part: str) -> Iterator[Row]:
 CORPORA = {"multi30k": multi30k, "tatoeba": tatoeba, "generated": generated}
 
 
-def joined(rows: Sequence[Row], rng: random.Random) -> Iterator[Row]:
+def join_rows(rows: Sequence[Row], rng: random.Random) -> Iterator[Row]:
     """Join consecutive rows in groups of 1 to 4, each size equally likely."""
     start = 0
     while start < len(rows):
@@ -106,7 +106,7 @@ def main() -> int:
                 )
             if args.long:
                 rng, passes = random.Random(f"{SEED} {part}"), PASSES if part == "train" else 1
-                rows = [row for _ in range(passes) for row in joined(rows, rng) if fits(row)]
+                rows = [row for _ in range(passes) for row in join_rows(rows, rng) if fits(row)]
             for name, column in zip(names, zip(*rows, strict=True), strict=True):
                 files.write_text(args.output / f"{part}.{name}", column)
             print(

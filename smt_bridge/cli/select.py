@@ -91,7 +91,7 @@ def score_lines(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Seque
     work = learn(args)
     with job.run(learn, work) as compute:
         with options.line_progress(args, args.general[0]) as progress:
-            values = selection.joined(count_progress(compute(cut_chunks(args.general)), progress))
+            values = selection.concatenate(count_progress(compute(cut_chunks(args.general)), progress))
         yield work.sides, values
 
 

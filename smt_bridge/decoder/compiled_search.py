@@ -103,7 +103,7 @@ class CompiledSearch:
         room = np.zeros(len(self.automata), np.int32)
         for stack in range(task.parameters.words + 1):
             if stack:
-                self.settle(state, task, stack)
+                self.rescore_stack(state, task, stack)
             if stack == task.parameters.words:
                 return
             rank = 0
@@ -116,7 +116,7 @@ class CompiledSearch:
             if state.counters[FULL]:
                 return
 
-    def settle(self, state: SearchState, task: SearchTask, stack: int) -> None:
+    def rescore_stack(self, state: SearchState, task: SearchTask, stack: int) -> None:
         """Score the best candidates of a stack with the stateful features and turn them into hypotheses."""
         chosen = best_candidates(state, stack, task.model.beam)
         if not len(chosen):

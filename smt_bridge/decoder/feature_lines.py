@@ -8,26 +8,10 @@ from collections.abc import Set
 
 from nmt.errors import ConfigError
 from nmt.io.numbers import real, shown
-from smt_bridge.decoder.features.neural_translation import NeuralTranslation
-from smt_bridge.decoder.features.ngram_networks import CSLMFeature, NNJMFeature
 from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
+from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FALSE, FeatureLine, Ini, Weights, parse_truth
-
-# ---- registry ----------------------------------------------------------------------------------------------
-# Classes of search features, by the first word of their line in a moses.ini. Register a feature of your own
-# by SEARCH_FEATURES["Mine"] = Mine; see CONTRIBUTING.md.
-
-
-SEARCH_FEATURES: dict[str, type[SearchFeature]] = {
-    "CSLM": CSLMFeature,
-    "NNJM": NNJMFeature,
-    "NeuralTranslation": NeuralTranslation,
-}
-
-
-# ---- feature lines -----------------------------------------------------------------------------------------
-
 
 TABLES = ("PhraseDictionaryMemory",)
 LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # all kinds that read ARPA files

@@ -17,8 +17,9 @@ from smt_bridge.decoder import automaton, feature_lines
 from smt_bridge.decoder.automaton import CachedNgramModel, silent
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig, read_search_settings
-from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING, SEARCH_FEATURES
+from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
 from smt_bridge.decoder.features.protocol import SearchFeature
+from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.model import AnyWordLM, AutomatonLM, KenLMWords
 from smt_bridge.decoder.table import PhraseTable, read_table
 from smt_bridge.moses import ini as moses_ini

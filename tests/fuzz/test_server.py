@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from nmt.serve.config import ServeConfig
-from nmt.serve.endpoints import field_names
+from nmt.serve.http_api import field_names
 from nmt.serve.json_api import score_request, translate_request
 from nmt.serve.monitoring import RequestRecord
 from nmt.serve.moses_rpc import REFUSED

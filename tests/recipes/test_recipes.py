@@ -264,11 +264,11 @@ def test_two_variants_of_tiny_models(tmp_path: Path) -> None:
 
 def test_joined_lines_are_neighbours_in_order() -> None:
     rows = [(f"a{n} b", f"x{n}", f"s{n}") for n in range(50)]
-    joined = list(corpus.joined(rows, random.Random(1)))
+    joined = list(corpus.join_rows(rows, random.Random(1)))
     for column in range(3):
         assert " ".join(line[column] for line in joined) == " ".join(row[column] for row in rows)
     sizes = [len(line[1].split()) for line in joined]
-    assert set(sizes) == {1, 2, 3, 4} and joined == list(corpus.joined(rows, random.Random(1)))
+    assert set(sizes) == {1, 2, 3, 4} and joined == list(corpus.join_rows(rows, random.Random(1)))
     assert all(len(a.split()) == 2 * len(b.split()) == 2 * len(c.split()) for a, b, c in joined)
 
 

@@ -19,7 +19,7 @@ AUTO, NONE = "auto", "none"
 CHOICES = cast(Mapping[str, object], ChainMap(SUBWORDS, {AUTO: None, NONE: None}))
 
 
-def kind_of_file(path: str | Path) -> str:
+def file_kind(path: str | Path) -> str:
     """The kind of the subwords in a file, by its content. DataError for a SentencePiece model of an
     unsupported kind."""
     with files.open_bytes(path) as stream:
@@ -37,7 +37,7 @@ def kind_of_file(path: str | Path) -> str:
 
 def load(path: str | Path) -> Subwords:
     """Load subwords from a file: a SentencePiece model or BPE codes. DataError for another file."""
-    kind = kind_of_file(path)
+    kind = file_kind(path)
     if kind == BPE.kind:
         return load_codes(path)
     with files.open_bytes(path) as stream:
@@ -59,7 +59,7 @@ __all__ = [
     "Sampler",
     "Subwords",
     "TrainingText",
-    "kind_of_file",
+    "file_kind",
     "load",
     "stored",
 ]

@@ -97,7 +97,7 @@ def test_differences_with_all_their_digits(tmp_path: Path) -> None:
     rows = [(line,) for line in ["a0 a1", "", "b1 b2 a3", "a7"]]
     values = selection.differences([side], rows)
     parts = [[repr(value) for value in values[start : start + 2].tolist()] for start in (0, 2)]
-    assert selection.joined(parts).tolist() == values.tolist() and values[1] == np.inf
-    assert selection.joined([]).tolist() == []
+    assert selection.concatenate(parts).tolist() == values.tolist() and values[1] == np.inf
+    assert selection.concatenate([]).tolist() == []
     both = selection.differences([side, side], [row * 2 for row in rows])
     assert both.tolist() == (values + values).tolist()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from justhtml import JustHTML
 
 from nmt.serve import html_text
-from nmt.serve.endpoints import BadRequest
 from nmt.serve.engine import LineHypothesis, TranslatedLine
 from nmt.serve.html_text import locate_words
+from nmt.serve.http_api import BadRequest
 
 # ---- html text ---------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from nmt.serve.endpoints import BadRequest
 from nmt.serve.engine import ALIGNMENT, EngineInfo, LineHypothesis, TranslatedLine
+from nmt.serve.http_api import BadRequest
 from nmt.serve.libretranslate import DETECTED_CHARACTERS, LanguageDetector, versions
 from nmt.serve.monitoring import Lifecycle
 from tests.nmt.serve.engines import BEARER, SECRET, Batch, Upper, client, serving

@@ -8,7 +8,7 @@ import pytest
 from nmt.errors import ConfigError, DataError
 from nmt.runs.run import LineLengths
 from nmt.text import truecase
-from nmt.text.pipeline import SideConfig, TextPipeline, check_tag, kind_of, without_tag
+from nmt.text.pipeline import SideConfig, TextPipeline, check_tag, subword_kind, without_tag
 from nmt.text.subwords import Learning, TrainingText, bpe
 from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.tokenize import Tokenizer
@@ -77,11 +77,17 @@ def test_languages_without_blanks_have_sentencepiece(tmp_path: Path) -> None:
         "en": "none",
         "ko": "none",
     }
-    assert {language: kind_of(SideConfig(language)) for language in kinds} == kinds
-    assert [kind_of(SideConfig(language), merges=9) for language in ("en", "ja")] == ["bpe", "unigram"]
-    assert kind_of(SideConfig("ja", codes=codes)) == kind_of(SideConfig("ja", subword="bpe"), 9) == "bpe"
-    assert kind_of(SideConfig("en", codes=model)) == kind_of(SideConfig("en", subword="unigram")) == "unigram"
-    assert kind_of(SideConfig("ja", characters=True)) == "none" == kind_of(SideConfig("ja", subword="none"))
+    assert {language: subword_kind(SideConfig(language)) for language in kinds} == kinds
+    assert [subword_kind(SideConfig(language), merges=9) for language in ("en", "ja")] == ["bpe", "unigram"]
+    for config, merges, kind in (
+        (SideConfig("ja", codes=codes), 0, "bpe"),
+        (SideConfig("ja", subword="bpe"), 9, "bpe"),
+        (SideConfig("en", codes=model), 0, "unigram"),
+        (SideConfig("en", subword="unigram"), 0, "unigram"),
+        (SideConfig("ja", characters=True), 0, "none"),
+        (SideConfig("ja", subword="none"), 0, "none"),
+    ):
+        assert subword_kind(config, merges) == kind, config
     line = "「ＡＢＣ」は 犬--が..好き’です"
     for pipeline in (
         TextPipeline.of(SideConfig("en", case="keep", codes=model)),
@@ -120,9 +126,9 @@ def test_codes_of_another_kind_are_told(tmp_path: Path) -> None:
 
 def test_who_asks_for_a_segmentation_gets_words() -> None:
     """Else SentencePiece reads the raw text of these languages."""
-    assert kind_of(SideConfig("ja")) == kind_of(SideConfig("ja"), 100) == "unigram"
+    assert subword_kind(SideConfig("ja")) == subword_kind(SideConfig("ja"), 100) == "unigram"
     segmented = SideConfig("ja", segment="character")
-    assert (kind_of(segmented), kind_of(segmented, 100)) == ("none", "bpe")
+    assert (subword_kind(segmented), subword_kind(segmented, 100)) == ("none", "bpe")
     pipeline = TextPipeline.of(segmented)
     assert pipeline.units("私はSony製") == ["私", "は", "Sony", "製"]
     assert pipeline.text(pipeline.units("私はSony製")) == "私はSony製"

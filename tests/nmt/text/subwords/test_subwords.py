@@ -339,7 +339,7 @@ def test_a_file_says_what_it_is(tmp_path: Path) -> None:
     for made in every:
         made.save(tmp_path / "file")
         found = subwords.load(tmp_path / "file")
-        assert type(found) is type(made) and subwords.kind_of_file(tmp_path / "file") == made.kind
+        assert type(found) is type(made) and subwords.file_kind(tmp_path / "file") == made.kind
         assert found.apply([lines[0]]) == made.apply([lines[0]])
 
 

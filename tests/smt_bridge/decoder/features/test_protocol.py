@@ -15,7 +15,6 @@ from smt_bridge.decoder import compiled_search, feature_values, system
 from smt_bridge.decoder.arrays import Floats, Int64s, SearchState
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.feature_lines import SEARCH_FEATURES
 from smt_bridge.decoder.features.protocol import (
     Candidates,
     Gains,
@@ -23,6 +22,7 @@ from smt_bridge.decoder.features.protocol import (
     SentenceScorer,
     StatefulFeature,
 )
+from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.moses.ini import FeatureLine

@@ -5,8 +5,8 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from nmt.serve import endpoints
-from nmt.serve.endpoints import (
+from nmt.serve import http_api
+from nmt.serve.http_api import (
     COUNT,
     ERRORS,
     FLAG,
@@ -101,11 +101,11 @@ def test_endpoints_describe_their_requests_and_errors() -> None:
 
 
 def test_a_form() -> None:
-    assert endpoints.parse_form(b"a=1&b=&c=x+y%26z") == {"a": "1", "b": "", "c": "x y&z"}
-    assert endpoints.parse_form("q=muž&q=%C5%BE".encode()) == {"q": "ž"} and endpoints.parse_form(b"") == {}
+    assert http_api.parse_form(b"a=1&b=&c=x+y%26z") == {"a": "1", "b": "", "c": "x y&z"}
+    assert http_api.parse_form("q=muž&q=%C5%BE".encode()) == {"q": "ž"} and http_api.parse_form(b"") == {}
     for wrong in (b"q=\xe9", b"q=%E9", b"&".join([b"a=b"] * 101)):
         with pytest.raises(BadRequest):
-            endpoints.parse_form(wrong)
+            http_api.parse_form(wrong)
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_a_form() -> None:
     ],
 )
 def test_only_a_newline_ends_a_line(text: str, lines: list[str]) -> None:
-    assert endpoints.split_lines(text) == lines
+    assert http_api.split_lines(text) == lines

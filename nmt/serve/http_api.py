@@ -1,4 +1,4 @@
-"""Endpoints of the server: the fields of their requests, and their description in the form of OpenAPI 3.1."""
+"""Shared by the HTTP interfaces: fields of requests, errors, endpoints and their OpenAPI 3.1 description."""
 
 import json
 import re
