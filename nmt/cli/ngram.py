@@ -110,8 +110,7 @@ def estimate(
             words, counted = count_text(args.input, settings, executor, shared)
         else:
             with options.line_progress(args, args.input) as progress:
-                sentences = map(files.split_words, progress.over(files.read_lines(args.input)))
-                text = numbered(sentences, config.skip_symbols)
+                text = numbered(progress.over(files.read_lines(args.input)), config.skip_symbols)
             words, counted = text.words, count_ngrams(text, config.order)
         if args.estimator in ESTIMATORS:
             model = estimators.smoothed_model(words, counted, config, args.estimator)
@@ -122,7 +121,7 @@ def estimate(
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
     grams = sum(len(level.keys) for level in model.levels)
     with options.progress(args, "n-grams", grams) as progress:
-        count_models.write_arpa(model, output, progress.over)
+        count_models.write_arpa(model, output, progress.add)
     counts = ", ".join(f"{len(level.keys):,}" for level in model.levels)
     seconds = time.monotonic() - clock
     log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)

@@ -30,6 +30,14 @@ LN10 = math.log(10)
 BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+BLOCK = 4096  # n-grams formatted together
+NUMBER_BYTES = 20  # of a number in an ARPA file and what follows it, as -1.2345678e-100, at most
+POWERS = 10.0 ** np.arange(13)
+STEPS = 10.0 ** np.arange(-4, 2)
+# Texts of four bytes, each as one number: 0000 to 9999, and the whole parts ` -0.` to `-99.`
+FOUR_DIGITS = np.frombuffer(b"".join(b"%04d" % n for n in range(10_000)), np.uint32)
+WHOLE_PARTS = np.frombuffer(b"".join(b"%3d." % -n if n else b" -0." for n in range(100)), np.uint32)
+ZEROS = np.array([4 - len(f"{n:04d}".rstrip("0")) for n in range(10_000)])  # at the end of 0000 to 9999
 
 
 @dataclass
@@ -139,33 +147,91 @@ class NgramModel:
 
 
 def write_arpa(
-    model: NgramModel, path: str | Path, over: Callable[[Iterator[str]], Iterator[str]] = lambda lines: lines
+    model: NgramModel, path: str | Path, written: Callable[[int], None] = lambda count: None
 ) -> None:
-    """Write an ARPA file; .gz compresses. `over`: wraps the iterator of lines, for example to count them."""
+    """Write an ARPA file; .gz compresses. `written`: called with the number of n-grams of each block."""
     with files.Writing(str(path)) as out:
-        for line in over(arpa_lines(model)):
-            out.write(line + "\n")
+        for count, block in arpa_blocks(model):
+            out.write(block)
+            written(count)
 
 
-def arpa_lines(model: NgramModel) -> Iterator[str]:
-    """The lines of an ARPA file."""
-    yield "\\data\\"
-    for n, level in enumerate(model.levels, 1):
-        yield f"ngram {n}={len(level.keys)}"
-    for n, level in enumerate(model.levels, 1):
-        yield ""
-        yield f"\\{n}-grams:"
-        words = [[model.words[word] for word in column] for column in model.grams(n).T.tolist()]
-        texts = map(" ".join, zip(*words, strict=True))
-        if n < model.order:
-            for log10, gram, backoff in zip(level.log10.tolist(), texts, level.backoff.tolist(), strict=True):
-                yield f"{log10:.8g}\t{gram}\t{backoff:.8g}"
-        else:
-            for log10, gram in zip(level.log10.tolist(), texts, strict=True):
-                # Readers drop a carriage return at the end of a line.
-                yield f"{log10:.8g}\t{gram}" + ("\t0" if gram.endswith("\r") else "")
-    yield ""
-    yield "\\end\\"
+def arpa_blocks(model: NgramModel) -> Iterator[tuple[int, bytes]]:
+    """Format an ARPA file. Yields its text in blocks, each with the number of n-grams in it."""
+    sizes = [f"ngram {n}={len(level.keys)}\n" for n, level in enumerate(model.levels, 1)]
+    yield 0, "".join(["\\data\\\n", *sizes]).encode()
+    for n in range(1, model.order + 1):
+        yield 0, f"\n\\{n}-grams:\n".encode()
+        yield from section_blocks(model, n)
+    yield 0, b"\n\\end\\\n"
+
+
+def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
+    """Format the n-grams of order n as lines: log10 p, tab, words, tab, log10 back-off. The highest order has
+    no back-offs."""
+    # A line is joined from pieces that include what follows them: p, the words before the last, the last
+    # word, the back-off. All pieces of a block lie in one array of bytes.
+    level, highest, V = model.levels[n - 1], n == model.order, len(model.words)
+    texts = [(word + " ").encode() for word in model.words]
+    # Readers drop a carriage return at the end of a line.
+    ends = ["\t0\n" if word.endswith("\r") else "\n" for word in model.words] if highest else ["\t"] * V
+    texts += [(word + end).encode() for word, end in zip(model.words, ends, strict=True)]
+    lengths = np.fromiter(map(len, texts), np.int64, 2 * V)
+    starts = np.cumsum(lengths) - lengths
+    total = int(lengths.sum())
+    pool = np.empty(total + 2 * BLOCK * NUMBER_BYTES, np.uint8)  # words, then the numbers of a block
+    pool[:total] = np.frombuffer(b"".join(texts), np.uint8)
+    grams = model.grams(n)
+    grams[:, -1] += V
+    for at in range(0, len(grams), BLOCK):
+        rows = slice(at, at + BLOCK)
+        piece_starts, piece_lengths = [starts[grams[rows]]], [lengths[grams[rows]]]
+        for column, values in enumerate([level.log10] if highest else [level.log10, level.backoff]):
+            numbers_text, skipped, sizes = format_numbers(values[rows], "\n" if column else "\t")
+            first = total + column * BLOCK * NUMBER_BYTES
+            pool[first : first + numbers_text.size] = numbers_text.ravel()
+            where = column * len(piece_starts)  # p before the words, the back-off behind them
+            piece_starts.insert(where, (first + skipped + NUMBER_BYTES * np.arange(len(sizes)))[:, None])
+            piece_lengths.insert(where, sizes[:, None])
+        joined = join_pieces(pool, np.hstack(piece_starts).ravel(), np.hstack(piece_lengths).ravel())
+        yield len(grams[rows]), joined
+
+
+def format_numbers(values: Floats, end: str) -> tuple[NDArray[np.uint8], Ints, Ints]:
+    """Format numbers as `%.8g`, with `end` after each: (R,) -> (R, NUMBER_BYTES), each row a text; the index
+    at which it begins, (R,), and its length, (R,)."""
+    size = np.abs(values)
+    usual = (size >= 1e-4) & (size < 99.9) | (size == 0)
+    size = np.where(usual, size, 1.0)
+    decimals = 12 - np.searchsorted(STEPS, size, "right")  # of eight digits
+    scaled = size * POWERS[decimals]
+    rounded = np.rint(scaled)
+    # The product is exact to 1e-8: closer to a half, C's printf decides.
+    usual &= (np.abs(scaled - np.floor(scaled) - 0.5) > 1e-6) & (rounded < 1e8)
+    whole, fraction = np.divmod(rounded.astype(np.int64) * POWERS[12 - decimals].astype(np.int64), 10**12)
+    high, low = np.divmod(fraction, 10**8)
+    middle, low = np.divmod(low, 10**4)
+    words = np.empty((len(values), NUMBER_BYTES // 4), np.uint32)
+    for column, part in enumerate((high, middle, low), 1):
+        words[:, column] = FOUR_DIGITS[part]
+    words[:, 0] = WHOLE_PARTS[whole]
+    digits = np.where(low > 0, 12 - ZEROS[low], np.where(middle > 0, 8 - ZEROS[middle], 4 - ZEROS[high]))
+    stops = np.where(fraction > 0, 4 + digits, 3)
+    begins = (whole < 10) + (~np.signbit(values)).astype(np.int64)
+    texts = words.view(np.uint8)
+    for row in np.flatnonzero(~usual):
+        text = np.frombuffer(b"%.8g" % values[row], np.uint8)
+        texts[row, : len(text)], begins[row], stops[row] = text, 0, len(text)
+    texts[np.arange(len(values)), stops] = ord(end)
+    return texts, begins, stops + 1 - begins
+
+
+def join_pieces(pool: NDArray[np.uint8], starts: Ints, lengths: Ints) -> bytes:
+    """Join pieces of some text, each given by its start and length: (P,), (P,)"""
+    ends = np.cumsum(lengths)
+    index = np.repeat(starts - (ends - lengths), lengths)
+    index += np.arange(len(index))
+    return pool.take(index).tobytes()
 
 
 def is_arpa(path: str | Path) -> bool:

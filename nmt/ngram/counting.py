@@ -3,10 +3,10 @@
 M n-grams of one length, N tokens of the text, V words.
 """
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,8 @@ from nmt.work.stages import Part, SharedFolder, task_file
 
 # ---- counting ----------------------------------------------------------------------------------------------
 
+LINES = 1000  # whose words are numbered together
+NO_WORD, LINE_END = -1, -2  # numbers of what stands between words and between lines
 MINUS_ALL = -99.0  # log10 p of a word that never follows
 
 
@@ -49,9 +51,9 @@ class Counted:
         return self.keys // self.vocab_size
 
 
-def numbered(sentences: Iterable[Sequence[str]], skip_symbols: bool = False) -> NumberedText:
+def numbered(lines: Iterable[str], skip_symbols: bool = False) -> NumberedText:
     """Number the words, as `number_words` does; also DataError for a text without words."""
-    text = number_words(sentences, skip_symbols)
+    text = number_words(lines, skip_symbols)
     if not len(text.words) > 3 and 0 not in text.ids:
         raise no_words()
     return text
@@ -62,23 +64,45 @@ def no_words() -> DataError:
     return DataError("no words to estimate a language model from")
 
 
-def number_words(sentences: Iterable[Sequence[str]], skip_symbols: bool, first: int = 1) -> NumberedText:
-    """Map words to numbers. The word <unk> is the unknown word; <s> and </s> in a sentence are an error, or
-    dropped with `skip_symbols`. `first`: the number of the first line."""
-    numbers = {UNK: 0, BOS: 1, EOS: 2}
-    ids = array("i")
-    for line, words in enumerate(sentences, first):
-        if BOS in words or EOS in words:
+class WordNumbers(dict[str, int]):
+    """The numbers of words; looking up a new word gives it the next one. What stands between words and
+    between lines has negative numbers."""
+
+    def __init__(self) -> None:
+        super().__init__({UNK: 0, BOS: 1, EOS: 2, "": NO_WORD, "\n": LINE_END})
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self) - 2
+        return number
+
+    @property
+    def words(self) -> list[str]:
+        return [word for word, number in self.items() if number >= 0]
+
+
+def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> NumberedText:
+    """Map the words of tokenized lines to numbers. The word <unk> is the unknown word; <s> and </s> in a line
+    are an error, or dropped with `skip_symbols`. `first`: the number of the first line."""
+    numbers, blocks, lines = WordNumbers(), [np.zeros(0, np.int32)], iter(lines)
+    while block := list(islice(lines, LINES)):
+        text = "\n".join([*block, ""]).replace("\t", " ").replace("\n", " \n ")
+        ids = np.array(list(map(numbers.__getitem__, text.split(" "))), np.int32)
+        ids = ids[ids != NO_WORD]
+        symbols = (ids == 1) | (ids == 2)
+        if symbols.any():
             if not skip_symbols:
+                row = int((ids[: symbols.argmax()] == LINE_END).sum())
+                symbol = BOS if BOS in files.split_words(block[row]) else EOS
                 raise DataError(
-                    f"line {line}: the text contains {BOS if BOS in words else EOS}, which marks the edges "
-                    "of sentences; remove it, or use --skip-symbols"
+                    f"line {first + row}: the text contains {symbol}, which marks the edges of sentences; "
+                    "remove it, or use --skip-symbols"
                 )
-            words = [word for word in words if word not in (BOS, EOS)]
-        ids.append(1)
-        ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
-        ids.append(2)
-    return NumberedText(list(numbers), np.frombuffer(ids, np.int32))
+            ids = ids[~symbols]
+        ends = np.flatnonzero(ids == LINE_END)
+        ids[ends] = 2
+        blocks.append(np.insert(ids, np.append(0, ends[:-1] + 1), 1))
+        first += len(block)
+    return NumberedText(numbers.words, np.concatenate(blocks))
 
 
 def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
@@ -99,9 +123,7 @@ def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
     node = words  # of the n-gram that ends at each token
     for n in range(2, order + 1):
         ends = np.flatnonzero(position >= n - 1)
-        keys, which, raw = np.unique(
-            node[ends - 1] * V + words[ends], return_inverse=True, return_counts=True
-        )
+        keys, which, raw = distinct(node[ends - 1] * V + words[ends])
         suffix = np.empty(len(keys), np.int64)
         suffix[which] = node[ends]
         node = np.full(N, -1, np.int64)
@@ -109,6 +131,24 @@ def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
         begins = levels[-1].begins[keys // V]
         levels.append(Counted(keys=keys, raw=raw, suffix=suffix, begins=begins, vocab_size=V))
     return levels
+
+
+def distinct(keys: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct keys in order, (M,), which of them each key is, (N,), and how often each occurs, (M,): as
+    `np.unique`, in half the time."""
+    bits = len(keys).bit_length()
+    if keys.max(initial=0) < 1 << (63 - bits):  # sorting numbers is several times as fast as argsort
+        packed = np.sort(keys << bits | np.arange(len(keys)))
+        order, ranked = packed & ((1 << bits) - 1), packed >> bits
+    else:
+        order = np.argsort(keys)
+        ranked = keys[order]
+    begins = np.ones(len(keys), bool)
+    begins[1:] = ranked[1:] != ranked[:-1]
+    which = np.empty(len(keys), np.int64)
+    which[order] = np.cumsum(begins) - 1
+    starts = np.flatnonzero(begins)
+    return ranked[starts], which, np.diff(starts, append=len(keys))
 
 
 def log10_of(probs: Floats) -> Floats:
@@ -163,7 +203,7 @@ def statistics(
 ) -> list[NgramStatistics]:
     """Statistics of the n-grams of 1 to `order` words of a text. `others`: sentences in which to count unseen
     n-grams. DataError for a text without words, or with <s> or </s>."""
-    text = numbered(sentences)
+    text = numbered(map(" ".join, sentences))
     counted = count_ngrams(text, order)
     unseen = unseen_shares(text, counted, others)
     orders = []
@@ -263,8 +303,7 @@ def read_words(path: Path) -> list[str]:
 def number_shard(worker: CountWorker, task: int) -> Iterable[Part]:
     """Number the words of a shard in order of appearance; yields the words, and the text as numbers."""
     shard = stages.read_shard(worker.folder, task)
-    sentences = (files.split_words(line) for (line,) in shard.rows)
-    text = number_words(sentences, worker.settings.skip_symbols, shard.first)
+    text = number_words((line for (line,) in shard.rows), worker.settings.skip_symbols, shard.first)
     return ["\n".join(text.words[len(SYMBOLS) :]).encode(), text.ids.astype(np.int64)]
 
 

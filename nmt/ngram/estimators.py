@@ -82,7 +82,7 @@ class KneserNeyConfig:
 def estimate_kneser_ney(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> NgramModel:
     """Estimate a model from sentences. DataError for an empty corpus, or one too small for discounts."""
     config.check()
-    text = numbered(sentences, config.skip_symbols)
+    text = numbered(map(" ".join, sentences), config.skip_symbols)
     return kneser_ney_model(text.words, count_ngrams(text, config.order), config)
 
 
@@ -212,7 +212,7 @@ def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfi
     """Estimate a model from sentences with one of ESTIMATORS. DataError for an empty corpus, or one too small
     for Good-Turing's discounts."""
     settings.check(config, "--")
-    text = numbered(sentences, config.skip_symbols)
+    text = numbered(map(" ".join, sentences), config.skip_symbols)
     return smoothed_model(text.words, count_ngrams(text, config.order), config, kind)
 
 

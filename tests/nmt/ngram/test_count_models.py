@@ -127,10 +127,50 @@ def test_read_is_what_was_written(tmp_path: Path) -> None:
             assert np.allclose(level.log10, other.log10, atol=1e-6) and np.allclose(
                 level.backoff, other.backoff, atol=1e-6
             )
-    assert "".join(
-        f"{line}\n" for line in count_models.arpa_lines(count_models.read_arpa(tmp_path / "a"))
-    ) == (tmp_path / "a").read_text(encoding="utf-8")
+    count_models.write_arpa(count_models.read_arpa(tmp_path / "a"), tmp_path / "c")
+    assert (tmp_path / "c").read_bytes() == (tmp_path / "a").read_bytes()
     assert gzip.decompress((tmp_path / "b.gz").read_bytes()) == (tmp_path / "a").read_bytes()
+
+
+def naive_arpa(model: NgramModel) -> str:
+    """The file, line by line."""
+    lines = ["\\data\\", *(f"ngram {n}={len(level.keys)}" for n, level in enumerate(model.levels, 1))]
+    for n, level in enumerate(model.levels, 1):
+        lines += ["", f"\\{n}-grams:"]
+        for ids, p, backoff in zip(model.grams(n).tolist(), level.log10, level.backoff, strict=True):
+            gram = " ".join(model.words[word] for word in ids)
+            end = f"\t{backoff:.8g}" if n < model.order else "\t0" if gram.endswith("\r") else ""
+            lines.append(f"{p:.8g}\t{gram}{end}")
+    return "".join(f"{line}\n" for line in [*lines, "", "\\end\\"])
+
+
+def test_a_written_file_is_that_of_the_format_line_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(count_models, "BLOCK", 100)
+    for order in (1, 3):
+        model, _ = some_model(order)
+        model.words[5:8] = ["été", "x\r", "\u2028"]
+        model.levels[0].backoff[3:6] = 0.25, -1e-7, -0.0
+        seen: list[int] = []
+        count_models.write_arpa(model, tmp_path / "lm", seen.append)
+        assert (tmp_path / "lm").read_bytes().decode() == naive_arpa(model)
+        assert sum(seen) == sum(len(level.keys) for level in model.levels)
+
+
+def test_numbers_are_formatted_as_by_printf() -> None:
+    rng = np.random.default_rng(1)
+    digits = np.round(-10 * rng.random(2000), 8)
+    values = np.concatenate(
+        [
+            -120 * rng.random(2000), -(10.0 ** rng.uniform(-9, 3, 2000)), rng.normal(size=500),
+            digits, digits - 5e-9, np.round(digits, 3), -np.arange(120.0), 10.0 ** np.arange(-9, 9),
+            [0.0, -0.0, np.inf, -np.inf, np.nan, -99.9, -9.99999999, -1e-300, -1.2345678e-100, -1e300],
+        ]
+    )  # fmt: skip
+    texts, starts, lengths = count_models.format_numbers(values, "\t")
+    for value, row, start, length in zip(values, texts, starts, lengths, strict=True):
+        assert row[start : start + length].tobytes().decode() == f"{value:.8g}\t"
 
 
 def test_other_orders_of_lines_and_blanks_for_tabs(tmp_path: Path) -> None:

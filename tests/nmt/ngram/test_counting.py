@@ -31,7 +31,7 @@ from tests.nmt.work import clusters
 
 def test_counts_are_those_of_a_naive_count() -> None:
     sentences = some_text()
-    text = numbered(sentences)
+    text = numbered(map(" ".join, sentences))
     lines = [("<s>", *words, "</s>") for words in sentences]
     above: list[tuple[str, ...]] = [()]
     for n, here in enumerate(count_ngrams(text, 4), 1):
@@ -47,10 +47,35 @@ def test_counts_are_those_of_a_naive_count() -> None:
 
 def test_texts_without_words() -> None:
     with pytest.raises(DataError, match="no words to estimate"):
-        numbered([[], []])
-    with pytest.raises(DataError, match="line 2: the text contains <s>"):
-        numbered([["a"], ["<s>"]])
-    assert numbered([["a", "</s>"]], skip_symbols=True).words == ["<unk>", "<s>", "</s>", "a"]
+        numbered(["", " \t"])
+    with pytest.raises(DataError, match="line 2: the text contains <s>,"):
+        numbered(["a", "b </s> <s>"])
+    assert numbered(["a </s>"], skip_symbols=True).words == ["<unk>", "<s>", "</s>", "a"]
+
+
+def test_words_are_numbered_in_order_of_appearance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever stands between them, in blocks of lines, of which the last is not full."""
+    monkeypatch.setattr(counting, "LINES", 7)
+    lines = [f" {words[0]}\t{' '.join(words)}  " if words else "" for words in some_text(3, 30)]
+    lines += ["\u2028 <unk>\r \x0c", "</s> a <s> <unk>"]
+    naive, flat = {"<unk>": 0, "<s>": 1, "</s>": 2}, []
+    for line in lines:
+        words = [word for word in files.split_words(line) if word not in ("<s>", "</s>")]
+        flat += [1, *(naive.setdefault(word, len(naive)) for word in words), 2]
+    text = numbered(lines, skip_symbols=True)
+    assert text.words == list(naive) and text.ids.tolist() == flat
+    with pytest.raises(DataError, match=f"line {len(lines)}: the text contains <s>"):
+        numbered(lines)
+
+
+@pytest.mark.parametrize("highest", [5, 2**62], ids=["packed", "large"])
+def test_distinct_keys_are_those_of_numpy(highest: int) -> None:
+    keys = np.random.default_rng(1).integers(0, highest, 200)
+    keys[50:100] = keys[:50]
+    expected = np.unique(keys, return_inverse=True, return_counts=True)
+    for ours, theirs in zip(counting.distinct(keys), expected, strict=True):
+        assert ours.tolist() == theirs.tolist()
+    assert [part.tolist() for part in counting.distinct(keys[:0])] == [[], [], []]
 
 
 def test_logarithms_of_nothing() -> None:
@@ -103,7 +128,7 @@ def job_place(folder: Path, resume: bool = False) -> SharedFolder:
 
 
 def assert_same(path: str, order: int, executor: ExecutorConfig, words: int, resume: bool = False) -> None:
-    text = numbered([files.split_words(line) for line in files.read_lines(path)])
+    text = numbered(files.read_lines(path))
     expected = count_ngrams(text, order)
     folder = Path(path).parent
     vocabulary, found = count_text(path, CountSettings(order), executor, job_place(folder, resume), words)
