@@ -2,6 +2,7 @@
 training scripts.
 
 alignment  word alignments and their symmetrization, alone or by several workers
+fast_align the default model of word alignment (compiled)
 corpus     words as numbers, in the order in which LC_ALL=C sorts lines of phrases
 instances  all phrase pairs of a block of sentences (compiled)
 scores     distinct pairs: frequencies, best alignments, orientations; phi, lexical weights and reordering

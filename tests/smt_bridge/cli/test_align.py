@@ -63,7 +63,10 @@ def test_without_an_aligner(tmp_path: Path, command: Command, refused: Refused) 
     (tmp_path / "s").write_text("a\n")
     for name, more in (("smt-align", []), ("smt-train", [tmp_path / "model"])):
         line = refused(
-            command(name, *more, "-s", tmp_path / "s", "-t", tmp_path / "s", PYTHONPATH=str(tmp_path))
+            command(
+                *(name, *more, "-s", tmp_path / "s", "-t", tmp_path / "s", "--method", "hmm"),
+                PYTHONPATH=str(tmp_path),
+            )
         )
         assert "nmt-smt[smt]" in line and "sil-thot" in line
     assert not (tmp_path / "model").exists()

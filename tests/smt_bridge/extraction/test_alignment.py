@@ -30,8 +30,8 @@ from tests.nmt.work import clusters
 
 @pytest.mark.ci
 def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command: Command) -> None:
-    """fast_align and atools, the real programs, made the alignment that lies beside the corpus; ours differs
-    in 5 of 29,000 lines."""
+    """fast_align and atools, the real programs, made the alignment that lies beside the corpus, with several
+    threads, which lose a count now and then: with one, all 29,000 lines are ours; here, all but five."""
     corpus = nmt_data / "moses-multi30k"
     texts = "-s corpus/train.tok.en -t corpus/train.tok.fr".split()
     done = command("smt-align", *texts, "-o", tmp_path / "out", cwd=corpus)
@@ -39,10 +39,34 @@ def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command
     paths = tmp_path / "out", corpus / "aligned.grow-diag-final-and.gz"
     ours, theirs = (list(pharaoh.read(path)) for path in paths)
     assert len(ours) == len(theirs) == 29_000
-    assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 20
+    different = [number for number, (a, b) in enumerate(zip(ours, theirs, strict=True), 1) if a != b]
+    assert different == [534, 12_747, 20_353, 22_211, 23_787]
 
 
 METHODS = ("hmm", "ibm4", "eflomal")
+
+
+@pytest.mark.parametrize("pairs", [1, 3, 400])
+def test_fast_align_is_that_of_sil_thot(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two programs of one model: sentences much longer than their translation, words twice in a sentence,
+    sides that are empty or too long. Without numba the links are sil-thot's."""
+    rng = random.Random(pairs)
+    sources, targets = (
+        [[f"{int(60 * rng.random() ** 3)}" for _ in range(rng.randint(1, longest))] for _ in range(pairs)]
+        for longest in (40, 7)
+    )
+    sources[1:2], targets[2:3] = [[]][: pairs - 1], [["0"] * (alignment.LONGEST + 1)][: pairs - 2]
+    aligner = alignment.FastAlign()
+    links = aligner.align(targets, sources)
+    assert links == aligner.fallback.align(targets, sources) and any(links)
+    assert aligner.align(sources, targets) == aligner.fallback.align(sources, targets)
+    monkeypatch.setattr(alignment.FastAlign, "has_numba", lambda _: False)
+    monkeypatch.setattr(alignment.FastAlign, "compiled", None)
+    assert aligner.align(targets, sources) == links
+
+
+def test_nothing_that_can_be_aligned() -> None:
+    assert alignment.FastAlign().align([["a"], []], [[], ["b"]]) == [frozenset(), frozenset()]
 
 
 class Corner(Aligner):
