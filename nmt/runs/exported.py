@@ -34,7 +34,9 @@ from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import BOS, EOS, SPECIALS, UNK, Vocab
 
 if TYPE_CHECKING:
+    import numpy as np
     from ctranslate2 import TranslationResult, Translator
+    from numpy.typing import NDArray
 
     from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints
 
@@ -43,7 +45,9 @@ QUANTIZATIONS = (
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16",
 )  # fmt: skip
 POSITIONS = 2048  # places that have position vectors in the exported model
-PATIENCE = 1.0  # a search ends when PATIENCE times the beam size have finished
+# A search ends when PATIENCE times the beam size have finished. The beam of nmt/search loses a place with
+# each hypothesis that ends, and so goes on longer: at 1 some of its translations are missed, at 1.6 none.
+PATIENCE = 1.6
 SCORED_TOKENS = 2048  # in a call that scores pairs
 BATCH = 32  # sentences in a call of CTranslate2, of similar length
 MOST_THREADS = 4  # unless more are asked for: a small model gains nothing from them
@@ -219,12 +223,13 @@ class Search:
         config, limit = self.config, max(sentence.longest for sentence in batch)
         shortest, start = batch[0].group
         masked = masked or bool(shortest or start or config.no_repeat_ngram)
+        patience = PATIENCE if config.beam_size > 1 else 1.0
         results = self.translator.translate_batch(
             [sentence.source for sentence in batch],
             [sentence.prefix for sentence in batch] if start else None,
             beam_size=config.beam_size,
-            patience=PATIENCE,
-            num_hypotheses=math.floor(config.beam_size * PATIENCE),
+            patience=patience,
+            num_hypotheses=round(config.beam_size * patience),
             length_penalty=0,
             no_repeat_ngram_size=config.no_repeat_ngram,
             disable_unk=masked and not config.allow_unknown,
@@ -327,6 +332,71 @@ def score(
     return [list(result.log_probs) for result in results]
 
 
+# ---- sampling ----------------------------------------------------------------------------------------------
+
+
+def sample(
+    translator: "Translator", source: Sequence[str], words: Vocab, config: SamplingConfig, number: int
+) -> list[FinishedHypothesis]:
+    """Draws for sentence `number` of the whole input, equal to those of nmt/search/sampling.py. CTranslate2's
+    own depend on what it has drawn before; so it gives log p of the next unit, and the draw is made here."""
+    import numpy as np
+
+    longest = max(1, math.ceil(config.max_length_factor * len(source)))
+    check_positions([Sentence(source, longest)])
+    uniform = np.random.default_rng([config.seed, number]).random((longest, config.samples))
+    banned = [BOS] if config.allow_unknown else [BOS, UNK]
+    drawn = [FinishedHypothesis(words=[], log_prob=0.0, score=0.0) for _ in range(config.samples)]
+    live = list(range(config.samples))
+    for step in range(longest + 1):
+        prefixes = [words.decode(drawn[index].words) for index in live]
+        ending = []
+        for start in range(0, len(live), config.rows):
+            rows = live[start : start + config.rows]
+            log_probs = next_log_probs(translator, source, prefixes[start : start + config.rows])
+            tempered = log_probs / config.temperature
+            tempered[:, banned] = -math.inf
+            sums = np.exp(tempered - tempered.max(1, keepdims=True)).cumsum(1)
+            for row, index in enumerate(rows):
+                word = EOS
+                if step < longest:
+                    bound = uniform[step, index] * sums[row, -1]
+                    word = min(int(np.searchsorted(sums[row], bound, side="right")), sums.shape[1] - 1)
+                drawn[index].log_prob += float(log_probs[row, word])
+                if word == EOS:
+                    drawn[index].complete = step < longest
+                    ending.append(index)
+                else:
+                    drawn[index].words.append(word)
+        live = [index for index in live if index not in set(ending)]
+        if not live:
+            break
+    for hypothesis in drawn:
+        hypothesis.score = hypothesis.log_prob
+    return drawn
+
+
+def next_log_probs(
+    translator: "Translator", source: Sequence[str], prefixes: Sequence[Sequence[str]]
+) -> "NDArray[np.float64]":
+    """Log p of every unit after each prefix, all of one length: (R, V)"""
+    import numpy as np
+
+    results = translator.translate_batch(
+        [source] * len(prefixes),
+        prefixes if prefixes[0] else None,
+        beam_size=1,
+        max_input_length=0,
+        max_decoding_length=len(prefixes[0]) + 1,
+        min_decoding_length=0,
+        return_logits_vocab=True,
+    )
+    logits = np.stack([np.asarray(result.logits[0][-1], np.float32) for result in results]).astype(np.float64)
+    logits -= logits.max(1, keepdims=True)
+    log_probs: NDArray[np.float64] = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    return log_probs
+
+
 # ---- runs --------------------------------------------------------------------------------------------------
 
 
@@ -416,4 +486,4 @@ class ExportedRun(Run):
         )
 
     def draw(self, reading: Sequence[str], config: SamplingConfig, number: int) -> list[FinishedHypothesis]:
-        self.refuse("samples")
+        return sample(self.translator, reading, self.members[0].target_words, config, number)

@@ -21,6 +21,8 @@ SENTENCE_END = frozenset(".:?!")
 DELAYED_START = frozenset(("(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"))
 
 ROUNDED = 1e-6  # Moses writes 15 digits of its sums
+# A word of one form with whole counts: most lines, which are read at once.
+ONE_FORM = re.compile(r"([^ \t]+) \(([1-9][0-9]{0,14})/([1-9][0-9]{0,14})\)")
 
 Forms = Mapping[str, float]  # a word in its different cases -> how often it was seen, the most frequent first
 
@@ -96,6 +98,8 @@ def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
 def forms_of(line: str, location: str) -> dict[str, float]:
     """Parse a line of Moses' format. DataError unless it lists forms of one word with their counts, which
     must not exceed the total."""
+    if (simple := ONE_FORM.fullmatch(line)) and (count := float(simple[2])) <= float(simple[3]):
+        return {simple[1]: count}
     fields = files.split_words(line)
     words, counts = fields[::2], fields[1::2]
     try:
