@@ -19,7 +19,7 @@ from nmt.serve.engine import (
     TranslateOptions,
     empty_translation,
 )
-from smt_bridge.decoder import system, translation
+from smt_bridge.decoder import feature_lines, system, translation
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.sentence import Sentence
@@ -28,6 +28,7 @@ from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation
 from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.decoder import RawLines
+from smt_bridge.moses import ini as moses_ini
 
 SEARCHED = (20, 200)  # sizes of n-best lists tried in search of a hypothesis without avoided phrases
 CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
@@ -173,6 +174,9 @@ class PhraseBased:
             return False
         return (system / "moses.ini").is_file() or (system.is_file() and system.suffix == ".ini")
 
+    def needs_torch(self, path: str) -> bool:
+        return feature_lines.needs_torch(moses_ini.read(system.ini_of(path)))
+
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
         decoder = Decoder(system.load(path, Cache(config.cache)))
         info = EngineInfo(
@@ -190,6 +194,9 @@ class HybridSystem:
 
     def reads(self, path: str) -> bool:
         return folder.is_hybrid(path)
+
+    def needs_torch(self, path: str) -> bool:
+        return feature_lines.needs_torch(moses_ini.read(folder.read(Path(path)).ini))
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
         hybrid = folder.read(Path(path))

@@ -23,7 +23,8 @@ from nmt.ngram.count_models import Floats, Ints
 from nmt.ngram.interpolation import Histories
 
 if TYPE_CHECKING:
-    from nmt.runs.language_model import LineParts, LineScorer, MixtureFile, MixtureScorer
+    from nmt.runs.language_model import LineParts, MixtureFile, MixtureScorer
+    from nmt.runs.line_scores import LineScorer
 
 log = logging.getLogger(__name__)
 
@@ -110,9 +111,11 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-interpolate", args)
     check_options(args)
-    log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.models[0]))
     from nmt.runs import language_model
     from nmt.runs.language_model import line_scorer
+
+    if any(map(language_model.needs_torch, args.models)):
+        log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.models[0]))
 
     members = [
         line_scorer(path, args.checkpoint, args.device, tokenized=args.tokenized) for path in args.models

@@ -16,7 +16,7 @@ from nmt.io import files
 from nmt.io.progress import Progress
 
 if TYPE_CHECKING:
-    from nmt.runs.language_model import LineScorer, LineScores
+    from nmt.runs.line_scores import LineScorer, LineScores
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-perplexity", args)
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.model)
-    from nmt.runs.language_model import line_scorer
+    from nmt.runs import language_model
 
-    model = line_scorer(
+    set_up = ""
+    if language_model.needs_torch(args.model):
+        set_up = options.set_up_torch(args.device, args.threads, args.matmul, args.model)
+    model = language_model.line_scorer(
         args.model, args.checkpoint, args.device, args.assume_normalized, args.backoff, args.tokenized
     )
     lines = partial(files.number_of_lines, args.input)

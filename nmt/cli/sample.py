@@ -19,7 +19,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-sample", args)
     log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.run))
     from nmt.runs import checkpoint
-    from nmt.runs.language_model import sample_lines
+    from nmt.runs.neural_lm import sample_lines
 
     run = checkpoint.load_lm(args.run, args.checkpoint, args.device)
     lines = sample_lines(

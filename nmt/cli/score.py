@@ -314,7 +314,10 @@ def text_paths(args: Namespace) -> list[str]:
 
 def score_texts(args: Namespace, job: TextJob, number: Total) -> None:
     """Load the models, score the texts and write the scores."""
-    set_up = job.set_up_torch(args.runs[0])
+    from nmt.runs import language_model
+
+    neural = args.input is None or language_model.needs_torch(args.runs[0])
+    set_up = job.set_up_torch(args.runs[0]) if neural else ""
     work = load_scorer(args)
     work.check(job.in_parts)
     paths = [args.output, *([args.alignments] if args.alignments else [])]

@@ -51,12 +51,15 @@ def serve(
     args: argparse.Namespace, config: ServeConfig, listening: socket.socket, token: "Token | None"
 ) -> None:
     """Load the engines and serve them until a signal arrives."""
-    run = first_run(args.engines)
-    set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
     from nmt.serve import served, server
 
+    set_up = ""
+    if served.need_torch([path for _, path in args.engines]):
+        run = first_run(args.engines)
+        set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
     engines = served.load_engines(args.engines, parse_settings(EngineConfig, args), config)
-    log.info("%s", set_up)
+    if set_up:
+        log.info("%s", set_up)
     server.run(engines, config, listening, token)
 
 

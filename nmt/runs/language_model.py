@@ -12,77 +12,22 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from nmt.data.batches import Ids
-from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest
-from nmt.io.files import check_lines
-from nmt.lm.base import Carried, choose_scorer
-from nmt.ngram import count_models, interpolation
+from nmt.lazy import LazyPart
+from nmt.ngram import interpolation
 from nmt.ngram.count_models import Floats, Ints
-from nmt.ngram.interpolation import Histories, UnknownShares
-from nmt.runs import checkpoint
+from nmt.ngram.interpolation import Histories
 from nmt.runs import directory as run_directory
-from nmt.runs.checkpoint import SavedLM
-from nmt.search.config import SamplingConfig
-from nmt.search.sampling import sample
-from nmt.search.steps import StepModel
-from nmt.text.vocab import UNK
-
-# ---- line scores -------------------------------------------------------------------------------------------
-# What a language model of any kind computes for lines of text.
-
-
-@dataclass
-class LineScores:
-    """A line as the model reads it: natural log p of each unit and of the end of the line."""
-
-    units: list[str]
-    log_probs: list[float]  # (units + 1,)
-    known: list[bool]  # (units,) whether the unit is in the vocabulary
-
-
-class LineScorer:
-    """Interface of language models of any kind: their scores of lines of text."""
-
-    name: str  # of the model, for results
-    vocab_size: int  # units that the model knows, the end symbol included; 0 where the file does not say
-
-    @property
-    def carries(self) -> bool:
-        """Whether a line continues from the state after the line before, also from call to call."""
-        return False
-
-    @property
-    def raw(self) -> bool:
-        """Whether it reads raw text, so that tokenized lines would be another text to it."""
-        return False
-
-    def files(self) -> list[Path]:
-        """The files that scores depend on, besides the text."""
-        raise NotImplementedError
-
-    def units(self, lines: Sequence[str]) -> list[list[str]]:
-        """The units that each line is read as."""
-        raise NotImplementedError
-
-    def score(self, lines: Sequence[str]) -> list[LineScores]:
-        """log p of each line, unit by unit."""
-        raise NotImplementedError
-
-    def log_z(self, lines: Sequence[str]) -> list[float]:
-        """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
-        nothing."""
-        return []
-
+from nmt.runs.line_scores import CountLineScorer, LineScorer, LineScores
 
 # ---- mixture -----------------------------------------------------------------------------------------------
 # Language models of any kind as one: p(w | h) = Σ_i λ_i(h) p_i(w | h). A JSON file names them and their
@@ -176,6 +121,17 @@ def write_mixture(path: str | Path, mixture: MixtureFile) -> None:
 def read_mixture(path: str | Path) -> MixtureFile:
     """The file, with the paths of its models as this process finds them. DataError for one that is damaged,
     and where a model is no longer what its weight was learned with."""
+    mixture, contexts_sha256 = parse_mixture(path)
+    for model in mixture.models:
+        check_unchanged(path, model.path, model.sha256, model.step)
+    if mixture.contexts:
+        check_unchanged(path, mixture.contexts, contexts_sha256, None)
+    return mixture
+
+
+def parse_mixture(path: str | Path) -> tuple[MixtureFile, str]:
+    """The content of the file, and the SHA-256 of its contexts, empty without contexts. DataError for a
+    damaged file; its models are not looked at."""
     folder = Path(path).parent
     try:
         content = json.loads("\n".join(files.read_lines(path)))
@@ -189,15 +145,12 @@ def read_mixture(path: str | Path) -> MixtureFile:
         mixture = MixtureFile(models, weights, [int(edge) for edge in content.get("edges", [])])
         check_mixture(mixture)
         contexts = content.get("contexts")
-        if contexts:
-            mixture.contexts = str(folder / str(contexts["path"]))
+        if not contexts:
+            return mixture, ""
+        mixture.contexts = str(folder / str(contexts["path"]))
+        return mixture, str(contexts["sha256"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: damaged mixture of language models ({error}); make it again") from error
-    for model in models:
-        check_unchanged(path, model.path, model.sha256, model.step)
-    if contexts:
-        check_unchanged(path, mixture.contexts, str(contexts["sha256"]), None)
-    return mixture
 
 
 def check_mixture(mixture: MixtureFile) -> None:
@@ -321,101 +274,9 @@ def join_scores(scored: Sequence[LineScores]) -> tuple[Floats, list[bool]]:
 
 # ---- language model ----------------------------------------------------------------------------------------
 
-
-STEPS = 200  # of running text at a time
-
-
-class CountLineScorer(LineScorer):
-    """A count-based n-gram model: words are what stands between blanks."""
-
-    def __init__(self, path: str) -> None:
-        self.model, self.path = count_models.load_count_model(path), Path(path)
-        self.name = self.path.name
-        self.vocab_size = self.model.vocab_size
-
-    def __repr__(self) -> str:
-        return f"<LineScorer {self.name}: n-gram model, {max(0, self.vocab_size):,} words>"
-
-    def files(self) -> list[Path]:
-        return [self.path]
-
-    def units(self, lines: Sequence[str]) -> list[list[str]]:
-        check_lines(lines)
-        return [files.split_words(line) for line in lines]
-
-    def score(self, lines: Sequence[str]) -> list[LineScores]:
-        texts = self.units(lines)
-        line_scores = self.model.scores(texts)
-        return [
-            LineScores(units=text, log_probs=scores.tolist(), known=list(map(self.model.knows, text)))
-            for text, scores in zip(texts, line_scores, strict=True)
-        ]
-
-
-class NeuralLineScorer(LineScorer):
-    """Scores lines with the neural language model of a run directory."""
-
-    def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
-        """`normalized`, `backoff`: as in `load_language_model`."""
-        self.run, self.name, self.vocab_size = run, run.name, len(run.words) - 2
-        self.scorer = choose_scorer(run.model, normalized, run.directory)
-        self.carried: Carried = None
-        self.shares = UnknownShares(count_models.read_arpa(backoff), run.words.ids) if backoff else None
-
-    def __repr__(self) -> str:
-        return f"<LineScorer {self.run.description}>"
-
-    @property
-    def carries(self) -> bool:
-        return self.run.model.carries
-
-    @property
-    def raw(self) -> bool:
-        return self.run.text.raw
-
-    def files(self) -> list[Path]:
-        return self.run.files()
-
-    def units(self, lines: Sequence[str]) -> list[list[str]]:
-        check_lines(lines)
-        return [self.run.text.units(line) for line in lines]
-
-    def score(self, lines: Sequence[str]) -> list[LineScores]:
-        texts = self.units(lines)
-        ids = self.run.encode(texts)
-        log_probs = self.score_ids(ids)
-        if self.shares:
-            log_probs = [
-                np.add(scores, share).tolist()
-                for scores, share in zip(log_probs, self.shares.logs(texts), strict=True)
-            ]
-        return [
-            LineScores(
-                units=text, log_probs=scores, known=[UNK != unit < len(self.run.words) for unit in line]
-            )
-            for text, scores, line in zip(texts, log_probs, ids, strict=True)
-        ]
-
-    def score_ids(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """log p of each unit of each text and of its end symbol."""
-        return self.score_running(texts) if self.carries else self.scorer.score_texts(texts)
-
-    def score_running(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """Score a further part of running text, continued from the part before."""
-        model = self.run.model
-        parts = [torch.zeros(0, dtype=torch.float64)]
-        for chunk in ChunkStream(join_sentences(as_corpus(texts)), 1, STEPS).batches(0):
-            scores, self.carried = model.score_running(chunk.to(model.device), self.carried)
-            parts.append(scores.double().cpu())
-        return [part.tolist() for part in torch.split(torch.cat(parts), [len(text) + 1 for text in texts])]
-
-    def log_z(self, lines: Sequence[str]) -> list[float]:
-        model, units = self.run.model, self.units(lines)
-        if not lines or model.without_log_z() is None:
-            return []
-        texts = self.run.encode(units)
-        normalizers: list[float] = np.abs(model.log_normalizers(texts)).tolist()
-        return normalizers
+# What networks need; it imports torch.
+NETWORK = LazyPart("nmt.runs.neural_lm:load_line_scorer")
+SET_UP_TORCH = LazyPart("nmt.runs.checkpoint:set_up_torch")
 
 
 def load_language_model(
@@ -443,8 +304,16 @@ def load_language_model(
     >>> round(sum(line.log_probs), 2)
     -21.26
     """
-    checkpoint.set_up_torch(path, device)
+    if Path(path).is_dir():
+        cast(Callable[[str | Path, str], None], SET_UP_TORCH.load())(path, device)
     return line_scorer(path, which, device, normalized, backoff, tokenized)
+
+
+def needs_torch(path: str | Path) -> bool:
+    """Whether a language model is a network, or a mixture with a network. DataError for a damaged mixture."""
+    if Path(path).is_dir():
+        return True
+    return is_mixture(path) and any(needs_torch(model.path) for model in parse_mixture(path)[0].models)
 
 
 def line_scorer(
@@ -458,8 +327,8 @@ def line_scorer(
     """Load a language model without setting up torch, for commands that have done so. Arguments as in
     `load_language_model`."""
     if Path(path).is_dir():
-        run = checkpoint.load_lm(path, which, device)
-        return NeuralLineScorer(run.for_text(tokenized), normalized, backoff)
+        load = cast(Callable[..., LineScorer], NETWORK.load())
+        return load(path, which, device, normalized, backoff, tokenized)
     if is_mixture(path):
         if normalized or backoff:
             option = "--backoff" if backoff else "--assume-normalized"
@@ -485,30 +354,3 @@ def mixture_scorer(path: str | Path, device: str = "cpu", tokenized: bool = Fals
     ]
     histories = Histories.load(mixture.contexts) if mixture.contexts else None
     return MixtureScorer(Path(path).name, members, np.array(mixture.weights), mixture.edges, histories)
-
-
-def sample_lines(
-    run: SavedLM,
-    count: int,
-    max_length: int,
-    seed: int,
-    temperature: float = 1.0,
-    boundaries: str | None = None,
-) -> Iterator[str]:
-    """Lines drawn from a run, each cut off after `max_length` units; the same seed gives the same lines.
-
-    `boundaries`: a mark to write between tokens, for models whose tokens consist of several units;
-    ConfigError for other models.
-    """
-    model = run.model
-    lines = model.sample(count, max_length, seed, temperature)
-    if lines is not None:
-        return map((boundaries or "").join, lines)
-    if boundaries is not None:
-        raise ConfigError(f"--boundaries: tokens of {run.config.type} models are single units")
-    if not isinstance(model, StepModel):
-        raise ConfigError(f"{run.directory}: {run.config.type} models cannot be sampled, they have no `step`")
-    config = SamplingConfig(samples=1, temperature=temperature, seed=seed, max_length_factor=1.0)
-    drawn = sample(model, [range(max_length)] * count, config)
-    text = run.text.for_text(tokenized=True)
-    return (text.text(run.words.decode(line.words)) for [line] in drawn)

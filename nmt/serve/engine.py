@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from nmt.errors import UserError
 from nmt.serve.config import EngineConfig
@@ -212,6 +212,15 @@ class EngineKind(Protocol):
 
     def load(self, path: str, config: EngineConfig) -> Engine:
         """Load the engine at a path. UserError if that fails."""
+        ...
+
+
+@runtime_checkable
+class TorchUse(Protocol):
+    """A kind that tells which of its engines compute with torch. Engines of other kinds are taken to."""
+
+    def needs_torch(self, path: str) -> bool:
+        """Whether the engine at this path computes with torch. UserError for one that cannot be used."""
         ...
 
 

@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 import torch
@@ -15,7 +14,6 @@ from nmt.analysis import sentences
 from nmt.errors import DataError, UserError
 from nmt.models.protocols import Source
 from nmt.runs import constraints
-from nmt.runs import directory as run_directory
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
 from nmt.runs.run import BeamTranslation, join_translations
 from nmt.runs.torch_run import TorchRun
@@ -443,18 +441,7 @@ class RunEngine(Engine):
         return fit / sum(sizes) if words else 0.0
 
 
-class RunKind:
-    """The kind `run`: a run directory, or several with commas between them."""
-
-    def reads(self, path: str) -> bool:
-        return all(run_directory.exists(Path(member)) for member in member_paths(path))
-
-    def load(self, path: str, config: EngineConfig) -> RunEngine:
-        run = TorchRun.of(*member_paths(path), device=config.device)
-        return RunEngine(run, BeamConfig(beam_size=config.beam_size))
-
-
-def member_paths(path: str) -> list[str]:
-    """Split `a,b` into paths unless a file has this name; a folder of nmt-init is replaced by its run."""
-    paths = [path] if Path(path).exists() else [name for name in path.split(",") if name]
-    return [str(run_directory.resolve(name)) for name in paths]
+def load_run(paths: Sequence[str], config: EngineConfig) -> RunEngine:
+    """Load an engine from a run directory, or from several as an ensemble."""
+    run = TorchRun.of(*paths, device=config.device)
+    return RunEngine(run, BeamConfig(beam_size=config.beam_size))

@@ -10,14 +10,18 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from nmt.errors import ConfigError, UserError
+from nmt.lazy import LazyPart
+from nmt.runs import directory as run_directory
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import (
     SCORE,
     Engine,
     EngineInfo,
     EngineKind,
+    TorchUse,
     TranslatedLine,
     TranslateOptions,
     languages_in_name,
@@ -32,9 +36,36 @@ from nmt.serve.queue import (
     Sender,
     WaitingLine,
 )
-from nmt.serve.runs import RunKind
+
+if TYPE_CHECKING:
+    from nmt.serve.runs import RunEngine
 
 # ---- kinds of engines --------------------------------------------------------------------------------------
+
+
+RUN = LazyPart("nmt.serve.runs:load_run")  # imports torch
+
+
+class RunKind:
+    """The kind `run`: a run directory, or several with commas between them."""
+
+    def reads(self, path: str) -> bool:
+        return all(run_directory.exists(Path(member)) for member in member_paths(path))
+
+    def needs_torch(self, path: str) -> bool:
+        return True
+
+    def load(self, path: str, config: EngineConfig) -> "RunEngine":
+        load_run = cast("Callable[[Sequence[str], EngineConfig], RunEngine]", RUN.load())
+        return load_run(member_paths(path), config)
+
+
+def member_paths(path: str) -> list[str]:
+    """Split `a,b` into paths unless a file has this name; a folder of nmt-init is replaced by its run."""
+    paths = [path] if Path(path).exists() else [name for name in path.split(",") if name]
+    return [str(run_directory.resolve(name)) for name in paths]
+
+
 ENTRY_POINT_GROUP = "nmt.engines"
 ENGINES: dict[str, EngineKind] = {"run": RunKind()}
 
@@ -54,10 +85,22 @@ def engine_kinds() -> Mapping[str, EngineKind]:
 
 def load_engine(path: str, config: EngineConfig) -> Engine:
     """Load the engine at a path. UserError for a path that is no engine or cannot be loaded."""
+    return find_kind(path).load(path, config)
+
+
+def need_torch(paths: Sequence[str]) -> bool:
+    """Whether any of the engines at these paths computes with torch. UserError for a path that is no
+    engine."""
+    kinds = [(find_kind(path), path) for path in paths]
+    return any(not isinstance(kind, TorchUse) or kind.needs_torch(path) for kind, path in kinds)
+
+
+def find_kind(path: str) -> EngineKind:
+    """The kind of the engine at a path. UserError for a path that is no engine."""
     kinds = engine_kinds()
     for kind in kinds.values():
         if kind.reads(path):
-            return kind.load(path, config)
+            return kind
     first = path.split(",")[0]
     what = "not an engine" if Path(first).exists() else "does not exist"
     raise ConfigError(

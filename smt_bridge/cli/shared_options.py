@@ -11,7 +11,7 @@ from nmt.errors import ConfigError
 from nmt.io import numbers
 from nmt.work import store
 from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
-from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, need_torch
 
 # ---- parallel texts ----------------------------------------------------------------------------------------
 
@@ -135,8 +135,11 @@ def check_models_separate(
 def set_up_features(
     args: argparse.Namespace, specs: Sequence[FeatureSpec], output: str
 ) -> tuple[FeatureSettings, str]:
-    """Import torch and choose its back end, that of the job that is resumed if there is one. Returns the
-    settings of features and a line for the log."""
+    """Import torch, if a feature needs it, and choose its back end, that of the job that is resumed if there
+    is one. Returns the settings of features and a line for the log."""
+    if not need_torch(specs):
+        settings = arguments.parse_settings(FeatureSettings, args, threads=args.threads or 1)
+        return settings, jobs.describe_workers(args)
     run = next((spec.path for spec in specs if (Path(spec.path) / "version").exists()), None)
     recorded = store.recorded_settings(output) if args.resume else {}
     back_end = str(recorded.get("back_end") or args.matmul)

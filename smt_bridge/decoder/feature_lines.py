@@ -62,6 +62,12 @@ def stateful(kind: str) -> bool:
     return kind in STATEFUL or issubclass(SEARCH_FEATURES.get(kind, SearchFeature), StatefulFeature)
 
 
+def needs_torch(ini: Ini) -> bool:
+    """Whether a feature of the search computes with torch."""
+    kinds = {line.kind for line in ini.features}
+    return any(SEARCH_FEATURES[kind].needs_torch for kind in kinds & SEARCH_FEATURES.keys())
+
+
 def arguments(kind: str) -> Set[str]:
     """Arguments allowed in the line of a kind of feature."""
     if kind in SEARCH_FEATURES:

@@ -2,18 +2,25 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import torch
 
-from nmt.compute import device
 from nmt.errors import DataError
+from nmt.lazy import LazyPart
 from nmt.work import executors
 from nmt.work.executors import Executor, ExecutorConfig
 from smt_bridge.features.base import Values, WordPairs
-from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
+from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, need_torch
+
+if TYPE_CHECKING:
+    from nmt.compute.device import Arithmetic
+
+# How torch computes; only for features that need it.
+ARITHMETIC = LazyPart("nmt.compute.device:Arithmetic")
+ARITHMETIC_IN_USE = LazyPart("nmt.compute.device:arithmetic_in_use")
 
 Task = list[WordPairs]  # one chunk: the pairs that each feature is to score; features may share them
 FeatureExecutor = Executor[Task, list[Values]]
@@ -85,9 +92,13 @@ def checked(values: object, count: int, spec: FeatureSpec) -> Values:
     return numbers
 
 
-def process_settings() -> FeatureSettings:
-    """Feature settings with this process's number of threads and back end of matrix products."""
-    return FeatureSettings(threads=torch.get_num_threads(), back_end=device.back_end_in_use())
+def process_settings(specs: Sequence[FeatureSpec]) -> FeatureSettings:
+    """Feature settings with this process's number of threads and back end of matrix products; the defaults
+    for features that do not need torch."""
+    if not need_torch(specs):
+        return FeatureSettings()
+    arithmetic = cast("Callable[[], Arithmetic]", ARITHMETIC_IN_USE.load())()
+    return FeatureSettings(**asdict(arithmetic))
 
 
 def absolute(path: str) -> str:
@@ -100,8 +111,8 @@ def load_worker(
 ) -> Callable[[Task], list[Values]]:
     """Load the features of a job in a worker, with the same arithmetic. DataError for a model that differs
     from the one with which the job was started."""
-    torch.set_num_threads(settings.threads)
-    device.use_back_end(settings.back_end)
+    if need_torch(specs):
+        cast("type[Arithmetic]", ARITHMETIC.load())(settings.threads, settings.back_end).use()
     features = FeatureSet(specs, settings)
     for spec, identity, expected in zip(specs, features.identities(), identities, strict=True):
         if identity != expected:

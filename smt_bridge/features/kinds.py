@@ -1,4 +1,5 @@
-"""The built-in features: translation models, language models, and a count of unknown words."""
+"""The built-in features that are networks: translation models and language models. Mixtures stand among
+them."""
 
 import math
 from collections.abc import Sequence
@@ -10,18 +11,16 @@ import numpy as np
 
 from nmt.compute.precision import Reduced
 from nmt.data.affiliation import AlignedPair, Ints, mirror_pair, source_windows, target_contexts
-from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows
 from nmt.lm.base import choose_scorer
 from nmt.ngram import count_models
 from nmt.ngram.interpolation import UnknownShares
 from nmt.runs import alignment, checkpoint, language_model
-from nmt.runs import directory as run_directory
 from nmt.runs.alignment import SavedAligned
 from nmt.runs.checkpoint import SavedLM, SavedRun
 from nmt.runs.language_model import mixture_scorer
 from nmt.scoring import pair_scores
-from nmt.text import subwords
 from nmt.text.pipeline import TextPipeline
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import EOS, Vocab
@@ -194,34 +193,6 @@ def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
     return np.concatenate(windows), np.array(positions, np.int64)
 
 
-# ---- count lm ----------------------------------------------------------------------------------------------
-# log p(target) by an n-gram model: ARPA, gzipped ARPA or KenLM's binary formats.
-#
-# Words keep Moses' escapes, as its language models are trained on escaped text.
-
-
-class CountLM(PairFeature):
-    """An n-gram model as a feature. Phrases are scored without `<s>` and `</s>`, sentences with both.
-    `reverse`: the model was trained on reversed sentences."""
-
-    def __init__(self, path: str, reverse: bool = False) -> None:
-        self.path, self.reverse = Path(path), reverse
-        self.model = count_models.load_count_model(path)
-
-    @classmethod
-    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "CountLM":
-        """Load the file of an n-gram model."""
-        return cls(spec.path, spec.kind == "reverse-lm")
-
-    def identity(self) -> str:
-        return digest("reverse-lm" if self.reverse else "lm", [self.path])
-
-    def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each target."""
-        texts = [words[::-1] for words in pairs.targets] if self.reverse else pairs.targets
-        return np.array([scores.sum() for scores in self.model.scores(texts, pairs.whole)], np.float64)
-
-
 # ---- mixture lm --------------------------------------------------------------------------------------------
 # log p(target) by a mixture of several language models, see nmt/runs/language_model.py.
 
@@ -296,51 +267,3 @@ class NeuralLM(PairFeature):
         texts = [units(words, self.run.text) for words in pairs.targets]
         values = self.scorer.score_sentences(self.run.encode(texts), ends=pairs.whole)
         return values + [share.sum() for share in self.shares.logs(texts)] if self.shares else values
-
-
-# ---- unknown words -----------------------------------------------------------------------------------------
-# The number of words that a network does not know, used as a word penalty (van Merriënboer 2018, section
-# 4.4.2 and table 4.1).
-
-
-class UnknownWords(PairFeature):
-    """Counts the words of one side that are not in a vocabulary, which is a run's or a file of nmt-vocab.
-    Moses' escapes are undone first, as for a network."""
-
-    def __init__(self, path: Path, side: str = "target") -> None:
-        self.path, self.side = path, side
-        self.known = Vocab.load(path).ids
-
-    @classmethod
-    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "UnknownWords":
-        """Load the vocabulary. DataError for a run of subwords; CheckpointError if there is no vocabulary."""
-        return cls(vocab_path(spec.path, settings.side), settings.side)
-
-    def identity(self) -> str:
-        return digest("unknown-words", [self.path], self.side.encode())
-
-    def score(self, pairs: WordPairs) -> Values:
-        """The number of unknown words in each pair."""
-        if self.side == "target":
-            return np.array([self.count(words) for words in pairs.targets], np.float64)
-        counts = [self.count(words) for words in pairs.sources]
-        return np.array([counts[source] for source in pairs.source_of], np.float64)
-
-    def count(self, words: list[str]) -> int:
-        return sum(unescape(word) not in self.known for word in words)
-
-
-def vocab_path(path: str, side: str) -> Path:
-    """The path of the vocabulary: in a run directory, or a file of nmt-vocab itself."""
-    vocab_file = Path(path)
-    if vocab_file.is_dir():
-        if subwords.stored(vocab_file, side):
-            raise DataError(
-                f"{path}: this run cuts words into subwords, so that no word is unknown to it; "
-                "unknown-words needs a run of whole words"
-            )
-        run_directory.verify(vocab_file)
-        vocab_file = vocab_file / f"{side}.vocab"
-    if not vocab_file.exists():
-        raise CheckpointError(f"{path}: no run directory and no vocabulary file")
-    return vocab_file

@@ -1,7 +1,7 @@
 """The kinds of features that the option `--feature KIND[:NAME]=PATH` accepts.
 
-A kind is a class that is registered in FEATURES. The built-in ones are defined in kinds.py and registered as
-`LazyKind`, which only stores the name of the class, so that --help does not import torch.
+A kind is a class that is registered in FEATURES. The built-in ones are defined in kinds.py and count_kinds.py
+and registered as `LazyKind`, which only stores the name of the class, so that --help does not import torch.
 """
 
 import importlib
@@ -107,25 +107,31 @@ class LazyKind:
         return kind.load(spec, settings)
 
 
-KINDS = (  # built-in kinds: name, default name of the column, class in kinds.py, help
-    ("translation", "RNN", "Translation", "log p(target | source) by a run directory of nmt-train"),
-    ("inverse", "InverseRNN", "Translation", "log p(source | target) by a run of the other direction"),
-    ("lm", "KenLM", "CountLM", "log p(target) by an ARPA or KenLM file"),
-    ("reverse-lm", "ReverseLM", "CountLM", "the same by a model of reversed sentences"),
-    ("neural-lm", "NeuralLM", "NeuralLM",
+KINDS = (  # built-in kinds: name, default name of the column, class, help
+    ("translation", "RNN", "kinds:Translation", "log p(target | source) by a run directory of nmt-train"),
+    ("inverse", "InverseRNN", "kinds:Translation", "log p(source | target) by a run of the other direction"),
+    ("lm", "KenLM", "count_kinds:CountLM", "log p(target) by an ARPA or KenLM file"),
+    ("reverse-lm", "ReverseLM", "count_kinds:CountLM", "the same by a model of reversed sentences"),
+    ("neural-lm", "NeuralLM", "kinds:NeuralLM",
      "log p(target) by a run directory of a language model, or a mixture of nmt-interpolate"),
-    ("joint", "NNJM", "Joint",
+    ("joint", "NNJM", "kinds:Joint",
      "log p(target | source, alignment) by a run of model.type joint; for n-best lists with segmentation and "
      "alignment"),
-    ("inverse-joint", "InverseNNJM", "Joint",
+    ("inverse-joint", "InverseNNJM", "kinds:Joint",
      "log p(source | target, alignment) by a joint model of the other direction; likewise"),
-    ("unknown-words", "UnknownWords", "UnknownWords",
+    ("unknown-words", "UnknownWords", "count_kinds:UnknownWords",
      "number of words outside the vocabulary of a run directory, or of a file of nmt-vocab"),
 )  # fmt: skip
 FEATURES: Registry[FeatureKind] = Registry(
     "feature",
-    {name: LazyKind(column, text, f"smt_bridge.features.kinds:{kind}") for name, column, kind, text in KINDS},
+    {name: LazyKind(column, text, f"smt_bridge.features.{kind}") for name, column, kind, text in KINDS},
 )
+WITHOUT_TORCH = ("lm", "reverse-lm", "unknown-words")  # kinds that do not compute with torch
+
+
+def need_torch(specs: Sequence[FeatureSpec]) -> bool:
+    """Whether any of these features computes with torch; those of plugins count as such."""
+    return any(spec.kind not in WITHOUT_TORCH for spec in specs)
 
 
 def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:

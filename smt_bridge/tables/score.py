@@ -303,7 +303,8 @@ def score_table(
     how = ExecutorConfig(executor, workers, cluster, mixed_workers)
     check_arguments(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
     with lock_job(output, "smt-score-table") if has_job(table, output) else nullcontext():
-        loaded = FeatureSet(parse_features(features), settings or process_settings())
+        specs = parse_features(features)
+        loaded = FeatureSet(specs, settings or process_settings(specs))
         refuse_aligned(loaded)
         old = old_table(reuse, loaded)
         summary = TableReport(report, loaded.names, loaded.features) if report else None

@@ -9,7 +9,8 @@ from nmt import Run, load_language_model
 from nmt.cli import perplexity, score
 from nmt.cli.score import BlockScorer, ScoringBlock
 from nmt.errors import ConfigError, DataError
-from nmt.runs.language_model import LineScores, line_scorer
+from nmt.runs.language_model import line_scorer
+from nmt.runs.line_scores import LineScores
 from tests.commands.runs import LINES
 from tests.conftest import ROOT, Command, Refused
 
@@ -112,7 +113,7 @@ def test_a_line_that_is_too_long_has_its_number() -> None:
 def test_lines_that_depend_on_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
     work = made(MODELS / "lm", "-i", "text")
     work.check(in_parts=True)
-    monkeypatch.setattr("nmt.runs.language_model.NeuralLineScorer.carries", True)
+    monkeypatch.setattr("nmt.runs.neural_lm.NeuralLineScorer.carries", True)
     work.check(in_parts=False)
     with pytest.raises(ConfigError, match="each line depends on those before it"):
         work.check(in_parts=True)

@@ -21,8 +21,8 @@ from nmt.runs.language_model import (
     MixtureScorer,
     fingerprint,
     line_scorer,
-    sample_lines,
 )
+from nmt.runs.neural_lm import sample_lines
 
 # ---- test language model -----------------------------------------------------------------------------------
 

@@ -27,8 +27,7 @@ from nmt.serve.engine import (
 )
 from nmt.serve.limits import Token
 from nmt.serve.monitoring import Lifecycle, RequestRecord
-from nmt.serve.runs import RunKind
-from nmt.serve.served import ServedEngine, ServedEngines
+from nmt.serve.served import RunKind, ServedEngine, ServedEngines
 from nmt.serve.server import application, uvicorn_settings
 
 TRANSLATOR = Path(__file__).resolve().parents[2] / "models" / "translator"

@@ -16,7 +16,8 @@ from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
 from nmt.serve import runs as run_session
 from nmt.serve.engine import ATTENTION, AVOID, TERMS, TranslatedLine, TranslateOptions, empty_translation
-from nmt.serve.runs import RunEngine, RunKind, RunSession, member_paths
+from nmt.serve.runs import RunEngine, RunSession
+from nmt.serve.served import RunKind, member_paths
 from tests.nmt.serve.engines import TRANSLATOR, trained_engine
 
 # ---- test runs ---------------------------------------------------------------------------------------------

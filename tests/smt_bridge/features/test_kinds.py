@@ -16,16 +16,8 @@ from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint
 from nmt.text.vocab import Vocab
 from smt_bridge.cli import rescore
 from smt_bridge.features.base import WordPairs, of_phrases
-from smt_bridge.features.kinds import (
-    CorpusShares,
-    CountLM,
-    Joint,
-    MixtureLM,
-    NeuralLM,
-    Translation,
-    UnknownWords,
-    vocab_path,
-)
+from smt_bridge.features.count_kinds import CountLM, UnknownWords, vocab_path
+from smt_bridge.features.kinds import CorpusShares, Joint, MixtureLM, NeuralLM, Translation
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from tests.commands.runs import joint_run
 from tests.conftest import ROOT
