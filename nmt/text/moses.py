@@ -215,7 +215,7 @@ class MosesTokenizer:
 
     @cached_property
     def ascii_rules(self) -> list[Substitution]:
-        """The same for text of ASCII characters; their patterns are compiled in a tenth of the time."""
+        """Rules for text of ASCII characters; their patterns are compiled in a tenth of the time."""
         return token_rules(self.language, "A-Za-z", "A-Za-z0-9", "0-9")
 
     def __call__(self, text: str) -> list[str]:

@@ -1,18 +1,16 @@
-"""Byte-pair encoding by subword-nmt: learn, apply, undo. `lower@@ case` -> `lowercase`."""
+"""Byte-pair encoding as in subword-nmt: learn, apply, undo. `lower@@ case` -> `lowercase`."""
 
-import io
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 from typing import ClassVar, Self
 
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.numbers import shown
+from nmt.text.subwords.merges import learn_merges
 from nmt.text.subwords.protocol import MIN_FREQUENCY, Learning, Sampler, TrainingText
 from nmt.text.vocab import UNK, Vocab
 
@@ -30,18 +28,9 @@ def learn(
 
     Skips words with a carriage return, since no line of a file of codes can end with one.
     """
-    from subword_nmt import learn_bpe
-
     words = {word: count for word, count in sorted(counts.items()) if "\r" not in word}
-    if all(len(word) == 1 for word in words):
-        return ["#version: 0.2"]
-    learn_bpe.tqdm = over  # its own progress bar would go to pipes and files, too
-    learn_bpe.get_vocabulary = lambda words, *args: words  # its own splits lines into words differently
-    codes = io.StringIO(newline="\n")
-    # It writes to stderr when a text has fewer merges; our log has their number.
-    learn_bpe.sys = SimpleNamespace(stderr=io.StringIO(), version_info=sys.version_info)
-    learn_bpe.learn_bpe(words, codes, merges, min_frequency, is_dict=True)
-    return codes.getvalue().rstrip("\n").split("\n")
+    pairs = learn_merges(words, merges, min_frequency, over)
+    return ["#version: 0.2", *(f"{first} {second}" for first, second in pairs)]
 
 
 class BPE:
