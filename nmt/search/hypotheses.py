@@ -8,22 +8,24 @@ from torch import Tensor
 
 from nmt.text.vocab import EOS
 
-FOLD = 16  # values of a column when `topk` folds rows of scores
+FOLD = 16  # most values of a column when `topk` folds rows of scores
+PARTLY = 64  # values for each of the k best from which torch's topk sorts only a part of them, twice as fast
 
 
 def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """`torch.topk` of each row, (R, V) -> (R, k) twice, in a third of its time: when each row is folded into
-    V/16 columns of 16 values, the k best are among the k columns with the largest maxima."""
+    columns of up to 16 values, the k best are among the k columns with the largest maxima."""
     R, V = scores.shape
-    columns = V // FOLD
-    if columns < 4 * k:
+    fold = min(FOLD, V // (PARTLY * k))
+    if fold < 2:
         return torch.topk(scores, k)
-    folded = scores[:, : columns * FOLD].unflatten(1, (FOLD, columns))
+    columns = V // fold
+    folded = scores[:, : columns * fold].unflatten(1, (fold, columns))
     best = folded.amax(1).topk(k).indices
-    rest = torch.arange(columns * FOLD, V, device=scores.device)
+    rest = torch.arange(columns * fold, V, device=scores.device)
     indices = torch.cat(
         [
-            (best[:, :, None] + columns * torch.arange(FOLD, device=scores.device)).flatten(1),
+            (best[:, :, None] + columns * torch.arange(fold, device=scores.device)).flatten(1),
             rest.expand(R, -1),
         ],
         1,

@@ -15,7 +15,7 @@ from nmt.models.rnn import RNNTranslator
 from nmt.scoring import word_scores
 from nmt.search.beam import BeamSearch, ContinuousSearch, best_word_finder, search
 from nmt.search.config import NORMALIZE, BeamConfig, length_normalizer
-from nmt.search.hypotheses import FOLD, History, expand, topk
+from nmt.search.hypotheses import FOLD, PARTLY, History, expand, topk
 from nmt.search.results import FinishedHypothesis
 from nmt.search.steps import Ensemble, Reading
 from nmt.text.vocab import BOS, EOS, UNK
@@ -503,7 +503,7 @@ def test_expand_by_hand() -> None:
     assert best.total.tolist() == [-2.0, -2.5, -1.0] and best.ends.tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize("words", [20 * FOLD, 20 * FOLD + 7, 3 * FOLD + 1, 5])
+@pytest.mark.parametrize("words", [PARTLY * 80, PARTLY * 13 + 7, 3 * FOLD + 1, 5])
 @pytest.mark.parametrize("k", [1, 4, 5])
 def test_folded_rows_have_the_same_best_words(words: int, k: int) -> None:
     """The best stand where folding puts them into one column, at random, and behind the last whole column."""
