@@ -100,7 +100,16 @@ class HypothesisGrid:
         return rows if self.index is None else rows.index_select(0, self.index)
 
 
-Grid = WordGrid | HypothesisGrid
+def sentence_grid(sentence: Tensor, count: int) -> HypothesisGrid:
+    """Lay out hypotheses by their sentences (R,), with a row for each of `count` sentences, even without
+    hypotheses."""
+    counts = torch.bincount(sentence, minlength=count)
+    W = max(1, int(counts.max())) if count else 1
+    order = sentence.argsort(stable=True)
+    column = torch.empty_like(sentence)
+    number = torch.arange(len(sentence), device=sentence.device)
+    column[order] = number - (counts.cumsum(0) - counts).index_select(0, sentence[order])
+    return HypothesisGrid(None, sentence * W + column, (count, W))
 
 
 def hypothesis_grid(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> HypothesisGrid:

@@ -16,133 +16,9 @@ from torch import Tensor, nn
 
 from nmt.config.settings import MOST_UNITS, choice, name_in, number, setting
 from nmt.errors import ConfigError
-from nmt.layers.attention import AttentionMemory, Grid, HypothesisGrid, WordGrid
+from nmt.layers.attention import AttentionMemory, WordGrid
+from nmt.layers.key_values import CacheStep, SourceStep
 from nmt.layers.recompute import recomputed
-
-# ---- key-value cache ---------------------------------------------------------------------------------------
-# Keys and values of the words that hypotheses have read: what incremental decoding keeps.
-#
-# Hypotheses that begin alike share them. Each step of the decoder adds one column, with a row for each
-# hypothesis that took the step, and a hypothesis knows its row in each column. So reordering moves a few
-# numbers, no vectors. Hypotheses of different lengths lie side by side: their last words are in the last
-# column, and the shorter ones have no row in the first columns.
-#
-#   column 0   column 1   column 2        row_index  hypothesis 0    1    2
-#   b          e          x               column 0             -1    0   -1     1 has read three words, b e y,
-#              a          y               column 1              1    0    2     the others two, a x and k z
-#              k          z               column 2              0    1    2
-#
-# R hypotheses, T columns, W width of a column: keys and values of all layers, D each.
-
-
-@dataclass
-class KeyValueCache:
-    """Keys and values of the words that R hypotheses have read so far."""
-
-    columns: list[Tensor]  # of each step: (rows, W)
-    row_index: Tensor  # (T, R) the row of a hypothesis in each column; -1: it is shorter
-
-    @staticmethod
-    def start(rows: int, device: torch.device) -> "KeyValueCache":
-        """The empty cache of `rows` hypotheses that have read no word."""
-        return KeyValueCache(columns=[], row_index=torch.zeros(0, rows, dtype=torch.long, device=device))
-
-    @property
-    def lengths(self) -> Tensor:
-        """Words read by each hypothesis: (R,)"""
-        return (self.row_index >= 0).sum(0)
-
-    def rows(self, rows: Tensor) -> "KeyValueCache":
-        """Select hypotheses: hypothesis i of the result is hypothesis rows[i]. Columns that none of them uses
-        are dropped."""
-        row_index = self.row_index.index_select(1, rows)
-        if not len(row_index) or bool((row_index[0] >= 0).any()):
-            return KeyValueCache(columns=self.columns, row_index=row_index)
-        first = int((row_index >= 0).any(1).logical_not().sum())
-        return KeyValueCache(columns=self.columns[first:], row_index=row_index[first:])
-
-    @staticmethod
-    def join(parts: "Sequence[KeyValueCache]") -> "KeyValueCache":
-        """Concatenate the hypotheses of all parts."""
-        T, columns, row_indices = max(len(part.columns) for part in parts), [], []
-        for back in range(T, 0, -1):
-            column, row_index = join_column(
-                [
-                    (part.columns[-back], part.row_index[-back])
-                    if back <= len(part.columns)
-                    else (None, part.row_index.new_full(part.row_index.shape[1:], -1))
-                    for part in parts
-                ]
-            )
-            columns.append(column)
-            row_indices.append(row_index)
-        if not row_indices:
-            return KeyValueCache(columns=[], row_index=torch.cat([part.row_index for part in parts], 1))
-        return KeyValueCache(columns=columns, row_index=torch.stack(row_indices))
-
-    def step(self, layers: int, heads: int, width: int, like: Tensor) -> "CacheStep":
-        """Begin a step: copy the words read so far, with room for one more word of each hypothesis."""
-        T, R = self.row_index.shape
-        values = like.new_empty(T + 1, R, width)
-        row_index = self.row_index.clamp(min=0)
-        for step, column in enumerate(self.columns):
-            torch.index_select(column, 0, row_index[step], out=values[step])
-        missing = self.row_index < 0
-        mask = None
-        if T and bool(missing[0].any()):
-            mask = values.new_zeros(T + 1, R)
-            mask[:T].masked_fill_(missing, -torch.inf)
-        return CacheStep(self, values.view(T + 1, R, layers, 2, heads, -1), mask)
-
-
-def join_column(parts: Sequence[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, Tensor]:
-    """A column of several parts, None where a part has none, and the row of each hypothesis in it."""
-    pools: list[Tensor] = []
-    starts: dict[int, int] = {}
-    shifted, count = [], 0
-    for column, row_index in parts:
-        if column is None:
-            shifted.append(row_index)
-            continue
-        if id(column) not in starts:
-            starts[id(column)] = count
-            pools.append(column)
-            count += len(column)
-        shifted.append(torch.where(row_index >= 0, row_index + starts[id(column)], row_index))
-    row_indices = torch.cat(shifted)
-    pool = pools[0] if len(pools) == 1 else torch.cat(pools)
-    if len(pool) <= len(row_indices):
-        return pool, row_indices
-    used, index = row_indices.unique(return_inverse=True)  # -1 is the smallest
-    used_rows = used[used >= 0]
-    return pool.index_select(0, used_rows), index - (len(used) - len(used_rows))
-
-
-@dataclass
-class CacheStep:
-    """A step of the decoder: the words read so far, and the next one, which the layers add in turn."""
-
-    cache: KeyValueCache
-    values: Tensor  # (T + 1, R, layers, 2, heads, D / heads); the last word is filled in layer by layer
-    mask: Tensor | None  # (T + 1, R) 0 at words, -inf where a hypothesis is shorter
-
-    def add(self, layer: int, pairs: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the new words in a layer, (R, 2D) -> those of all words, (R, heads, T + 1,
-        D / heads) twice"""
-        now = self.values[:, :, layer]  # (T + 1, R, 2, heads, D / heads)
-        now[-1] = pairs.view(now.shape[1:])
-        keys, values = now.permute(2, 1, 3, 0, 4)
-        return keys, values
-
-    def after(self) -> KeyValueCache:
-        """The cache that includes the new word, once all layers have added it."""
-        R = self.cache.row_index.shape[1]
-        row = torch.arange(R, device=self.cache.row_index.device)
-        return KeyValueCache(
-            columns=[*self.cache.columns, self.values[-1].reshape(R, -1).clone()],
-            row_index=torch.cat([self.cache.row_index, row[None]]),
-        )
-
 
 # ---- positions ---------------------------------------------------------------------------------------------
 # Position vectors tell the words of a sentence apart: vectors added to word vectors (Vaswani et al.
@@ -301,12 +177,7 @@ class SelfAttention(nn.Module):
 
     def step(self, x: Tensor, step: CacheStep, layer: int) -> Tensor:
         """One word for each of R hypotheses: (R, D) -> (R, D)"""
-        R, D = x.shape
-        query, pairs = self.inputs(x).split([D, 2 * D], 1)
-        keys, values = step.add(layer, pairs)
-        mask = None if step.mask is None else step.mask.t()[:, None, None]
-        seen = F.scaled_dot_product_attention(query.view(R, self.heads, 1, -1), keys, values, mask)
-        mixed: Tensor = self.outputs(seen.reshape(R, D))
+        mixed: Tensor = self.outputs(step.attend(layer, self.inputs(x)))
         return mixed
 
 
@@ -326,7 +197,7 @@ class SourceAttention(nn.Module):
         mask = keys.new_zeros(grid.shape) if grid.mask is None else grid.mask
         return AttentionMemory(keys=keys, values=values, mask=mask)
 
-    def forward(self, x: Tensor, grid: Grid, memory: AttentionMemory) -> Tensor:
+    def forward(self, x: Tensor, grid: WordGrid, memory: AttentionMemory) -> Tensor:
         """(rows, D) -> (rows, D): sentence i of the grid attends to sentence i of the memory."""
         query, keys, values = self.parts(x, grid, memory)
         share = self.dropout if self.training else 0.0
@@ -334,7 +205,7 @@ class SourceAttention(nn.Module):
         mixed: Tensor = self.outputs(grid.unpad(merge_heads(seen)))
         return mixed
 
-    def weights(self, x: Tensor, grid: Grid, memory: AttentionMemory, heads: int = 0) -> Tensor:
+    def weights(self, x: Tensor, grid: WordGrid, memory: AttentionMemory, heads: int = 0) -> Tensor:
         """The attention weights before dropout, the mean over the first `heads`, 0: over all: (rows, D) ->
         (rows, L)"""
         query, keys, _ = self.parts(x, grid, memory)
@@ -342,7 +213,12 @@ class SourceAttention(nn.Module):
             query, keys = query[:, :heads], keys[:, :heads]
         return grid.unpad(attention_weights(query, keys, memory.mask[:, None, None]).mean(1))
 
-    def parts(self, x: Tensor, grid: Grid, memory: AttentionMemory) -> tuple[Tensor, Tensor, Tensor]:
+    def step(self, x: Tensor, step: SourceStep, layer: int) -> Tensor:
+        """One word for each of R hypotheses: (R, D) -> (R, D)"""
+        mixed: Tensor = self.outputs(step.attend(layer, self.query(x)))
+        return mixed
+
+    def parts(self, x: Tensor, grid: WordGrid, memory: AttentionMemory) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (S, h, W, d), keys and values (S, h, L, d)"""
         query = split_heads(grid.pad(self.query(x)), self.heads)
         return query, split_heads(memory.keys, self.heads), split_heads(memory.values, self.heads)
@@ -492,14 +368,14 @@ NOTHING = Shown()
 class Look:
     """Attention to the source in each layer of a decoder. Keeps the weights of the layer that is shown."""
 
-    grid: Grid | None
+    grid: WordGrid
     memory: Sequence[AttentionMemory]
     shown: Shown
     weights: Tensor | None = None  # (rows, L)
 
     def __call__(self, x: Tensor, layer: Layer, index: int) -> Tensor:
         """(rows, D) -> (rows, D)"""
-        assert layer.source is not None and self.grid is not None
+        assert layer.source is not None
         if index == self.shown.layer:
             self.weights = layer.source.weights(x, self.grid, self.memory[index], self.shown.heads)
         seen: Tensor = layer.source(x, self.grid, self.memory[index])
@@ -559,24 +435,17 @@ class Stack(nn.Module):
         y: Tensor = layer(x, own, source)
         return y
 
-    def advance(
-        self,
-        cache: KeyValueCache,
-        token_ids: Tensor,
-        rows: HypothesisGrid | None = None,
-        memory: Sequence[AttentionMemory] = (),
-        shown: Shown = NOTHING,
-    ) -> tuple[Tensor, KeyValueCache, Tensor | None]:
-        """Read one word for each hypothesis, without gradient: (R,) -> features (R, D), the cache that
-        includes it, and the attention weights to the source that `shown` selects, (R, L)."""
-        x = self.embed(token_ids, cache.lengths)
-        step = cache.step(len(self.blocks), self.heads, 2 * len(self.blocks) * x.shape[1], x)
-        look = Look(rows, memory, shown)
+    @property
+    def step_sizes(self) -> tuple[int, int, Tensor]:
+        """What a cache has to know to begin a step: layers, heads, and a tensor like the vectors of words."""
+        return len(self.blocks), self.heads, self.embedding.weight
+
+    def advance(self, step: CacheStep, token_ids: Tensor, source: SourceStep | None = None) -> Tensor:
+        """Read one word for each hypothesis, without gradient: (R,) -> features (R, D). `source`: the
+        attention to the source."""
+        x = self.embed(token_ids, step.lengths)
         for index, layer in enumerate(self.blocks):
-            x = layer(
-                x,
-                lambda y, layer=layer, index=index: layer.attention.step(y, step, index),
-                (lambda y, layer=layer, index=index: look(y, layer, index)) if memory else None,
-            )
-        features = x if self.norm is None else self.norm(x)
-        return features, step.after(), look.weights
+            own = partial(layer.attention.step, step=step, layer=index)
+            seen = layer.source and source and partial(layer.source.step, step=source, layer=index)
+            x = layer(x, own, seen)
+        return x if self.norm is None else self.norm(x)

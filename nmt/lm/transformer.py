@@ -17,8 +17,9 @@ from nmt.data.batches import Batch, Ids
 from nmt.layers.attention import WordGrid
 from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.initialize import initialize
+from nmt.layers.key_values import KeyValueCache
 from nmt.layers.output import check_output, make_output
-from nmt.layers.transformer import KeyValueCache, Stack, TransformerSizes
+from nmt.layers.transformer import Stack, TransformerSizes
 from nmt.lm.base import Floats, Ints, LMConfig, SoftmaxLM, trie_scores
 from nmt.text.vocab import BOS
 
@@ -90,8 +91,8 @@ class TransformerLM(SoftmaxLM):
     @torch.no_grad()
     def advance(self, state: KeyValueCache, token_ids: Tensor) -> tuple[Tensor, KeyValueCache]:
         """Advance each row by one word: (R,) -> features (R, D), and the new state"""
-        features, cache, _ = self.stack.advance(state, token_ids)
-        return features, cache
+        step = state.step(*self.stack.step_sizes)
+        return self.stack.advance(step, token_ids), step.after()
 
     def step(self, state: KeyValueCache, token_ids: Tensor | None) -> tuple[Tensor, KeyValueCache]:
         """Natural log p of every next word after `token_ids` (R,), None before the first: (R, V); and the new

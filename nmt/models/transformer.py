@@ -15,11 +15,28 @@ from torch import Tensor, nn
 from nmt.config.settings import MOST_UNITS, choice, number
 from nmt.data.batches import Batch, Ids, Packed, pack_source
 from nmt.errors import ConfigError
-from nmt.layers.attention import AttentionMemory, WordGrid, alignment_cost, hypothesis_grid, join_sentences
+from nmt.layers.attention import (
+    AttentionMemory,
+    HypothesisGrid,
+    WordGrid,
+    alignment_cost,
+    hypothesis_grid,
+    join_sentences,
+    sentence_grid,
+)
 from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.initialize import initialize
+from nmt.layers.key_values import (
+    ROOM,
+    ColumnStep,
+    KeyValueCache,
+    SentenceCache,
+    SentenceStep,
+    SourceStep,
+    SourceWords,
+)
 from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
-from nmt.layers.transformer import KeyValueCache, Shown, Stack, TransformerSizes
+from nmt.layers.transformer import Shown, Stack, TransformerSizes
 from nmt.models.config import ModelConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.text.vocab import BOS
@@ -83,13 +100,17 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
         return (self.attention_layer or max(1, self.decoder_layers - 1)) - 1
 
 
+SPARSE = 4  # positions of a grid for each hypothesis, from which a cache of columns is faster
+USED = 0.75  # share of the sentences that have to have hypotheses; otherwise the others are left out
+
+
 @dataclass
 class TransformerState:
     """State of R hypotheses of S sentences between two words."""
 
-    cache: KeyValueCache
+    cache: KeyValueCache | SentenceCache
     sentence: Tensor  # (R,) index of the sentence of each row
-    memory: list[AttentionMemory]  # the encoded sentences, for each layer of the decoder
+    sources: SourceWords  # the encoded sentences
     weights: Tensor | None = None  # (R, L) attention weights of the last step
 
     def rows(self, rows: Tensor) -> "TransformerState":
@@ -97,24 +118,56 @@ class TransformerState:
         return TransformerState(
             cache=self.cache.rows(rows),
             sentence=self.sentence.index_select(0, rows),
-            memory=self.memory,
+            sources=self.sources,
             weights=None if self.weights is None else self.weights.index_select(0, rows),
         )
+
+    @property
+    def columns(self) -> KeyValueCache:
+        """The words read so far, as columns."""
+        return self.cache.columns(self.sentence) if isinstance(self.cache, SentenceCache) else self.cache
+
+    def laid_out(self) -> "tuple[TransformerState, HypothesisGrid]":
+        """The state for a step, without the sentences that have no hypothesis if these are many, and the
+        layout of its rows. Sentences of very different beams get a cache of columns."""
+        S, R = len(self.sources), len(self.sentence)
+        state = self
+        if isinstance(self.cache, SentenceCache):
+            grid = sentence_grid(self.sentence, S)
+            used, sentence = self.sentence.unique(return_inverse=True)
+            if len(used) < USED * S:
+                state = TransformerState(
+                    self.cache.sentences(used, sentence, ROOM * grid.shape[1]),
+                    sentence,
+                    self.sources.rows(used),
+                )
+                grid = sentence_grid(sentence, len(used))
+            S, W = grid.shape
+            if S * W <= SPARSE * R:
+                return state, grid
+            state = replace(state, cache=state.columns)
+        return state, hypothesis_grid(state.sentence, S)
 
     @staticmethod
     def join(states: "Sequence[TransformerState]") -> "TransformerState":
         """Concatenate the rows of states. Sentences without rows are dropped, unless all states are of the
         same sentences."""
-        cache = KeyValueCache.join([state.cache for state in states])
-        if all(state.memory is states[0].memory for state in states):
-            return TransformerState(cache, torch.cat([state.sentence for state in states]), states[0].memory)
+        cache: KeyValueCache | SentenceCache
         sentence, used = join_sentences([state.sentence for state in states])
-        parts = [
-            [layer.rows(rows) for layer in state.memory] for state, rows in zip(states, used, strict=True)
-        ]
-        lengths = [layers[0].longest for layers in parts]
-        memory = [AttentionMemory.join(layer, lengths) for layer in zip(*parts, strict=True)]
-        return TransformerState(cache, sentence, memory)
+        shared = [state.cache for state in states if isinstance(state.cache, SentenceCache)]
+        if len(shared) == len(states):
+            index, first, packed = sentence.split([len(state.sentence) for state in states]), 0, []
+            for part, own, of in zip(shared, used, index, strict=True):
+                packed.append(part.sentences(own, of - first, 0))
+                first += len(own)
+            cache = SentenceCache.join(packed, int(torch.bincount(sentence).max()) if len(sentence) else 1)
+        else:
+            cache = KeyValueCache.join([state.columns for state in states])
+            if all(state.sources is states[0].sources for state in states):
+                sentence = torch.cat([state.sentence for state in states])
+                return TransformerState(cache, sentence, states[0].sources)
+        sources = [state.sources.rows(rows) for state, rows in zip(states, used, strict=True)]
+        return TransformerState(cache, sentence, SourceWords.join(sources))
 
 
 class Transformer(TranslationModel[TransformerState]):
@@ -189,16 +242,27 @@ class Transformer(TranslationModel[TransformerState]):
     @torch.no_grad()
     def start(self, sources: Sequence[Ids]) -> TransformerState:
         memory = self.decoder.memory(*self.encode(pack_source(sources).to(self.device)))
+        words = SourceWords.of(memory, self.decoder.heads)
         rows = torch.arange(len(sources), device=self.device)
-        return TransformerState(KeyValueCache.start(len(sources), self.device), rows, memory)
+        return TransformerState(SentenceCache.start(len(sources), self.device), rows, words)
+
+    def start_walk(self, sources: Sequence[Ids]) -> TransformerState:
+        """The state of `start` for hypotheses that share few words, or whose states are all kept."""
+        state = self.start(sources)
+        return replace(state, cache=KeyValueCache.start(len(sources), self.device))
 
     @torch.no_grad()
     def features(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
         previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
-        rows = hypothesis_grid(state.sentence, len(state.memory[0].keys))
-        memory = state.memory if rows.used is None else [part.rows(rows.used) for part in state.memory]
-        features, cache, weights = self.decoder.advance(state.cache, previous, rows, memory, shown=self.shown)
-        return features, replace(state, cache=cache, weights=weights)
+        state, rows = state.laid_out()
+        source = SourceStep(state.sources, rows, *self.shown)
+        step: ColumnStep | SentenceStep
+        if isinstance(state.cache, SentenceCache):
+            step = state.cache.step(*self.decoder.step_sizes, rows)
+        else:
+            step = state.cache.step(*self.decoder.step_sizes)
+        features = self.decoder.advance(step, previous, source)
+        return features, replace(state, cache=step.after(), weights=source.weights)
 
     def step(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
         features, state = self.features(state, token_ids)
@@ -228,7 +292,9 @@ class Transformer(TranslationModel[TransformerState]):
         def step(state: TransformerState, words: Tensor, first: bool) -> tuple[Tensor, TransformerState]:
             return self.features(state, ids[words])
 
-        return Walk(self.device, self.output, partial(self.start, sources), step, self.reorder, self.join)
+        return Walk(
+            self.device, self.output, partial(self.start_walk, sources), step, self.reorder, self.join
+        )
 
     @torch.no_grad()
     def source_vectors(self, sources: Sequence[Ids]) -> Tensor:

@@ -1,7 +1,6 @@
 """A layer and a stack against their equations; the incremental stack is the same function."""
 
 import math
-import random
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -16,7 +15,6 @@ from nmt.layers.initialize import initialize
 from nmt.layers.transformer import (
     SINUSOIDS,
     Affine,
-    KeyValueCache,
     Layer,
     LearnedPositions,
     NoPositions,
@@ -27,7 +25,6 @@ from nmt.layers.transformer import (
     TransformerSizes,
     attend,
     dropout,
-    join_column,
     sinusoids,
 )
 
@@ -163,73 +160,6 @@ def test_dropped_weights_are_zero_on_average_nothing_changes() -> None:
         exact = attend(query, keys, values, seen, 0.0, causal)
         drawn = torch.stack([attend(query, keys, values, seen, 0.4, causal) for _ in range(500)])
         assert torch.allclose(drawn.mean(0), exact, atol=0.25) and float(drawn.std(0).mean()) > 0.1
-
-
-# ---- key-value cache ---------------------------------------------------------------------------------------
-# Any order of steps, reorderings and joins gives each hypothesis the words it has read, and no others.
-
-
-LAYERS, PAST_HEADS, PAST_WIDTH = 2, 1, 2
-Texts = list[list[float]]
-
-
-def read(cache: KeyValueCache, words: list[float]) -> tuple[KeyValueCache, Texts]:
-    """One step in which word w has keys w and values -w; what each hypothesis then sees."""
-    like = torch.zeros(0, dtype=torch.float64)
-    step = cache.step(LAYERS, PAST_HEADS, LAYERS * 2 * PAST_WIDTH, like)
-    added = torch.tensor(words, dtype=torch.float64)[:, None]
-    found, visible = torch.zeros(0), torch.zeros(0)
-    for layer in range(LAYERS):
-        pairs = torch.cat([added.expand(-1, PAST_WIDTH), -added.expand(-1, PAST_WIDTH)], 1) * (layer + 1)
-        keys, values = step.add(layer, pairs)
-        assert keys.shape == values.shape == (len(words), PAST_HEADS, len(cache.columns) + 1, PAST_WIDTH)
-        visible = torch.zeros(keys.shape[2], len(words)) if step.mask is None else step.mask
-        found = keys[:, 0, :, 0] / (layer + 1)
-        assert torch.equal(keys, -values)
-    seen = [
-        [float(word) for word, hidden in zip(row, mask, strict=True) if hidden == 0]
-        for row, mask in zip(found, visible.t(), strict=True)
-    ]
-    return step.after(), seen
-
-
-def test_hypotheses_see_their_own_words() -> None:
-    """Random programs of reading, reordering, dropping and joining."""
-    rng, number = random.Random(0), 0.0
-    for _ in range(30):
-        cache, texts = KeyValueCache.start(2, torch.device("cpu")), [[], []]  # type: tuple[KeyValueCache, Texts]
-        for _ in range(12):
-            act = rng.choice(["read", "read", "reorder", "join", "split"])
-            if act == "read" and texts:
-                words = [number + place for place in range(len(texts))]
-                number += len(texts)
-                cache, seen = read(cache, words)
-                texts = [[*text, word] for text, word in zip(texts, words, strict=True)]
-                assert seen == texts
-                assert cache.lengths.tolist() == [len(text) for text in texts]
-            elif act == "reorder" and texts:
-                rows = [rng.randrange(len(texts)) for _ in range(rng.randrange(1, 5))]
-                cache, texts = cache.rows(torch.tensor(rows)), [texts[row] for row in rows]
-                assert len(cache.columns) == max(map(len, texts)), "columns of longer ones are dropped"
-            elif act == "join":
-                cache, texts = (
-                    KeyValueCache.join([cache, KeyValueCache.start(1, torch.device("cpu"))]),
-                    [*texts, []],
-                )
-            elif act == "split" and len(texts) > 1:
-                half = [cache.rows(torch.tensor([row])) for row in range(len(texts))]
-                cache = KeyValueCache.join(half)
-        assert all(len(column) <= cache.row_index.shape[1] or len(column) <= 8 for column in cache.columns)
-
-
-def test_a_column_keeps_only_what_is_needed() -> None:
-    first, second = torch.arange(5.0)[:, None], torch.arange(10.0, 13)[:, None]
-    column, places = join_column(
-        [(first, torch.tensor([3, 3])), (None, torch.tensor([-1])), (second, torch.tensor([0, 2]))]
-    )
-    assert column[:, 0].tolist() == [3, 10, 12] and places.tolist() == [0, 0, -1, 1, 2]
-    shared, places = join_column([(first, torch.tensor([0, 1, 2])), (first, torch.tensor([4, 4]))])
-    assert shared is first and places.tolist() == [0, 1, 2, 4, 4]
 
 
 # ---- positions ---------------------------------------------------------------------------------------------

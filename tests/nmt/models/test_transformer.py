@@ -106,7 +106,7 @@ def test_rows_of_different_lengths_side_by_side() -> None:
             expected = word_scores(model, [(source, [*target, word])])[0][len(target)]
             assert float(log_probs[row, word]) == pytest.approx(expected, abs=1e-10)
     state = model.reorder(state, torch.tensor([1, 0]))
-    assert len(state.cache.columns) == 2, "what only the longest hypothesis had read is dropped"
+    assert len(state.columns.columns) == 2, "what only the longest hypothesis had read is dropped"
 
 
 @pytest.mark.parametrize("options", [{}, {"norm": "pre", "positions": "learned"}], ids=str)
