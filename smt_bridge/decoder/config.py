@@ -86,6 +86,12 @@ class DecoderConfig:
     neural_beam: int = number(
         500, least=0, help="candidates of a stack that neural features of the ini score; 0: all"
     )
+    second_search: int = number(
+        0,
+        least=0,
+        help="translations of a second search, without neural features, that they score and that compete; 0: "
+        "no second search",
+    )
     buffer: int = number(8192, least=1, help="n-grams that a neural LM scores at a time")
 
     def check(self) -> None:

@@ -26,6 +26,7 @@ from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask, WeightedFeature
 from smt_bridge.decoder.options import OptionBuilder
+from smt_bridge.decoder.second_search import SecondSearch, best_of_both, joined
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation
@@ -84,6 +85,11 @@ class Decoder:
         self.options = OptionBuilder(system, self.settings, self.weights, self.model, weighted)
         automata = self.model.automata
         self.compiled = CompiledSearch(automata) if HAVE_NUMBA and automata is not None else None
+        self.second = (
+            SecondSearch(self.model, self.config.second_search, self.listing.factor)
+            if self.config.second_search and self.model.stateful
+            else None
+        )
         self.markup = Markup(
             self.settings.xml_input, self.settings.xml_brackets, self.settings.max_phrase_length
         )
@@ -205,30 +211,35 @@ class Decoder:
         listing = listing or self.listing
         task = self.task(marked, listing, stop)
         paths, totals = self.search(task, listing, stop)
+        second = self.second.paths(task, stop) if self.second else []
         if not paths:
             log.warning(
                 "walls and zones allow no translation within these limits, translated monotonically: %s",
                 shown(" ".join(marked.words)),
             )
-            parameters = self.parameters(task.sentence, listing, distortion=0)
-            paths, totals = self.search(replace(task, parameters=parameters), listing, stop)
-        return PhraseTranslation(task.sentence, self.derivations(task, paths, totals))
+            task = replace(task, parameters=self.parameters(task.sentence, listing, distortion=0))
+            paths, totals = self.search(task, listing, stop)
+            second = second or (self.second.paths(task, stop) if self.second else [])
+        if not self.second:
+            return PhraseTranslation(task.sentence, self.derivations(task, paths, totals))
+        listed = self.derivations(task, joined(paths, second), totals)
+        return PhraseTranslation(task.sentence, best_of_both(listed, listing))
 
     def derivations(
         self, task: SearchTask, paths: Sequence[Int32s], totals: Sequence[float]
     ) -> list[Derivation]:
-        """Compute the feature values of derivations, best first. If the search approximated a feature, totals
-        are recomputed from exact values."""
+        """Compute the feature values of derivations, best first. If the search approximated a feature, or if
+        there were two searches, totals are recomputed from exact values."""
         columns = feature_values.columns(self.options, task, paths)
-        lossy = any(item.feature.lossy for item in self.model.stateful)
-        if lossy:
+        exact = self.second is not None or any(item.feature.lossy for item in self.model.stateful)
+        if exact:
             totals = feature_values.totals(self.options, columns).tolist()
         features = feature_values.features(self.options, columns)
         listed = [
             Derivation(path, translation.output(task.sentence, path, self.settings), row, total)
             for path, row, total in zip(paths, features, totals, strict=True)
         ]
-        if lossy:
+        if exact:
             listed.sort(key=lambda item: -item.total)
         if self.config.explain:
             listed[0].shares = feature_values.phrase_shares(self.options, task, listed[0].options)

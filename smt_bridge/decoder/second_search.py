@@ -1,0 +1,67 @@
+"""A second search for systems with networks: what the search with networks loses, a search without them often
+finds.
+
+The search with networks prunes candidates before they are scored, and recombines hypotheses that have read
+different words. For some sentences it thus ends with a translation whose total score is below that of one
+that it has dropped; larger stacks and beams hardly help. The second search leaves out the stateful features.
+The first language model stands in for them, with the weight by which the first search ranks candidates that
+wait for their scores, so both rank by the same options and future costs. The best of its list are then scored
+by all features, and compete with what the first search has found.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from smt_bridge.decoder import plain
+from smt_bridge.decoder.arrays import Int32s
+from smt_bridge.decoder.compiled import HAVE_NUMBA
+from smt_bridge.decoder.compiled_search import CompiledSearch
+from smt_bridge.decoder.model import Listing, SearchModel, SearchTask
+from smt_bridge.decoder.translation import Derivation
+
+
+class SecondSearch:
+    """The search without stateful features. Several threads may share it."""
+
+    def __init__(self, model: SearchModel, count: int, factor: int) -> None:
+        """`model`: that of the first search. `count`: number of different texts to list, from the best count
+        x `factor` derivations."""
+        weights = model.lm_weights.copy()
+        weights[0] += model.stand_in
+        self.model = replace(model, lm_weights=weights, stateful=())
+        self.listing = Listing(count, True, factor)
+        automata = model.automata
+        # With memory of its own: arrays of the two searches have different sizes.
+        self.compiled = CompiledSearch(automata) if HAVE_NUMBA and automata is not None else None
+
+    def paths(self, task: SearchTask, stop: threading.Event | None = None) -> list[Int32s]:
+        """The best derivations of a task of the first search, under its constraints: their options in target
+        order. None if walls and zones leave no way to translate the whole sentence."""
+        own = replace(
+            task,
+            # the bounds of the first search are for the language model's own weight
+            options=task.options._replace(bound=np.full_like(task.options.bound, np.inf)),
+            parameters=task.parameters._replace(edges=True, deferred=False, stand_in=self.model.stand_in),
+            model=self.model,
+            scorers=(),
+        )
+        search = self.compiled.search if self.compiled else plain.search
+        return search(own, self.listing, stop)[0]
+
+
+def joined(first: Sequence[Int32s], second: Sequence[Int32s]) -> list[Int32s]:
+    """The paths of both searches, each once."""
+    return list({path.tobytes(): path for path in (*first, *second)}.values())
+
+
+def best_of_both(derivations: Sequence[Derivation], listing: Listing) -> list[Derivation]:
+    """As many derivations as are to be listed, of those of both searches, which are sorted."""
+    if listing.distinct:
+        texts = dict[tuple[str, ...], Derivation]()
+        for derivation in derivations:
+            texts.setdefault(tuple(derivation.text), derivation)
+        derivations = list(texts.values())
+    return list(derivations[: max(1, listing.nbest)])
