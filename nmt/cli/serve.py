@@ -57,7 +57,8 @@ def serve(
     if served.need_torch([path for _, path in args.engines]):
         run = first_run(args.engines)
         set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
-    engines = served.load_engines(args.engines, parse_settings(EngineConfig, args), config)
+    settings = parse_settings(EngineConfig, args, threads=args.threads or 0)
+    engines = served.load_engines(args.engines, settings, config)
     if set_up:
         log.info("%s", set_up)
     server.run(engines, config, listening, token)
@@ -67,8 +68,9 @@ def parser() -> options.Parser:
     parser = options.Parser(
         "nmt-serve",
         "Serve translations to browsers and programs: a web page, a JSON interface, the interface of "
-        "LibreTranslate, and the XML-RPC of mosesserver. An engine is a run directory, several separated by "
-        "commas (an ensemble), a moses.ini or its folder, or the folder of a hybrid system.",
+        "LibreTranslate, and the XML-RPC of mosesserver. An engine is a run directory, also one written by "
+        "nmt-export, several separated by commas (an ensemble), a moses.ini or its folder, or the folder of "
+        "a hybrid system.",
     )
     parser.add_argument(
         "engines",
@@ -117,9 +119,13 @@ def named_path(text: str) -> tuple[str, str]:
 
 
 def first_run(engines: Sequence[tuple[str, str]]) -> str | None:
-    """The first run directory, whose choice of matrix back end all engines use; None if there is none."""
+    """The first run directory that torch computes, whose choice of matrix back end all engines use; None if
+    there is none."""
     paths = [run_directory.resolve(path.split(",")[0]) for _, path in engines]
-    return next((str(path) for path in paths if run_directory.exists(path)), None)
+    return next(
+        (str(path) for path in paths if run_directory.exists(path) and not run_directory.is_exported(path)),
+        None,
+    )
 
 
 def check_names(args: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ class EngineConfig:
         most=1000,
         help="hypotheses that a network keeps at each word, unless a request says",
     )
+    threads: int = number(0, least=0, most=1000, help="CPU threads of an exported run; 0: up to four")
     workers: int = number(
         2, least=1, most=1000, help="sentences that a phrase-based engine translates at a time, in threads"
     )

@@ -1,6 +1,5 @@
 """Engines of the server that translate with trained runs and ensembles."""
 
-import threading
 import time
 from collections import deque
 from collections.abc import Generator, Hashable, Sequence
@@ -15,7 +14,6 @@ from nmt.errors import DataError, UserError
 from nmt.models.protocols import Source
 from nmt.runs import constraints
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
-from nmt.runs.run import BeamTranslation, join_translations
 from nmt.runs.torch_run import TorchRun
 from nmt.search.beam import ContinuousSearch
 from nmt.search.config import BeamConfig
@@ -25,7 +23,6 @@ from nmt.search.steps import Reading
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import (
-    Engine,
     EngineInfo,
     LineHypothesis,
     SoftParse,
@@ -34,6 +31,7 @@ from nmt.serve.engine import (
     TranslateOptions,
     empty_translation,
 )
+from nmt.serve.run_lines import AnyRunEngine, join_parts, to_hypothesis, unknown_words
 from nmt.text.vocab import EOS, UNK
 
 # ---- the search for many lines -----------------------------------------------------------------------------
@@ -256,7 +254,7 @@ def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, Translat
     if not parts:
         return empty_translation()
     if len(task.parts) > 1:
-        return join_parts(run, parts)
+        return join_parts(run, [(part.line, (part.candidates or [])[0]) for part in parts])
     (part,) = parts
     member = run.members[0]
     units = member.source.units(part.line)
@@ -272,41 +270,9 @@ def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, Translat
     return TranslatedLine(
         words=member.source.join(units),
         hypotheses=hypotheses,
-        unknown=unknown_words(run, units),
+        unknown=unknown_words(member, units),
         parse=soft_parse(run, units) if options.parse else None,
     )
-
-
-def join_parts(run: TorchRun, parts: Sequence[LinePart]) -> TranslatedLine:
-    """Join the parts of a line that was too long; words are counted across the parts."""
-    member, words, missing = run.members[0], list[str](), list[int]()
-    for part in parts:
-        units = member.source.units(part.line)
-        missing += [len(words) + position for position in unknown_words(run, units)]
-        words += member.source.join(units)
-    best = [run.translation(part.line, (part.candidates or [])[0]) for part in parts]
-    whole = join_translations(best, run.target)
-    whole.alignment = []
-    return TranslatedLine(words, [to_hypothesis(run, whole)], missing, parts=len(parts))
-
-
-def to_hypothesis(run: TorchRun, translation: BeamTranslation) -> LineHypothesis:
-    """Convert a translation to the hypothesis that an engine returns."""
-    return LineHypothesis(
-        text=run.text(translation),
-        words=translation.words,
-        score=translation.score,
-        log_prob=translation.log_prob,
-        alignment=translation.alignment,
-    )
-
-
-def unknown_words(run: TorchRun, units: list[str]) -> list[int]:
-    """The indices of the source words that contain a unit unknown to the (first) model."""
-    member = run.members[0]
-    words = member.source.word_numbers(units)
-    ids = member.source_words.encode(units)
-    return sorted({word for word, token_id in zip(words, ids, strict=True) if token_id == UNK})
 
 
 # ---- attention and parses ----------------------------------------------------------------------------------
@@ -379,10 +345,10 @@ def soft_parse(run: TorchRun, units: list[str]) -> SoftParse | None:
 # ---- runs as engines ---------------------------------------------------------------------------------------
 
 
-class RunEngine(Engine):
+class RunEngine(AnyRunEngine):
     """An engine that translates with a run or an ensemble. A session searches many sentences in one batch."""
 
-    continuous = True
+    run: TorchRun
 
     def __init__(self, run: TorchRun, config: BeamConfig) -> None:
         self.run, self.config = run, run.fitted(config)
@@ -412,33 +378,8 @@ class RunEngine(Engine):
     def session(self) -> RunSession:
         return RunSession(self.run, self.config)
 
-    def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
-        session = self.session()
-        session.add(None, line, options)
-        while not stop.is_set():
-            for _, answer in session.step():
-                if isinstance(answer, UserError):
-                    raise answer
-                return answer
-        raise InterruptedError
-
     def prepare(self, options: TranslateOptions) -> ConstraintMaker | None:
         return constraint_maker(self.run.for_text(options.tokenized), options)
-
-    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
-        return self.run.for_text(tokenized).word_scores(pairs)
-
-    def fit(self, line: str) -> float:
-        """Compute the share of known characters, counting each character of a word of k units as 1/k."""
-        member = self.run.members[0]
-        words = member.source.words(line)
-        sizes = [len(word) for word in words]
-        fit = 0.0
-        for word, size in zip(words, sizes, strict=True):
-            units = member.source.cut([word])
-            if UNK not in member.source_words.encode(units):
-                fit += size / max(1, len(units))
-        return fit / sum(sizes) if words else 0.0
 
 
 def load_run(paths: Sequence[str], config: EngineConfig) -> RunEngine:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from nmt.errors import ConfigError, UserError
 from nmt.lazy import LazyPart
@@ -37,13 +37,11 @@ from nmt.serve.queue import (
     WaitingLine,
 )
 
-if TYPE_CHECKING:
-    from nmt.serve.runs import RunEngine
-
 # ---- kinds of engines --------------------------------------------------------------------------------------
 
 
 RUN = LazyPart("nmt.serve.runs:load_run")  # imports torch
+EXPORTED = LazyPart("nmt.serve.exported:load_run")
 
 
 class RunKind:
@@ -53,10 +51,11 @@ class RunKind:
         return all(run_directory.exists(Path(member)) for member in member_paths(path))
 
     def needs_torch(self, path: str) -> bool:
-        return True
+        return not any(map(run_directory.is_exported, member_paths(path)))
 
-    def load(self, path: str, config: EngineConfig) -> "RunEngine":
-        load_run = cast("Callable[[Sequence[str], EngineConfig], RunEngine]", RUN.load())
+    def load(self, path: str, config: EngineConfig) -> Engine:
+        part = RUN if self.needs_torch(path) else EXPORTED
+        load_run = cast(Callable[[Sequence[str], EngineConfig], Engine], part.load())
         return load_run(member_paths(path), config)
 
 

@@ -1,0 +1,169 @@
+"""Engines of the server that translate with runs exported to CTranslate2, without torch."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from nmt.errors import UserError
+from nmt.runs.exported import BATCH, ExportedRun
+from nmt.runs.run import TranslationRequest
+from nmt.search.config import BeamConfig
+from nmt.search.results import FinishedHypothesis
+from nmt.serve import engine
+from nmt.serve.config import EngineConfig
+from nmt.serve.engine import EngineInfo, TranslatedLine, TranslateOptions, empty_translation
+from nmt.serve.run_lines import AnyRunEngine, join_parts, to_hypothesis, unknown_words
+
+# Source units of the parts that a step translates, unless the first one has more: a step cannot be
+# interrupted, and the lines of other sessions wait for it.
+MAX_UNITS = 1000
+
+
+@dataclass
+class LinePart:
+    """A line, or a part of a line that is too long."""
+
+    text: str
+    units: int
+    candidates: list[FinishedHypothesis] | None = None  # set once searched; empty for a part without words
+    error: UserError | None = None  # the search failed
+
+
+@dataclass
+class LineTask:
+    """A line with its parts, until it is answered."""
+
+    run: ExportedRun  # for the kind of text of the request
+    options: TranslateOptions
+    parts: list[LinePart] = field(default_factory=list)
+
+    @property
+    def waiting(self) -> list[LinePart]:
+        """The parts that have not been searched."""
+        return [part for part in self.parts if part.candidates is None and part.error is None]
+
+
+class ExportedSession:
+    """Translates many lines with an exported run, a batch at each step; see `Session` in nmt/serve/engine.py.
+
+    A batch has parts of lines whose requests agree in kind of text and beam size, the oldest line's first."""
+
+    def __init__(self, run: ExportedRun, config: BeamConfig) -> None:
+        self.run, self.config = run, config
+        self.tasks: dict[Hashable, LineTask] = {}
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.tasks)
+
+    def has_room(self) -> bool:
+        waiting = [part for task in self.tasks.values() for part in task.waiting]
+        return len(waiting) < BATCH and sum(part.units for part in waiting) < MAX_UNITS
+
+    def width(self, options: TranslateOptions) -> int:
+        """The number of hypotheses that a search with these options keeps."""
+        return options.beam_size or max(options.n_best, self.config.beam_size)
+
+    def add(self, key: Hashable, line: str, options: TranslateOptions) -> None:
+        run = self.run.for_text(options.tokenized)
+        task = LineTask(run, options)
+        for text in run.source_lengths.parts(line, run.source_lengths.limit()):
+            units = len(run.read(text))
+            task.parts.append(LinePart(text, units, None if units else []))
+        self.tasks[key] = task
+
+    def step(self) -> list[tuple[Hashable, TranslatedLine | UserError]]:
+        batch = self.next_batch()
+        if batch:
+            task, parts = batch
+            self.search(task, parts)
+        finished = [(key, task) for key, task in self.tasks.items() if not task.waiting]
+        for key, _ in finished:
+            del self.tasks[key]
+        return [(key, answer(task)) for key, task in finished]
+
+    def search(self, task: LineTask, parts: Sequence[LinePart]) -> None:
+        """Search parts together; one by one where that fails, so that no line fails for another."""
+        config = replace(self.config, beam_size=self.width(task.options))
+        try:
+            lists = task.run.search(TranslationRequest([part.text for part in parts]), config)
+        except UserError as error:
+            if len(parts) == 1:
+                parts[0].error = error
+                return
+            for part in parts:
+                self.search(task, [part])
+            return
+        for part, candidates in zip(parts, lists, strict=True):
+            part.candidates = candidates
+
+    def next_batch(self) -> tuple[LineTask, list[LinePart]] | None:
+        """The parts that the next step searches together, and the task of the first; None if none waits."""
+        first: LineTask | None = None
+        parts, units = list[LinePart](), 0
+        for task in self.tasks.values():
+            if not task.waiting:
+                continue
+            first = first or task
+            if (task.run, self.width(task.options)) != (first.run, self.width(first.options)):
+                continue
+            for part in task.waiting:
+                if parts and (len(parts) == BATCH or units + part.units > MAX_UNITS):
+                    return first, parts
+                parts.append(part)
+                units += part.units
+        return (first, parts) if first else None
+
+    def cancel(self, key: Hashable) -> None:
+        del self.tasks[key]
+
+
+def answer(task: LineTask) -> TranslatedLine | UserError:
+    """Build the translation of a line whose parts have all been searched, or the error of one of them."""
+    for part in task.parts:
+        if part.error is not None:
+            return part.error
+    parts = [(part.text, part.candidates) for part in task.parts if part.candidates]
+    if not parts:
+        return empty_translation()
+    if len(task.parts) > 1:
+        return join_parts(task.run, [(text, candidates[0]) for text, candidates in parts])
+    [(text, candidates)] = parts
+    member = task.run.members[0]
+    units = member.source.units(text)
+    return TranslatedLine(
+        words=member.source.join(units),
+        hypotheses=[
+            to_hypothesis(task.run, task.run.translation(text, candidate))
+            for candidate in candidates[: task.options.n_best]
+        ],
+        unknown=unknown_words(member, units),
+    )
+
+
+class ExportedEngine(AnyRunEngine):
+    """An engine that translates with an exported run."""
+
+    run: ExportedRun
+
+    def __init__(self, run: ExportedRun, config: BeamConfig) -> None:
+        self.run, self.config = run, config
+        member = run.members[0]
+        source, target = member.languages
+        self.info = EngineInfo(
+            kind="run",
+            description=member.description,
+            source=source,
+            target=target,
+            capabilities=(engine.N_BEST, engine.BEAM_SIZE, engine.TOKENIZED, engine.SCORE, engine.ALIGNMENT),
+            beam_size=config.beam_size,
+            tags=tuple(member.source.tags),
+        )
+
+    def session(self) -> ExportedSession:
+        return ExportedSession(self.run, self.config)
+
+
+def load_run(paths: Sequence[str], config: EngineConfig) -> ExportedEngine:
+    """Load an engine from the folder of nmt-export."""
+    run = ExportedRun.of(*paths, device=config.device, threads=config.threads)
+    return ExportedEngine(run, BeamConfig(beam_size=config.beam_size))
