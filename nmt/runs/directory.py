@@ -130,8 +130,8 @@ def check_version(directory: Path) -> None:
         ) from error
     if version.startswith(EXPORTED):
         raise CheckpointError(
-            f"{directory}: is a run exported to CTranslate2, which only nmt-translate, nmt-score and "
-            "nmt.Run.load read; name the run itself"
+            f"{directory}: is a run exported to CTranslate2, which translates and scores whole "
+            "sentences only; name the run itself"
         )
     if version != VERSION:
         shown = version[:40] if version.startswith("nmt-run ") else "unknown"

@@ -9,6 +9,7 @@ from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.config.settings import Range
 from nmt.errors import ConfigError
 from nmt.io import numbers
+from nmt.runs import directory as run_directory
 from nmt.work import store
 from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, need_torch
@@ -140,7 +141,8 @@ def set_up_features(
     if not need_torch(specs):
         settings = arguments.parse_settings(FeatureSettings, args, threads=args.threads or 1)
         return settings, jobs.describe_workers(args)
-    run = next((spec.path for spec in specs if (Path(spec.path) / "version").exists()), None)
+    runs = (spec.path for spec in specs if run_directory.exists(Path(spec.path)))
+    run = next((path for path in runs if not run_directory.is_exported(path)), None)
     recorded = store.recorded_settings(output) if args.resume else {}
     back_end = str(recorded.get("back_end") or args.matmul)
     threads = args.threads or 1

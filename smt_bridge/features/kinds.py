@@ -1,7 +1,6 @@
-"""The built-in features that are networks: translation models and language models. Mixtures stand among
+"""The built-in features that torch computes: translation models and language models. Mixtures stand among
 them."""
 
-import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -11,6 +10,7 @@ import numpy as np
 
 from nmt.compute.precision import Reduced
 from nmt.data.affiliation import AlignedPair, Ints, mirror_pair, source_windows, target_contexts
+from nmt.data.batches import Ids
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows
 from nmt.lm.base import choose_scorer
@@ -26,86 +26,35 @@ from nmt.text.tokenize import unescape
 from nmt.text.vocab import EOS, Vocab
 from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest, hash_of
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
+from smt_bridge.features.translation import Translation
 from smt_bridge.moses.words import check_reads_words, units
 
 # ---- translation -------------------------------------------------------------------------------------------
-# log p(target | source) by an encoder-decoder, or log p(source | target) by one of the other direction. This
-# is the phrase score of Cho et al. 2014, section 3.1; whole sentences are scored in the same way.
 
 
-class Translation(PairFeature):
-    """A translator's run as a feature. Moses' escapes are undone first, as the run reads tokenized text
-    without them.
-
-    `inverse`: the run translates from target to source."""
-
-    by_phrase = True
+class RunTranslation(Translation):
+    """A run as a feature."""
 
     def __init__(self, run: SavedRun, inverse: bool = False, settings: FeatureSettings | None = None) -> None:
         """ConfigError for a run of raw text."""
-        check_reads_words(run.directory, source=run.source.raw, target=run.target.raw)
-        self.run, self.inverse, self.settings = run, inverse, settings or FeatureSettings()
-        precision = self.settings.precision
+        super().__init__(run, inverse, settings)
+        self.model, precision = run.model, self.settings.precision
         self.products: AbstractContextManager[object] = (
             nullcontext() if precision == "fp32" else Reduced(precision, run.model)
         )
-        self.shares = CorpusShares(run.target_words) if self.settings.unknown == "split" else None
+        self.saved = run
 
     @classmethod
-    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "Translation":
+    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "RunTranslation":
         run = checkpoint.load(spec.path, settings.checkpoint, settings.device)
         return cls(run, spec.kind == "inverse", settings)
 
-    def identity(self) -> str:
-        kind = "inverse" if self.inverse else "translation"
-        return digest(kind, self.run.files(), self.settings.arithmetic())
+    def exact(self) -> "RunTranslation":
+        return RunTranslation(self.saved, self.inverse, replace(self.settings, precision="fp32"))
 
-    def exact(self) -> "Translation":
-        return Translation(self.run, self.inverse, replace(self.settings, precision="fp32"))
-
-    def readers(self) -> dict[str, SideReader]:
-        first = SideReader(cut=self.run.source.cut, vocabulary=self.run.source_words.ids)
-        second = SideReader(cut=self.run.target.cut, vocabulary=self.run.target_words.ids)
-        return {"target": first, "source": second} if self.inverse else {"source": first, "target": second}
-
-    def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each target given its source, or the reverse if `inverse`; includes the end
-        symbol."""
-        run = self.run
-        sources, targets, source_of = pairs.sources, pairs.targets, pairs.source_of
-        if self.inverse:
-            distinct: dict[tuple[str, ...], int] = {}
-            source_of = [distinct.setdefault(tuple(target), len(distinct)) for target in targets]
-            targets = [pairs.sources[row] for row in pairs.source_of]
-            sources = list(map(list, distinct))
-        read = [run.source_words.encode(units(words, run.source)) for words in sources]
-        written = [units(words, run.target) for words in targets]
+    def pair_scores(self, sources: Sequence[Ids], targets: Sequence[Ids], source_of: Sequence[int]) -> Values:
         with self.products:
-            values = pair_scores(
-                run.model, read, [run.target_words.encode(text) for text in written], source_of
-            )
-        if self.shares:
-            values += [self.shares.log(text) for text in written]
-        return values
-
-
-class CorpusShares:
-    """Divides p(UNK) among unknown words in proportion to their counts in the training corpus.
-
-    p(UNK) is the probability of *any* unknown word; using it for each of them overestimates them all (van
-    Merriënboer 2018, section 4.4.2). After the division, the probabilities of all words sum to one again.
-    Words that the training corpus lacks count as one further word that occurred once."""
-
-    def __init__(self, vocab: Vocab) -> None:
-        self.known = vocab.ids
-        self.counts = vocab.counts
-        self.total = 1 + sum(count for word, count in vocab.counts.items() if word not in vocab.ids)
-
-    def log(self, words: list[str]) -> float:
-        """Sum of the natural logs of the shares of all unknown words in `words`; 0 if there are none."""
-        return sum(
-            math.log(self.counts.get(word, 1) / self.total) for word in words if word not in self.known
-        )
+            return pair_scores(self.model, sources, targets, source_of)
 
 
 # ---- joint -------------------------------------------------------------------------------------------------

@@ -102,14 +102,16 @@ class LazyKind:
 
     def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
         """Import the class and load the feature."""
-        module, _, name = self.target.partition(":")
+        module, _, name = (EXPORTED if reads_export(spec) else self.target).partition(":")
         kind: FeatureKind = getattr(importlib.import_module(module), name)
         return kind.load(spec, settings)
 
 
 KINDS = (  # built-in kinds: name, default name of the column, class, help
-    ("translation", "RNN", "kinds:Translation", "log p(target | source) by a run directory of nmt-train"),
-    ("inverse", "InverseRNN", "kinds:Translation", "log p(source | target) by a run of the other direction"),
+    ("translation", "RNN", "kinds:RunTranslation",
+     "log p(target | source) by a run directory of nmt-train or nmt-export"),
+    ("inverse", "InverseRNN", "kinds:RunTranslation",
+     "log p(source | target) by a run of the other direction"),
     ("lm", "KenLM", "count_kinds:CountLM", "log p(target) by an ARPA or KenLM file"),
     ("reverse-lm", "ReverseLM", "count_kinds:CountLM", "the same by a model of reversed sentences"),
     ("neural-lm", "NeuralLM", "kinds:NeuralLM",
@@ -127,11 +129,18 @@ FEATURES: Registry[FeatureKind] = Registry(
     {name: LazyKind(column, text, f"smt_bridge.features.{kind}") for name, column, kind, text in KINDS},
 )
 WITHOUT_TORCH = ("lm", "reverse-lm", "unknown-words")  # kinds that do not compute with torch
+EXPORTABLE = ("translation", "inverse")  # kinds that do not either with a run that nmt-export wrote
+EXPORTED = "smt_bridge.features.translation:ExportedTranslation"
+
+
+def reads_export(spec: FeatureSpec) -> bool:
+    """Whether a feature computes with a run that nmt-export wrote."""
+    return spec.kind in EXPORTABLE and run_directory.is_exported(spec.path)
 
 
 def need_torch(specs: Sequence[FeatureSpec]) -> bool:
     """Whether any of these features computes with torch; those of plugins count as such."""
-    return any(spec.kind not in WITHOUT_TORCH for spec in specs)
+    return any(spec.kind not in WITHOUT_TORCH and not reads_export(spec) for spec in specs)
 
 
 def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:

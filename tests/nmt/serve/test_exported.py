@@ -15,8 +15,9 @@ from tests.nmt.runs.test_exported import LINES, exported, make_run
 
 pytest.importorskip("ctranslate2")
 
+from nmt.runs.exported import BATCH
 from nmt.search.config import BeamConfig
-from nmt.serve.exported import BATCH, MAX_UNITS, ExportedEngine, ExportedSession
+from nmt.serve.exported import MAX_UNITS, ExportedEngine, ExportedSession
 
 BEAM = BeamConfig(beam_size=3)
 
@@ -63,7 +64,7 @@ def test_a_step_takes_a_batch_and_the_oldest_lines_first(engine: ExportedEngine)
     assert [key for key, _ in session.step()] == list(range(BATCH))
     assert session.busy and session.has_room()
     session.cancel(BATCH)
-    assert not session.busy
+    assert finish(session) == {}
     long = " ".join(["w3"] * (MAX_UNITS // 8))
     for number in range(9):
         session.add(number, long, TranslateOptions(beam_size=1))

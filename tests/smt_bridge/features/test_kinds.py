@@ -17,8 +17,9 @@ from nmt.text.vocab import Vocab
 from smt_bridge.cli import rescore
 from smt_bridge.features.base import WordPairs, of_phrases
 from smt_bridge.features.count_kinds import CountLM, UnknownWords, vocab_path
-from smt_bridge.features.kinds import CorpusShares, Joint, MixtureLM, NeuralLM, Translation
+from smt_bridge.features.kinds import Joint, MixtureLM, NeuralLM, RunTranslation
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
+from smt_bridge.features.translation import CorpusShares
 from tests.commands.runs import joint_run
 from tests.conftest import ROOT
 from tests.smt_bridge.cli.scored_tables import ARPA, arpa_score
@@ -36,7 +37,7 @@ def test_the_model_sees_no_escapes(tiny: Path) -> None:
         (b"unknown dog", b"x &quot;"),
         (b"&apos;s dog", b"x unknown"),
     ]
-    escaped, plain, other_source, other_target = Translation(run).score(
+    escaped, plain, other_source, other_target = RunTranslation(run).score(
         of_phrases([phrase_table.parse(b"%s ||| %s ||| 1" % pair, "t:1") for pair in pairs])
     )
     assert escaped == pytest.approx(plain, abs=1e-5)
@@ -62,7 +63,8 @@ def test_unknown_split_sums_to_one(tiny: Path) -> None:
     assert shares.log([most]) >= shares.log([least]) >= shares.log(["never seen"])
     pairs = WordPairs(sources=[["the"]], targets=[["le", "never-seen"], ["le"]], source_of=[0, 0])
     plain, split = (
-        Translation(run, settings=FeatureSettings(unknown=mode)).score(pairs) for mode in ("plain", "split")
+        RunTranslation(run, settings=FeatureSettings(unknown=mode)).score(pairs)
+        for mode in ("plain", "split")
     )
     assert split[0] == pytest.approx(plain[0] + shares.log(["never-seen"])) and split[1] == plain[1]
 

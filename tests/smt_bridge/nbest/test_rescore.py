@@ -19,7 +19,7 @@ from nmt.text.tokenize import escape
 from nmt.work.executors import EXECUTORS
 from smt_bridge.cli import rescore as rescore_command
 from smt_bridge.features.base import PairFeature, Values, WordPairs
-from smt_bridge.features.kinds import Translation
+from smt_bridge.features.translation import Translation
 from smt_bridge.nbest.rescore import Way, affiliation, ask, choose_way, inverse_affiliation, sum_scores
 from smt_bridge.nbest.union import NbestSentence
 from smt_bridge.tables.score import FLOOR
