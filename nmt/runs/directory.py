@@ -130,8 +130,7 @@ def check_version(directory: Path) -> None:
         ) from error
     if version.startswith(EXPORTED):
         raise CheckpointError(
-            f"{directory}: is a run exported to CTranslate2, which translates and scores whole "
-            "sentences only; name the run itself"
+            f"{directory}: is a run exported to CTranslate2, which cannot be used here; name the run itself"
         )
     if version != VERSION:
         shown = version[:40] if version.startswith("nmt-run ") else "unknown"

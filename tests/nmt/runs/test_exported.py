@@ -157,7 +157,7 @@ def test_what_the_engine_cannot_do_is_refused(pair: tuple[TorchRun, ExportedRun]
     ):
         with pytest.raises(ConfigError, match=re.escape(str(folder)) + "|device"):
             call()
-    with pytest.raises(CheckpointError, match="exported to CTranslate2, which only"):
+    with pytest.raises(CheckpointError, match="exported to CTranslate2"):
         TorchRun.of(folder)
 
 
