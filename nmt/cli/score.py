@@ -314,10 +314,7 @@ def text_paths(args: Namespace) -> list[str]:
 
 def score_texts(args: Namespace, job: TextJob, number: Total) -> None:
     """Load the models, score the texts and write the scores."""
-    from nmt.runs import language_model
-
-    neural = args.input is None or language_model.needs_torch(args.runs[0])
-    set_up = job.set_up_torch(args.runs[0]) if neural else ""
+    set_up = job.set_up_torch(args.runs[0]) if is_neural(args) else ""
     work = load_scorer(args)
     work.check(job.in_parts)
     paths = [args.output, *([args.alignments] if args.alignments else [])]
@@ -335,6 +332,15 @@ def score_texts(args: Namespace, job: TextJob, number: Total) -> None:
             jobs.advance(progress, done)
     if summary := work.summary(sums, lines):
         log.info("%s", summary)
+
+
+def is_neural(args: Namespace) -> bool:
+    """Whether the models are networks."""
+    if args.input is None:
+        return True
+    from nmt.runs import language_model  # imports NumPy, which exported runs need not
+
+    return language_model.needs_torch(args.runs[0])
 
 
 def chunks(texts: Sequence[str]) -> Iterator[TextChunk[ScoringBlock]]:
