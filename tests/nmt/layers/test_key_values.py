@@ -141,8 +141,10 @@ def test_hypotheses_of_a_sentence_attend_to_their_own_words(seed: int) -> None:
         for _ in range(20):
             act = rng.choice(["step", "step", "step", "twice", "reorder", "reorder", "join"])
             if act == "twice":
-                now.step()
-            if act in ("step", "twice"):
+                first, second = now.step(), now.step()
+                first.step()
+                now = second.step()
+            elif act == "step":
                 now = now.step()
             elif act == "reorder":
                 chosen = sorted(rng.choices(range(len(now.read)), k=rng.randrange(1, 8)))
