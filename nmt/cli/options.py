@@ -292,7 +292,8 @@ def add_precision(parser: "Container") -> None:
         "--precision",
         choices=("fp32", "bf16", "int8"),
         default="fp32",
-        help="precision of matrix products; bf16 and int8 are faster but change results",
+        help="precision of matrix products; bf16 and int8 change results, and are faster for wide models "
+        "(a message says if this one is not)",
     )
 
 

@@ -1,6 +1,7 @@
 """Matrix products in reduced precision: bf16 for training with fp32 weights, bf16 or int8 for inference."""
 
 import functools
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -14,6 +15,8 @@ from torch.overrides import TorchFunctionMode
 from nmt.compute.autograd import Context, apply
 from nmt.compute.device import processor_flags
 from nmt.errors import ConfigError
+
+log = logging.getLogger(__name__)
 
 # ---- products ----------------------------------------------------------------------------------------------
 # Completing a call of torch for a matrix product after the product itself has been computed.
@@ -183,6 +186,9 @@ def needs_grad(operands: Sequence[Tensor]) -> bool:
 # Inference with matrix products in bf16 or int8; never chosen automatically, and the caller reports the
 # error.
 
+# Width of a model's matrices below which its search gains at most a tenth: rounding the operands, and looking
+# at each call of torch, take as long as the products gain (docs/performance.md).
+LEAST_WIDTH = 256
 REDUCED_PRODUCTS = (torch.mm, torch.addmm, Tensor.addmm_)
 
 
@@ -211,6 +217,16 @@ class Reduced(TorchFunctionMode):
             p.detach() for p in (*model.parameters(), *aligned) if p.dim() == 2 and p.dtype == torch.float32
         ]
         self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
+        weights = sum(p.numel() for p in matrices)
+        self.width = sum(p.numel() * p.shape[1] for p in matrices) / max(1, weights)
+        if weights and self.width < LEAST_WIDTH:
+            log.info(
+                "precision %s is hardly faster than fp32 for a model of this size: the rows of its matrices "
+                "have %.0f numbers on average, and it pays from %d on",
+                precision,
+                self.width,
+                LEAST_WIDTH,
+            )
 
     def product(self, matrix: Tensor) -> Callable[[Tensor], Tensor] | None:
         """The function x -> x Wᵀ for a matrix (columns, inner) of the model; None for other matrices."""

@@ -143,6 +143,20 @@ def test_reduced_products_err_a_little_and_only_inside(precision: str, least: fl
         assert torch.equal(torch.mm(x, layer.weight.t()), exact[1])
 
 
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_a_model_too_narrow_to_gain_is_named(precision: str, caplog: pytest.LogCaptureFixture) -> None:
+    """One line; the width is the mean over all weights, so that a few narrow matrices do not count."""
+    wide = torch.nn.ModuleList([torch.nn.Linear(512, 64), torch.nn.Linear(16, 16)])
+    with caplog.at_level("INFO"):
+        Reduced(precision, wide)
+        assert not caplog.messages
+        Reduced(precision, torch.nn.Linear(128, 64))
+    assert caplog.messages == [
+        f"precision {precision} is hardly faster than fp32 for a model of this size: the rows of its "
+        "matrices have 128 numbers on average, and it pays from 256 on"
+    ]
+
+
 def test_models_that_are_entered_together() -> None:
     layers = [torch.nn.Linear(8, 8) for _ in range(2)]
     x = torch.randn(3, 8)
