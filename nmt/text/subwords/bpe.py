@@ -50,7 +50,7 @@ class BPE:
         self.lines = lines
         self.codes: dict[tuple[str, str], int] = {}  # merges and their ranks
         self.version = (0, 1)
-        self.cache: dict[str, tuple[str, ...]] = {}
+        self.cache: dict[str, list[str]] = {}  # units of words
         for number, line in enumerate(lines, 1):
             if line.startswith("#version") and number == 1:
                 self.version = version_of(line, name)
@@ -63,20 +63,26 @@ class BPE:
             self.codes.setdefault(symbols, number)
 
     def apply(self, words: list[str], dropout: float = 0.0) -> list[str]:
-        """Split words into units, skipping each merge with probability `dropout`.
+        """Split words into units, skipping each merge with probability `dropout`."""
+        units: list[str] = []
+        for word in words:
+            if dropout:
+                units += self.split(word, dropout)
+                continue
+            if (cached := self.cache.get(word)) is None:
+                cached = self.cache[word] = self.split(word)
+            units += cached
+        return units
+
+    def split(self, word: str, dropout: float = 0.0) -> list[str]:
+        """The units of a word.
 
         Bypasses subword-nmt's own reader of codes and lines, which takes a carriage return for white space.
         """
         from subword_nmt.apply_bpe import encode
 
-        units: list[str] = []
-        for word in words:
-            *parts, last = encode(
-                word, self.codes, {}, None, SEPARATOR, self.version, self.cache, None, dropout
-            )
-            units += [part + SEPARATOR for part in parts]
-            units.append(last)
-        return units
+        *parts, last = encode(word, self.codes, {}, None, SEPARATOR, self.version, {}, None, dropout)
+        return [*(part + SEPARATOR for part in parts), last]
 
     @staticmethod
     def undo(units: list[str]) -> list[str]:
@@ -142,7 +148,7 @@ class DroppedMerges:
     """
 
     def __init__(self, lines: list[str], rate: float, vocab: Vocab) -> None:
-        self.subwords = BPE(lines)  # not shared: its cache remembers words whose merges were dropped
+        self.subwords = BPE(lines)
         self.rate, self.vocab = rate, vocab
 
     def __call__(self, ids: Sequence[int], key: str) -> list[int]:

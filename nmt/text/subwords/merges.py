@@ -139,7 +139,7 @@ def merge_symbols(word: Symbols, pair: Symbols, merged: str) -> Symbols:
 
 
 def merge_by_pattern(word: Symbols, pair: Symbols, merged: str) -> Symbols:
-    """Replace them by a regular expression, which also finds the ends of symbols at white space inside them."""
+    """Replace them by a regular expression, to which symbols also end at white space inside them."""
     pattern = rf"(?<!\S){re.escape(' '.join(pair))}(?!\S)"
     return tuple(re.sub(pattern, lambda match: merged, " ".join(word)).split(" "))
 

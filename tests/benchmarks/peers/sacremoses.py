@@ -1,0 +1,47 @@
+"""Tokenizing 29,000 lines: sacremoses and pyonmttok beside nmt-tokenize, which has sacremoses' rules.
+
+    NMT_DATA=... .venv/bin/python -m tests.benchmarks.peers.sacremoses
+"""
+
+import filecmp
+import os
+import tempfile
+from pathlib import Path
+
+from tests.benchmarks.peers import compare, environment, ours
+
+PYONMTTOK = (
+    "import sys, pyonmttok;"
+    "pyonmttok.Tokenizer('conservative').tokenize_file(sys.argv[1], sys.argv[2], num_threads=1)"
+)
+
+
+def main() -> None:
+    python = environment("tokenizers", "sacremoses==0.2.0", "pyonmttok==1.38.1")
+    command = python.parent / "sacremoses"
+    for language in ("en", "fr"):
+        text = Path(os.environ["NMT_DATA"]).absolute() / f"multi30k/train.{language}"
+        sacremoses = f"{command} -q -l {language}"
+        with tempfile.TemporaryDirectory() as folder:
+            compare(
+                f"tokenizing {text.name} of Multi30k, 29,000 lines",
+                {
+                    "sacremoses tokenize": ["sh", "-c", f"{sacremoses} tokenize -x <{text} >moses.plain"],
+                    "sacremoses normalize tokenize": [
+                        "sh", "-c", f"{sacremoses} normalize tokenize -x <{text} >moses.normalized"
+                    ],
+                    "pyonmttok (other rules)": [python, "-c", PYONMTTOK, text, "pyonmttok.out"],
+                    "nmt-tokenize --no-normalize": ours(
+                        f"nmt-tokenize -q -l {language} --no-normalize -i {text} -o ours.plain"
+                    ),
+                    "nmt-tokenize": ours(f"nmt-tokenize -q -l {language} -i {text} -o ours.normalized"),
+                },
+                Path(folder),
+            )  # fmt: skip
+            for kind in ("plain", "normalized"):
+                same = filecmp.cmp(f"{folder}/moses.{kind}", f"{folder}/ours.{kind}", shallow=False)
+                print(f"  {kind}: {'the same bytes' if same else 'not the same bytes'} as sacremoses")
+
+
+if __name__ == "__main__":
+    main()
