@@ -18,7 +18,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.corpus import Corpus, Pair
+from nmt.data.corpus import Pair
+from nmt.data.encoded import Corpus
 from nmt.errors import DataError
 from nmt.io import files, manifest
 from nmt.text.vocab import Vocab

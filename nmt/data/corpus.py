@@ -1,4 +1,4 @@
-"""Settings and checks of a training corpus, and the corpus as ids; nmt/data/binarized.py stores and opens it.
+"""Settings and checks of a training corpus; nmt/data/binarized.py stores it as ids.
 
 There are two kinds: parallel text, and the unique phrase pairs of a Moses phrase table, which are sampled
 uniformly whatever their counts (Cho et al. 2014, section 3.1; van Merriënboer 2018, section 4.3.1).
@@ -12,9 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nmt.config import settings
 from nmt.config.settings import number, setting
 from nmt.errors import ConfigError, DataError
@@ -25,8 +22,6 @@ from nmt.io.numbers import shown
 from nmt.text.pipeline import SideConfig
 from nmt.text.tokenize import escape
 from nmt.text.vocab import SPECIALS, Vocab
-
-Ids = Sequence[int] | NDArray[np.integer]
 
 # ---- several corpora ---------------------------------------------------------------------------------------
 # Settings of several training corpora, and how often an epoch has the pairs of each.
@@ -287,42 +282,6 @@ class DataConfig:
         return corpus_tags(self.corpora)
 
 
-@dataclass
-class Corpus:
-    """Pairs of id sequences, without start and end symbols.
-
-    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, likewise for the target. `affiliation`:
-    for aligned models, the position of a source word in its sentence for each target word. `parts`: the
-    number of pairs of each of several concatenated corpora.
-    """
-
-    source: NDArray[np.integer]
-    source_offsets: NDArray[np.int64]
-    target: NDArray[np.integer]
-    target_offsets: NDArray[np.int64]
-    affiliation: NDArray[np.integer] | None = None
-    parts: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.source_offsets) - 1
-
-    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Source ids and target ids of a pair."""
-        source = self.source[self.source_offsets[index] : self.source_offsets[index + 1]]
-        target = self.target[self.target_offsets[index] : self.target_offsets[index + 1]]
-        return source.astype(np.int64), target.astype(np.int64)
-
-    def sizes(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Number of units of each pair's source and target, end symbols included: (n,) -> (2, n)"""
-        offsets = self.source_offsets, self.target_offsets
-        return np.stack([side[rows + 1] - side[rows] + 1 for side in offsets])
-
-    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Length of the longer side of each pair, without end symbols: (n,) -> (n,)"""
-        longer: NDArray[np.int64] = self.sizes(rows).max(0) - 1
-        return longer
-
-
 def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     """A digest that changes with the training files, the vocabularies, the text pipeline and max_length."""
     digest = hashlib.sha256()
@@ -460,6 +419,8 @@ def pair_key(pair: phrase_table.PhrasePair) -> int:
 
 def repeated_keys(path: str) -> set[int]:
     """Keys of the pairs that a table has more than once; takes 8 bytes of memory a pair."""
+    import numpy as np
+
     keys = np.frombuffer(array("Q", map(pair_key, phrase_table.read(path))), np.uint64)
     values, counts = np.unique(keys, return_counts=True)
     return set(values[counts > 1].tolist())

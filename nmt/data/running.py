@@ -22,7 +22,8 @@ from torch import Tensor
 
 from nmt.data.batches import WHOLE, Ids, Share
 from nmt.data.binarized import BinarizeReport, store
-from nmt.data.corpus import Corpus, DataConfig, text_rules
+from nmt.data.corpus import DataConfig, text_rules
+from nmt.data.encoded import Corpus
 from nmt.io import files
 from nmt.text.vocab import EOS, Vocab
 

@@ -191,7 +191,7 @@ def unescape(word: str) -> str:
 
 def escape(word: str) -> str:
     """Escape a word as Moses' tokenizer does; an escaped word stays as it is."""
-    if unescape(word) != word:
+    if word.isalnum() or unescape(word) != word:
         return word
     for escaped, plain in reversed(ESCAPES):
         word = word.replace(plain, escaped)

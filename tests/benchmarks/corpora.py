@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.batches import BatchStream
-from nmt.data.corpus import Corpus, CorpusConfig, epoch_counts
+from nmt.data.corpus import CorpusConfig, epoch_counts
+from nmt.data.encoded import Corpus
 
 # Without tokenization, which keeps nothing: it would be most of the time.
 START = """

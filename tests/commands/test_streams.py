@@ -305,7 +305,7 @@ def test_help_loads_no_torch(name: str, command: Command) -> None:
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")}
     heavy = {"torch", "numpy", "sacrebleu", "sacremoses", "omegaconf"}
     # Options that stand beside what computes: the estimator, dictionaries, analyses, tuners, the cache.
-    with_numpy = "init ngram interpolate dictionary analyze subword tune tune-nbest cache".split()
+    with_numpy = "init ngram interpolate dictionary analyze tune tune-nbest cache".split()
     if name.partition("-")[2] in with_numpy:
         heavy -= {"numpy", "sacrebleu"} if name == "nmt-analyze" else {"numpy"}
     assert "argparse" in loaded and not loaded & heavy

@@ -1,6 +1,6 @@
 """Tokenizing 29,000 lines: sacremoses and pyonmttok beside nmt-tokenize, which has sacremoses' rules.
 
-    NMT_DATA=... .venv/bin/python -m tests.benchmarks.peers.sacremoses
+NMT_DATA=... .venv/bin/python -m tests.benchmarks.peers.sacremoses
 """
 
 import filecmp
@@ -8,7 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.peers import compare, environment, ours
+from . import compare, environment, ours
 
 PYONMTTOK = (
     "import sys, pyonmttok;"
@@ -26,15 +26,17 @@ def main() -> None:
             compare(
                 f"tokenizing {text.name} of Multi30k, 29,000 lines",
                 {
-                    "sacremoses tokenize": ["sh", "-c", f"{sacremoses} tokenize -x <{text} >moses.plain"],
+                    "sacremoses tokenize": ["sh", "-c", f"{sacremoses} tokenize <{text} >moses.plain"],
                     "sacremoses normalize tokenize": [
-                        "sh", "-c", f"{sacremoses} normalize tokenize -x <{text} >moses.normalized"
+                        "sh", "-c", f"{sacremoses} normalize tokenize <{text} >moses.normalized"
                     ],
                     "pyonmttok (other rules)": [python, "-c", PYONMTTOK, text, "pyonmttok.out"],
-                    "nmt-tokenize --no-normalize": ours(
-                        f"nmt-tokenize -q -l {language} --no-normalize -i {text} -o ours.plain"
+                    "nmt-tokenize --escape --no-normalize": ours(
+                        f"nmt-tokenize -q -l {language} --escape --no-normalize -i {text} -o ours.plain"
                     ),
-                    "nmt-tokenize": ours(f"nmt-tokenize -q -l {language} -i {text} -o ours.normalized"),
+                    "nmt-tokenize --escape": ours(
+                        f"nmt-tokenize -q -l {language} --escape -i {text} -o ours.normalized"
+                    ),
                 },
                 Path(folder),
             )  # fmt: skip

@@ -1,6 +1,6 @@
 """BPE: subword-nmt, SentencePiece and tokenizers beside nmt-subword, whose merges are those of subword-nmt.
 
-    NMT_DATA=... .venv/bin/python -m tests.benchmarks.peers.subword_nmt
+NMT_DATA=... .venv/bin/python -m tests.benchmarks.peers.subword_nmt
 """
 
 import filecmp
@@ -10,11 +10,12 @@ from pathlib import Path
 
 from nmt.io import files
 from nmt.text.tokenize import Tokenizer
-from tests.benchmarks.peers import compare, environment, ours
+from . import compare, environment, ours
 
 MERGES = 8000
 SENTENCEPIECE = (
-    "import sys, sentencepiece; sentencepiece.SentencePieceTrainer.train(input=sys.argv[1], model_prefix='spm',"
+    "import sys, sentencepiece;"
+    "sentencepiece.SentencePieceTrainer.train(input=sys.argv[1], model_prefix='spm',"
     f"model_type='bpe', vocab_size={MERGES}, num_threads=1, minloglevel=2)"
 )
 TOKENIZERS = (

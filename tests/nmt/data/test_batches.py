@@ -28,7 +28,7 @@ from nmt.data.batches import (
     unit_links,
 )
 from nmt.data.binarized import binarize, open_corpus
-from nmt.data.corpus import Corpus
+from nmt.data.encoded import Corpus
 from nmt.text.vocab import BOS, EOS, Vocab
 
 # ---- test batches ------------------------------------------------------------------------------------------
