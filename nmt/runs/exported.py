@@ -49,7 +49,7 @@ POSITIONS = 2048  # places that have position vectors in the exported model
 # each hypothesis that ends, and so goes on longer: at 1 some of its translations are missed, at 1.6 none.
 PATIENCE = 1.6
 SCORED_TOKENS = 2048  # in a call that scores pairs
-BATCH = 32  # sentences in a call of CTranslate2, of similar length
+BATCH = 16  # sentences in a call of CTranslate2, of similar length
 MOST_THREADS = 4  # unless more are asked for: a small model gains nothing from them
 NO_ENGINE = "ctranslate2 is not installed; pip install 'nmt-smt[ctranslate2]'"
 
@@ -284,21 +284,23 @@ class Search:
     def ranked(self, candidates: Sequence[Candidate]) -> list[FinishedHypothesis]:
         """The best candidates as ids, best first."""
         rank = length_normalizer(self.config.normalize)
-        ids = {SPECIALS[UNK]: UNK, SPECIALS[BOS]: BOS, **self.target_words.ids}
-        hypotheses = [
-            FinishedHypothesis(
-                words=[ids[unit] for unit in candidate.units],
-                log_prob=candidate.log_prob,
-                score=rank(candidate.log_prob, len(candidate.units) + 1),
-                complete=candidate.complete,
-                looked_at=[
-                    max(range(len(weights)), key=weights.__getitem__)
-                    for _, weights in zip(candidate.units, candidate.attention, strict=False)
-                ],
-            )
-            for candidate in candidates
-        ]
-        return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[: self.config.beam_size]
+        scores = [rank(candidate.log_prob, len(candidate.units) + 1) for candidate in candidates]
+        order = sorted(range(len(candidates)), key=lambda index: -scores[index])[: self.config.beam_size]
+        return [self.hypothesis(candidates[index], scores[index]) for index in order]
+
+    def hypothesis(self, candidate: Candidate, score: float) -> FinishedHypothesis:
+        """A candidate as ids."""
+        ids, special = self.target_words.ids, {SPECIALS[BOS]: BOS, SPECIALS[UNK]: UNK}
+        return FinishedHypothesis(
+            words=[ids[unit] if unit in ids else special[unit] for unit in candidate.units],
+            log_prob=candidate.log_prob,
+            score=score,
+            complete=candidate.complete,
+            looked_at=[
+                max(range(len(weights)), key=weights.__getitem__)
+                for _, weights in zip(candidate.units, candidate.attention, strict=False)
+            ],
+        )
 
 
 def check_positions(sentences: Iterable[Sentence]) -> None:
