@@ -142,13 +142,38 @@ def read_byte_lines(path: str | Path) -> Iterator[bytes]:
             raise DataError(f"{name_of(path)}: cannot read: {error.strerror}") from error
 
 
+def read_blocks(path: str | Path) -> Iterator[bytes]:
+    """The lines of a file in blocks of whole lines, about BUFFER bytes each. Errors as of
+    `read_byte_lines`."""
+    parts: list[bytes] = []  # of a line that goes on
+    with open_bytes(path) as stream:
+        try:
+            while chunk := stream.read(BUFFER):
+                end = chunk.rfind(b"\n") + 1
+                if end:
+                    yield b"".join([*parts, chunk[:end]])
+                    parts.clear()
+                parts.append(chunk[end:])
+        except UNPACK_ERRORS:
+            raise
+        except OSError as error:
+            raise DataError(f"{name_of(path)}: cannot read: {error.strerror}") from error
+    if rest := b"".join(parts):
+        yield rest
+
+
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a text file, without their `\\n`.
 
     DataError, with the line number, for bytes that are not UTF-8 and for a NUL character.
     """
+    return decode_lines(enumerate(read_byte_lines(path), 1), path)
+
+
+def decode_lines(lines: Iterable[tuple[int, bytes]], path: str | Path) -> Iterator[str]:
+    """Decode lines of a text file, each given with its number; see `read_lines`."""
     warned = False
-    for number, raw in enumerate(read_byte_lines(path), 1):
+    for number, raw in lines:
         if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
             log.warning("%s:1: a byte order mark was removed", name_of(path))
             raw = raw[3:]

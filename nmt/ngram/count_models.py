@@ -16,6 +16,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,26 @@ from numpy.typing import NDArray
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
 from nmt.io.numbers import shown
+from nmt.ngram import queries
+from nmt.ngram.columns import (
+    NUMBER_BYTES,
+    NgramRows,
+    WordLookup,
+    format_numbers,
+    join_pieces,
+    logarithm,
+    parse_rows,
+)  # fmt: skip
+from nmt.ngram.queries import CompiledModel
 
-LN10 = math.log(10)
+LN10 = queries.LN10
 BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+COMPILED_FROM = 2000  # call of flat_scores from which it is compiled: numba takes half a second to load
+COMPILED_NGRAMS = 20_000_000  # at most, since their hash table takes 24 to 48 bytes for each
 BLOCK = 4096  # n-grams formatted together
-NUMBER_BYTES = 20  # of a number in an ARPA file and what follows it, as -1.2345678e-100, at most
-POWERS = 10.0 ** np.arange(13)
-STEPS = 10.0 ** np.arange(-4, 2)
-# Texts of four bytes, each as one number: 0000 to 9999, and the whole parts ` -0.` to `-99.`
-FOUR_DIGITS = np.frombuffer(b"".join(b"%04d" % n for n in range(10_000)), np.uint32)
-WHOLE_PARTS = np.frombuffer(b"".join(b"%3d." % -n if n else b" -0." for n in range(100)), np.uint32)
-ZEROS = np.array([4 - len(f"{n:04d}".rstrip("0")) for n in range(10_000)])  # at the end of 0000 to 9999
+SORTED_SEARCH = 10_000  # keys that are sorted before a search for them
 
 
 @dataclass
@@ -59,6 +67,8 @@ class NgramModel:
     def __post_init__(self) -> None:
         self.ids = {word: number for number, word in enumerate(self.words)}
         self.unknown = self.ids[UNK]
+        self.calls = 0  # of flat_scores
+        self.compiled: CompiledModel | None = None
 
     @property
     def order(self) -> int:
@@ -76,8 +86,7 @@ class NgramModel:
 
     def encode(self, words: Sequence[str]) -> list[int]:
         """Map words to numbers; words without a unigram become <unk>."""
-        get, unknown = self.ids.get, self.unknown
-        return [get(word, unknown) for word in words]
+        return list(map(self.ids.get, words, repeat(self.unknown)))
 
     def flatten(self, texts: Sequence[Sequence[str]], whole: bool = True) -> tuple[Ints, Ints, Ints]:
         """Concatenate texts. Returns their words, (N,), the index at which the text of each word begins,
@@ -109,11 +118,20 @@ class NgramModel:
         level = self.levels[n - 1]
         if not len(level.keys):
             return np.full(len(keys), -1, np.int64)
-        index = np.minimum(np.searchsorted(level.keys, keys), len(level.keys) - 1)
+        order = np.argsort(keys) if len(keys) > SORTED_SEARCH else slice(None)  # neighbours in the memory
+        index = np.empty(len(keys), np.int64)
+        index[order] = np.searchsorted(level.keys, keys[order])
+        index = np.minimum(index, len(level.keys) - 1)
         return np.where(level.keys[index] == keys, index, -1)
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
-        """Natural log p of each token given the previous ones of its sentence: (N,)"""
+        """Natural log p of each token given the previous ones of its sentence: (N,). After many calls by
+        compiled code, where numba is installed."""
+        self.calls += 1
+        if self.calls == COMPILED_FROM and sum(len(level.keys) for level in self.levels) <= COMPILED_NGRAMS:
+            self.compiled = self.compile()
+        if self.compiled:
+            return self.compiled.flat_scores(text, first)
         nodes = self.nodes(text, first)
         total = self.levels[0].log10[text]
         backoff = np.zeros(len(text))  # of contexts longer than that of the n-gram found so far
@@ -126,11 +144,26 @@ class NgramModel:
             total = np.where(has_node, self.levels[n - 1].log10[nodes[n - 1]], total)
         return LN10 * (total + backoff)
 
+    def compile(self) -> CompiledModel | None:
+        """The model for compiled queries; None without numba."""
+        functions = queries.compiled()
+        if functions is None:
+            return None
+        log10 = np.concatenate([level.log10 for level in self.levels])
+        backoff = np.concatenate([level.backoff for level in self.levels])
+        return CompiledModel(
+            functions, len(self.words), [level.keys for level in self.levels], log10, backoff
+        )
+
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
         """Natural log p of each word of each text. `whole`: texts are sentences, scored after <s> and with
         </s> as their last word."""
         if not texts:
             return []
+        if len(texts) == 1:  # in a tenth of the time
+            ids = self.encode(texts[0])
+            flat = np.frombuffer(array("q", [self.ids[BOS], *ids, self.ids[EOS]] if whole else ids), np.int64)
+            return [self.flat_scores(flat, np.zeros(len(flat), np.int64))[int(whole) :]]
         flat, first, starts = self.flatten(texts, whole)
         log_probs = self.flat_scores(flat, first)
         return [part[1:] if whole else part for part in np.split(log_probs, starts[1:])]
@@ -197,43 +230,6 @@ def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
         yield len(grams[rows]), joined
 
 
-def format_numbers(values: Floats, end: str) -> tuple[NDArray[np.uint8], Ints, Ints]:
-    """Format numbers as `%.8g`, with `end` after each: (R,) -> (R, NUMBER_BYTES), each row a text; the index
-    at which it begins, (R,), and its length, (R,)."""
-    size = np.abs(values)
-    usual = (size >= 1e-4) & (size < 99.9) | (size == 0)
-    size = np.where(usual, size, 1.0)
-    decimals = 12 - np.searchsorted(STEPS, size, "right")  # of eight digits
-    scaled = size * POWERS[decimals]
-    rounded = np.rint(scaled)
-    # The product is exact to 1e-8: closer to a half, C's printf decides.
-    usual &= (np.abs(scaled - np.floor(scaled) - 0.5) > 1e-6) & (rounded < 1e8)
-    whole, fraction = np.divmod(rounded.astype(np.int64) * POWERS[12 - decimals].astype(np.int64), 10**12)
-    high, low = np.divmod(fraction, 10**8)
-    middle, low = np.divmod(low, 10**4)
-    words = np.empty((len(values), NUMBER_BYTES // 4), np.uint32)
-    for column, part in enumerate((high, middle, low), 1):
-        words[:, column] = FOUR_DIGITS[part]
-    words[:, 0] = WHOLE_PARTS[whole]
-    digits = np.where(low > 0, 12 - ZEROS[low], np.where(middle > 0, 8 - ZEROS[middle], 4 - ZEROS[high]))
-    stops = np.where(fraction > 0, 4 + digits, 3)
-    begins = (whole < 10) + (~np.signbit(values)).astype(np.int64)
-    texts = words.view(np.uint8)
-    for row in np.flatnonzero(~usual):
-        text = np.frombuffer(b"%.8g" % values[row], np.uint8)
-        texts[row, : len(text)], begins[row], stops[row] = text, 0, len(text)
-    texts[np.arange(len(values)), stops] = ord(end)
-    return texts, begins, stops + 1 - begins
-
-
-def join_pieces(pool: NDArray[np.uint8], starts: Ints, lengths: Ints) -> bytes:
-    """Join pieces of some text, each given by its start and length: (P,), (P,)"""
-    ends = np.cumsum(lengths)
-    index = np.repeat(starts - (ends - lengths), lengths)
-    index += np.arange(len(index))
-    return pool.take(index).tobytes()
-
-
 def is_arpa(path: str | Path) -> bool:
     """Whether a file, compressed or not, begins like an ARPA file. DataError if it cannot be read."""
     try:
@@ -280,22 +276,49 @@ def trimmed(model: NgramModel) -> NgramModel:
 
 
 class ArpaReader:
-    """Reads an ARPA file line by line, counting lines for error messages."""
+    """Reads an ARPA file, counting lines for error messages. Lines of n-grams that are all regular are parsed
+    in blocks; where one is not, each line of its block by itself."""
 
     def __init__(self, path: str) -> None:
         self.path, self.number = path, 0
-        self.lines = files.read_lines(path)
+        self.blocks = files.read_blocks(path)
+        self.block, self.at = b"", 0  # lines that were read from the file, and the index of the next one
+        self.lines = files.decode_lines(self.numbered_lines(), path)
+
+    def numbered_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the next lines with their numbers."""
+        while self.fill():
+            start, end = self.at, self.block.find(b"\n", self.at)
+            self.at = end + 1 if end >= 0 else len(self.block)
+            self.number += 1
+            yield self.number, self.block[start : end if end >= 0 else None]
+
+    def fill(self) -> bool:
+        """Whether there is another line; reads the next block if necessary."""
+        if self.at == len(self.block):
+            self.block, self.at = next(self.blocks, b""), 0
+        return bool(self.block)
 
     def next(self) -> str:
         """The next line. DataError at the end of the file."""
-        self.number += 1
         line = next(self.lines, None)
         if line is None:
             raise DataError(
-                f"{self.path}:{self.number}: the file ends here, expected more n-grams or \\end\\; was it "
-                "copied whole?"
+                f"{self.path}:{self.number + 1}: the file ends here, expected more n-grams or \\end\\; was "
+                "it copied whole?"
             )
         return line.rstrip("\r")
+
+    def lines_ahead(self, most: int) -> bytes:
+        """The next lines of the block, at most `most`, without going on."""
+        if not self.fill():
+            return b""
+        ends = np.flatnonzero(np.frombuffer(self.block, np.uint8)[self.at :] == ord("\n"))
+        return (
+            self.block[self.at : self.at + int(ends[most - 1]) + 1]
+            if most < len(ends)
+            else self.block[self.at :]
+        )
 
     def error(self, expected: str, line: str) -> DataError:
         """A DataError that names the last line read and what was expected there."""
@@ -326,10 +349,13 @@ class ArpaReader:
             raise self.error("'ngram N=COUNT' lines and an empty line", line)
         return sizes
 
-    def rows(self, n: int, size: int, highest: bool) -> Iterator[tuple[float, list[str], float]]:
-        """Yield log10 p, words and log10 back-off of each n-gram of a section."""
+    def heading(self, n: int) -> None:
+        """Read the first line of a section."""
         if (line := self.filled()).strip() != f"\\{n}-grams:":
             raise self.error(f"\\{n}-grams:", line)
+
+    def rows(self, n: int, size: int, highest: bool) -> Iterator[tuple[float, list[str], float]]:
+        """Yield log10 p, words and log10 back-off of each n-gram of some lines."""
         for _ in range(size):
             line = self.next()
             parts = line.split("\t")
@@ -355,6 +381,7 @@ class ArpaReader:
     def unigrams(self, size: int, words: dict[str, int]) -> NgramOrder:
         """Read the unigrams; adds their words to `words`."""
         log10, backoff = array("d"), array("d")  # not sized by the header, which may be wrong
+        self.heading(1)
         for row, (prob, gram, back) in enumerate(self.rows(1, size, False)):
             if words.setdefault(gram[0], row) != row:
                 raise DataError(f"{self.path}:{self.number}: the unigram {shown(gram[0])} is repeated")
@@ -364,18 +391,19 @@ class ArpaReader:
 
     def section(self, model: NgramModel, n: int, size: int, highest: bool) -> NgramOrder:
         """Read the section of n-grams of order n > 1."""
-        probs, backs, flat = array("d"), array("d"), array("q")
-        start, get = self.number, model.ids.get
-        for prob, words, back in self.rows(n, size, highest):
-            ids = [get(word, -1) for word in words]
-            if -1 in ids:
-                raise DataError(
-                    f"{self.path}:{self.number}: {shown(words[ids.index(-1)])} is not a unigram of this file"
-                )
-            flat.extend(ids)
-            probs.append(prob)
-            backs.append(back)
-        log10, backoff, grams = np.array(probs), np.array(backs), np.array(flat, np.int64).reshape(size, n)
+        start, table, parts, done = self.number, WordLookup(model.words), [], 0
+        self.heading(n)
+        while done < size:
+            lines = self.lines_ahead(size - done)
+            rows = parse_rows(lines, n, table)
+            if rows is None:
+                rows = self.careful_rows(model, n, max(1, lines.count(b"\n")), highest)
+            else:
+                self.at += len(lines)
+                self.number += len(rows.log10)
+            parts.append(rows)
+            done += len(rows.log10)
+        log10, grams, backoff = map(np.concatenate, zip(NgramRows.none(n), *parts, strict=True))
         V = len(model.words)
         parent = grams[:, 0]
         for k in range(2, n):
@@ -394,17 +422,24 @@ class ArpaReader:
             raise DataError(f"{self.path}:{start}: a {n}-gram is repeated")
         return NgramOrder(keys=keys, log10=log10[order], backoff=backoff[order])
 
+    def careful_rows(self, model: NgramModel, n: int, size: int, highest: bool) -> NgramRows:
+        """Read the next lines of a section one by one."""
+        probs, backs, flat, get = array("d"), array("d"), array("q"), model.ids.get
+        for prob, words, back in self.rows(n, size, highest):
+            ids = [get(word, -1) for word in words]
+            if -1 in ids:
+                raise DataError(
+                    f"{self.path}:{self.number}: {shown(words[ids.index(-1)])} is not a unigram of this file"
+                )
+            flat.extend(ids)
+            probs.append(prob)
+            backs.append(back)
+        return NgramRows(np.array(probs), np.array(flat, np.int64).reshape(size, n), np.array(backs))
+
     def end(self) -> None:
         """Read the closing line. DataError for anything else."""
         if (line := self.filled()).strip() != "\\end\\":
             raise self.error("\\end\\", line)
-
-
-def logarithm(text: str) -> float:
-    """Parse a logarithm, as float() does, which accepts more than the format does."""
-    if not text.isascii() or "_" in text:
-        raise ValueError
-    return float(text)
 
 
 def blank_fields(line: str, n: int) -> list[str]:

@@ -64,7 +64,7 @@ def no_words() -> DataError:
     return DataError("no words to estimate a language model from")
 
 
-class WordNumbers(dict[str, int]):
+class GrowingVocabulary(dict[str, int]):
     """The numbers of words; looking up a new word gives it the next one. What stands between words and
     between lines has negative numbers."""
 
@@ -83,7 +83,7 @@ class WordNumbers(dict[str, int]):
 def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> NumberedText:
     """Map the words of tokenized lines to numbers. The word <unk> is the unknown word; <s> and </s> in a line
     are an error, or dropped with `skip_symbols`. `first`: the number of the first line."""
-    numbers, blocks, lines = WordNumbers(), [np.zeros(0, np.int32)], iter(lines)
+    numbers, blocks, lines = GrowingVocabulary(), [np.zeros(0, np.int32)], iter(lines)
     while block := list(islice(lines, LINES)):
         text = "\n".join([*block, ""]).replace("\t", " ").replace("\n", " \n ")
         ids = np.array(list(map(numbers.__getitem__, text.split(" "))), np.int32)

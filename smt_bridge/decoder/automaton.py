@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.ngram.count_models import BOS, EOS, LN10, NgramModel
+from nmt.ngram.queries import MIX, insert
 from smt_bridge.decoder.cache import within
 from smt_bridge.decoder.compiled import njit
 
@@ -19,7 +20,7 @@ BLOCK = 1 << 20  # rows per compiled call; signals are handled between calls
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
-MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio: spreads keys over a hash table
+insert_keys = njit(insert)
 
 
 class Automaton(NamedTuple):
@@ -119,7 +120,7 @@ def build(model: NgramModel) -> Automaton:
     )
     backoff = np.append(backoff, 0.0)
     extended = np.zeros(root + 1, bool)
-    keys, values = [], []
+    keys = []
     for n in range(2, model.order + 1):
         level = model.levels[n - 1]
         parent, word = offset[n - 2] + level.keys // V, level.keys % V
@@ -127,20 +128,17 @@ def build(model: NgramModel) -> Automaton:
         extended[parent] = True
         shorter[nodes] = child(model, offset, shorter, shorter[parent], word)
         keys.append(parent * V + word)
-        values.append(nodes)
     extended |= backoff != 0
     extended[root] = True
     state = np.arange(root + 1)
     for n in range(1, model.order + 1):
         nodes = np.arange(offset[n - 1], offset[n])
         state[nodes] = np.where(extended[nodes] & (n < model.order), nodes, state[shorter[nodes]])
-    all_keys, all_values = (
-        np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (keys, values)
-    )
-    size = 1 << int(np.ceil(np.log2(max(2, 2 * len(all_keys)))))
+    size = 1 << int(np.ceil(np.log2(max(2, 2 * sum(map(len, keys))))))
     table, content = np.full(size, -1, np.int64), np.zeros(size, np.int32)
-    for at in range(0, len(all_keys), BLOCK):
-        fill(table, content, all_keys[at : at + BLOCK], all_values[at : at + BLOCK].astype(np.int32))
+    for level_keys, first in zip(keys, offset[1:].tolist(), strict=False):
+        for at in range(0, len(level_keys), BLOCK):
+            insert_keys(table, content, level_keys[at : at + BLOCK], first + at)
     most = np.full(V, -np.inf)
     last = np.concatenate([np.arange(V), *(level.keys % V for level in model.levels[1:])])
     np.maximum.at(most, last, log_prob)
@@ -174,19 +172,6 @@ def child(model: NgramModel, offset: Int64s, shorter: Int64s, context: Int64s, w
             children[rows] = np.where(nodes >= 0, nodes + offset[n], -1)
         context[open_] = shorter[here]
     return children
-
-
-@njit
-def fill(table: Int64s, content: Int32s, keys: Int64s,
-values: Int32s) -> None:  # fmt: skip
-    """Insert keys and their values into an open-addressing hash table."""
-    mask = len(table) - 1
-    for i in range(len(keys)):
-        slot = ((keys[i] * MIX) >> np.int64(20)) & mask
-        while table[slot] != -1:
-            slot = (slot + 1) & mask
-        table[slot] = keys[i]
-        content[slot] = values[i]
 
 
 @njit

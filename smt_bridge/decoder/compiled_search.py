@@ -14,6 +14,7 @@ import threading
 
 import numpy as np
 
+from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
     CANDIDATES,
     FULL,
@@ -26,7 +27,7 @@ from smt_bridge.decoder.arrays import (
     StateSizes,
     allocate,
 )
-from smt_bridge.decoder.automaton import MIX, Automaton
+from smt_bridge.decoder.automaton import Automaton
 from smt_bridge.decoder.compiled import go_on, njit
 from smt_bridge.decoder.features.protocol import Candidates, Gains, checked
 from smt_bridge.decoder.model import Listing, SearchTask

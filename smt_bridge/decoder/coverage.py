@@ -7,6 +7,7 @@ each.
 
 import numpy as np
 
+from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
     COVERAGES,
     FULL,
@@ -17,7 +18,6 @@ from smt_bridge.decoder.arrays import (
     SearchParameters,
     SearchState,
 )
-from smt_bridge.decoder.automaton import MIX
 from smt_bridge.decoder.compiled import njit
 
 # ---- constraints -------------------------------------------------------------------------------------------

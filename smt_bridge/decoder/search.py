@@ -11,6 +11,7 @@ starts again with larger ones."""
 
 import numpy as np
 
+from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
     CANDIDATES,
     DISCONTINUOUS,
@@ -28,7 +29,7 @@ from smt_bridge.decoder.arrays import (
     SearchParameters,
     SearchState,
 )
-from smt_bridge.decoder.automaton import MIX, Automaton, step
+from smt_bridge.decoder.automaton import Automaton, step
 from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_moves
 

@@ -12,7 +12,7 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.ngram import count_models, estimators
+from nmt.ngram import columns, count_models, estimators, queries
 from nmt.ngram.count_models import LN10, NgramModel
 from nmt.ngram.estimators import KneserNeyConfig
 
@@ -116,6 +116,39 @@ def test_scores_of_many_sentences_are_those_word_by_word(order: int, whole: bool
         assert scores.tolist() == pytest.approx(one_by_one(model, words, whole), abs=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["plain", pytest.param("numba", marks=pytest.mark.ci)])
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_compiled_scores_are_the_same_numbers(order: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the third call on, one text or many; by the same code without compilation."""
+    model, text = some_model(order)
+    model.levels[0].backoff[3:9] = 0.3  # more than 1, as some tools write
+    texts = [*text[:40], [], ["new", "w1", "new"], ["w1", "w2", "w1", "w2"]]
+    expected = [model.scores(texts, whole) for whole in (True, False)]
+    if kind == "numba":
+        pytest.importorskip("numba")
+    else:
+        monkeypatch.setattr(queries, "compiled", lambda: (queries.insert, queries.score))
+    monkeypatch.setattr(count_models, "COMPILED_FROM", 3)
+    with np.errstate(over="ignore"):
+        for whole, before in zip((True, False), expected, strict=True):
+            after = [model.scores(texts, whole), [model.scores([words], whole)[0] for words in texts]]
+            assert model.compiled
+            for scores in after:
+                assert [part.tobytes() for part in scores] == [part.tobytes() for part in before]
+
+
+def test_without_numba_and_for_large_models_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, text = some_model(2)
+    expected = model.scores(text[:1])[0].tolist()
+    monkeypatch.setattr(count_models, "COMPILED_FROM", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(queries, "compiled", lambda: None)
+        assert model.scores(text[:1])[0].tolist() == expected and not model.compiled
+    model.calls = 1
+    monkeypatch.setattr(count_models, "COMPILED_NGRAMS", 10)
+    assert model.scores(text[:1])[0].tolist() == expected and not model.compiled
+
+
 def test_read_is_what_was_written(tmp_path: Path) -> None:
     model, _ = some_model()
     for name in ("a", "b.gz"):
@@ -158,27 +191,85 @@ def test_a_written_file_is_that_of_the_format_line_by_line(
         assert sum(seen) == sum(len(level.keys) for level in model.levels)
 
 
-def test_numbers_are_formatted_as_by_printf() -> None:
-    rng = np.random.default_rng(1)
-    digits = np.round(-10 * rng.random(2000), 8)
-    values = np.concatenate(
-        [
-            -120 * rng.random(2000), -(10.0 ** rng.uniform(-9, 3, 2000)), rng.normal(size=500),
-            digits, digits - 5e-9, np.round(digits, 3), -np.arange(120.0), 10.0 ** np.arange(-9, 9),
-            [0.0, -0.0, np.inf, -np.inf, np.nan, -99.9, -9.99999999, -1e-300, -1.2345678e-100, -1e300],
-        ]
-    )  # fmt: skip
-    texts, starts, lengths = count_models.format_numbers(values, "\t")
-    for value, row, start, length in zip(values, texts, starts, lengths, strict=True):
-        assert row[start : start + length].tobytes().decode() == f"{value:.8g}\t"
-
-
 def test_other_orders_of_lines_and_blanks_for_tabs(tmp_path: Path) -> None:
     lines = TEXT.split("\n")
     lines[13:16] = reversed(lines[13:16])
     shuffled = "\n".join(line.replace("\t", " ") for line in lines)
     first = count_models.read_arpa(write(tmp_path)).scores([["the", "dog"]])[0]
     assert (count_models.read_arpa(write(tmp_path, shuffled)).scores([["the", "dog"]])[0] == first).all()
+
+
+def odd_file(model: NgramModel, seed: int, share: float) -> str:
+    """A file of a model, its n-grams in any order. `share` of the lines are odd: without back-off, with
+    blanks for tabs, or with numbers in another notation."""
+    rng = random.Random(seed)
+
+    def odd(line: str) -> str:
+        log10, gram, *backoff = line.split("\t")
+        if rng.random() >= share:
+            return line
+        if backoff and rng.random() < 0.5:
+            backoff = []
+        if rng.random() < 0.3:
+            log10 = rng.choice(
+                [f"{float(log10):.17g}", f"{float(log10):e}", f"{float(log10):.3f}", "-.5", "-2."]
+            )
+        return rng.choice("\t\t\t ").join([log10, gram, *backoff])
+
+    lines = naive_arpa(model).split("\n")
+    for start in [row for row, line in enumerate(lines) if line.endswith("-grams:")]:
+        end = lines.index("", start)
+        section = [odd(line) for line in lines[start + 1 : end]]
+        rng.shuffle(section)
+        lines[start + 1 : end] = section
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.9])
+def test_lines_read_together_are_those_read_one_by_one(
+    share: float, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks of some lines, of which none, some or all have an odd one."""
+    model, _ = some_model()
+    odd_words = ["été", "é" * 9, "x" * 64, "x" * 65, "y" * 200, "\u2028", "a\u3000b"]
+    model.words[4 : 4 + len(odd_words)] = odd_words
+    content = odd_file(model, 1, share).encode()
+    (tmp_path / "lm").write_bytes(gzip.compress(content) if packed else content)
+    monkeypatch.setattr(files, "BUFFER", 600)
+    parse = columns.parse_rows
+    parsed: list[bool] = []
+
+    def counted(lines: bytes, n: int, words: columns.WordLookup) -> columns.NgramRows | None:
+        rows = parse(lines, n, words)
+        parsed.append(rows is not None)
+        return rows
+
+    monkeypatch.setattr(count_models, "parse_rows", counted)
+    fast = count_models.read_arpa(tmp_path / "lm")
+    assert len(parsed) > 20 and (any(parsed) or share == 0.9) and all(parsed) == (not share)
+    monkeypatch.setattr(count_models, "parse_rows", lambda *args: None)
+    careful = count_models.read_arpa(tmp_path / "lm")
+    assert fast.words == careful.words and fast.order == careful.order == 4
+    for one, other in zip(fast.levels, careful.levels, strict=True):
+        for name in ("keys", "log10", "backoff"):
+            here, there = getattr(one, name), getattr(other, name)
+            assert here.dtype == there.dtype and here.tobytes() == there.tobytes(), name
+
+
+def test_the_line_of_an_error_far_into_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks before it were parsed together; the lines of its own block are counted one by one."""
+    monkeypatch.setattr(files, "BUFFER", 600)
+    model, _ = some_model()
+    lines = naive_arpa(model).split("\n")
+    number = lines.index("\\3-grams:") + 150
+    for line, message in (
+        ("-1\ta b", "expected log10 p, 3 words"),
+        ("-1\tw1 w1 nowhere", "'nowhere' is not"),
+    ):
+        write(tmp_path, "\n".join([*lines[:number], line, *lines[number + 1 :]]))
+        with pytest.raises(DataError, match=f"lm:{number + 1}: {message}"):
+            count_models.read_arpa(tmp_path / "lm")
 
 
 def test_a_closed_vocabulary_gives_unknown_words_nothing(tmp_path: Path) -> None:
