@@ -137,6 +137,20 @@ def test_compiled_scores_are_the_same_numbers(order: int, kind: str, monkeypatch
                 assert [part.tobytes() for part in scores] == [part.tobytes() for part in before]
 
 
+def test_a_compiled_model_may_lack_the_end_of_an_ngram(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after pruning: `<s> the dog` is there, `the dog` is not."""
+    text = TEXT.replace("ngram 2=3", "ngram 2=2").replace("-0.4\tthe dog\t-0.05\n", "")
+    model = count_models.read_arpa(write(tmp_path, text))
+    expected = model.scores([["the", "dog"]])[0]
+    assert expected.tolist() == pytest.approx([LN10 * -0.2, LN10 * -0.125, LN10 * -0.6])
+    monkeypatch.setattr(queries, "compiled", lambda: (queries.insert, queries.score))
+    with np.errstate(over="ignore"):
+        model.compiled = model.compile()
+        assert model.scores([["the", "dog"]])[0].tobytes() == expected.tobytes()
+
+
 def test_without_numba_and_for_large_models_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     model, text = some_model(2)
     expected = model.scores(text[:1])[0].tolist()
