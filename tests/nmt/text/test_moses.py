@@ -130,6 +130,8 @@ def test_words_whose_tokens_depend_on_the_line() -> None:
     assert split("5' '6") == ["5", "'", "'6"]
     assert split("a '6") == ["a", "'", "6"] and split("'6 a") == ["'6", "a"]
     assert split(",5 ,5") == [",5", ",", "5"] and split("5, 5,") == ["5", ",", "5", ","]
+    assert split(",5 X ,5 X") == [",5", "X", ",", "5", "X"]  # the first is remembered apart
+    assert split("etc. a etc. B etc. a") == ["etc.", "a", "etc", ".", "B", "etc.", "a"]
 
 
 def test_full_caches_are_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
