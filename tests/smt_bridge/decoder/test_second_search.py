@@ -9,7 +9,7 @@ import pytest
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.feature_lines import SEARCH_FEATURES
+from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation, alignment
 from tests.smt_bridge.decoder.features.test_protocol import Few
 from tests.smt_bridge.decoder.models import add_feature, all_weights, decoder, sentence, write_model
