@@ -118,7 +118,10 @@ def test_without_a_network_or_a_second_search_nothing_changes(folder: Path, tmp_
             assert entries[0] == entries[1]
 
 
-def test_plain_search_lists_the_same(folder: Path) -> None:
+@pytest.mark.parametrize("weight", [WEIGHT, -2.0])
+def test_plain_search_lists_the_same(weight: float, tmp_path: Path) -> None:
+    """Also where the network's weight is negative, so that the language model's becomes smaller."""
+    folder = add_feature(write_model(tmp_path, 3), "Few name=Few0", f"Few0= {weight}")
     made, plain = (decoder(folder, way, second_search=SIZE, **NARROW) for way in (False, True))
     for line in LINES[:12]:
         lists = []
