@@ -7,6 +7,7 @@ import importlib.util
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -167,40 +168,13 @@ class Aligner(ABC):
 
 
 @dataclass(frozen=True)
-class Stages(Aligner):
-    """Models of sil-thot, each initialized by the previous one, and their iterations; 0: as scheduled by
-    the model."""
+class Thot(Aligner):
+    """Viterbi alignment of sil-thot's models; except for IBM 4, a target word has at most one source word."""
 
-    stages: tuple[tuple[str, int], ...]
+    stages: tuple[tuple[str, int], ...]  # models, each initialized by the previous one, and their iterations
 
     def check(self) -> None:
         thot()
-
-    def train_models(self, sources: Texts, targets: Texts, sampled: bool = False) -> Any:
-        """Train the models and return the last one; logs progress once a minute. `sampled`: keep its last
-        training sample."""
-        package, model = thot(), None
-        with Progress(sum(count for _, count in self.stages), "iterations", title="aligning") as progress:
-            for name, iterations in self.stages:
-                kind = getattr(package, name)
-                if model is None:
-                    model = kind()
-                    for number in alignable_pairs(sources, targets):
-                        model.add_sentence_pair(sources[number], targets[number], 1)
-                else:
-                    model = kind(model)
-                if sampled:
-                    model.emit_training_alignments = True
-                model.start_training()
-                for _ in progress.over(range(iterations or model.scheduled_iterations)):
-                    with signals.at_once():
-                        model.train()
-                model.end_training()
-        return model
-
-
-class Thot(Stages):
-    """Viterbi alignment of the last model; except for IBM 4, a target word gets at most one source word."""
 
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
         return self.align_part(self.train_models(sources, targets), 0, sources, targets)
@@ -216,35 +190,30 @@ class Thot(Stages):
         return model
 
     def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> list[Links]:
-        numbers = alignable_pairs(sources, targets)
-        texts = [sources[number] for number in numbers], [targets[number] for number in numbers]
-        alignments = model.get_best_alignments(*texts) if numbers else []
-        return all_links(len(sources), numbers, (matrix for _, matrix in alignments))
+        def links_of(*texts: Texts) -> Iterable[Links]:
+            for _, matrix in model.get_best_alignments(*texts):
+                yield frozenset(zip(*(axis.tolist() for axis in matrix.to_numpy().nonzero()), strict=True))
 
+        return align_alignable(links_of, sources, targets)
 
-class Sampled(Stages):
-    """Alignment of the last sample of training, as in eflomal."""
-
-    def align(self, sources: Texts, targets: Texts) -> list[Links]:
-        model = self.train_models(sources, targets, sampled=True)
-        numbers = alignable_pairs(sources, targets)
-        matrices = (model.get_training_alignment(index)[1] for index in range(len(numbers)))
-        return all_links(len(sources), numbers, matrices)
-
-
-def alignable_pairs(sources: Texts, targets: Texts) -> list[int]:
-    """Indices of pairs without an empty side or one that is too long."""
-    pairs = enumerate(zip(sources, targets, strict=True))
-    return [number for number, pair in pairs if all(0 < len(side) <= LONGEST for side in pair)]
-
-
-def all_links(pairs: int, numbers: Sequence[int], matrices: Iterable[Any]) -> list[Links]:
-    """Links of all pairs, from sil-thot's matrices of those that could be aligned."""
-    links: list[Links] = [frozenset()] * pairs
-    for number, matrix in zip(numbers, matrices, strict=True):
-        axes = (axis.tolist() for axis in matrix.to_numpy().nonzero())
-        links[number] = frozenset(zip(*axes, strict=True))
-    return links
+    def train_models(self, sources: Texts, targets: Texts) -> Any:
+        """Train the models and return the last one; logs progress once a minute."""
+        package, model = thot(), None
+        with Progress(sum(count for _, count in self.stages), "iterations", title="aligning") as progress:
+            for name, iterations in self.stages:
+                kind = getattr(package, name)
+                if model is None:
+                    model = kind()
+                    for number in alignable_pairs(sources, targets):
+                        model.add_sentence_pair(sources[number], targets[number], 1)
+                else:
+                    model = kind(model)
+                model.start_training()
+                for _ in progress.over(range(iterations)):
+                    with signals.at_once():
+                        model.train()
+                model.end_training()
+        return model
 
 
 class FastAlign(Aligner):
@@ -264,22 +233,90 @@ class FastAlign(Aligner):
     def align(self, sources: Texts, targets: Texts) -> list[Links]:
         if not self.has_numba():
             return self.fallback.align(sources, targets)
-        links: list[Links] = [frozenset()] * len(sources)
-        numbers = alignable_pairs(sources, targets)
-        if numbers:
-            best_links = cast(Callable[[Texts, Texts], list[list[int]]], self.compiled.load())
-            best = best_links(
-                [sources[number] for number in numbers], [targets[number] for number in numbers]
+
+        def links_of(*texts: Texts) -> Iterable[Links]:
+            best_links = cast(Callable[..., list[list[int]]], self.compiled.load())
+            for words in best_links(*texts):
+                yield frozenset((word, at) for at, word in enumerate(words) if word >= 0)
+
+        return align_alignable(links_of, sources, targets)
+
+
+class Eflomal(Aligner):
+    """The program eflomal-align, if the user has installed it: Gibbs sampling with word order and fertility.
+
+    It takes its seed from the system, so that some links vary from run to run.
+    """
+
+    name = "eflomal-align"
+
+    def program(self) -> str:
+        """Its path. ConfigError if it is neither on PATH nor beside the interpreter."""
+        path = shutil.which(self.name) or shutil.which(self.name, path=str(Path(sys.executable).parent))
+        if path is None:
+            raise ConfigError(
+                f"--method eflomal: the program {self.name} is not installed; install it with: pip install "
+                "eflomal (this needs a C compiler), or use another --method"
             )
-            for number, words in zip(numbers, best, strict=True):
-                links[number] = frozenset((word, at) for at, word in enumerate(words) if word >= 0)
-        return links
+        return path
+
+    def check(self) -> None:
+        self.program()
+
+    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+        return align_alignable(self.run, sources, targets)
+
+    def run(self, sources: Texts, targets: Texts) -> list[Links]:
+        """Run the program. UserError with the last line of its messages if it fails."""
+        with tempfile.TemporaryDirectory(prefix="smt-align.") as folder:
+            paths = [f"{folder}/{name}" for name in ("source", "target", "links")]
+            for path, texts in zip(paths, (sources, targets), strict=False):
+                files.write_text(path, numbered_lines(texts))
+            options = zip(("--source", "--target", "--forward-links"), paths, strict=True)
+            done = subprocess.run(
+                [self.program(), *chain.from_iterable(options)],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                reason = done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}"
+                raise UserError(f"{self.name}: {reason}")
+            return list(pharaoh.read(paths[2]))
+
+
+def numbered_lines(texts: Texts) -> Iterable[str]:
+    """Lines of numbers instead of words, one for all spellings of a word in capitals and small letters, as in
+    eflomal, which would also split words at other blanks than ours."""
+    numbers: dict[str, int] = {}
+    for words in texts:
+        yield " ".join(str(numbers.setdefault(word.lower(), len(numbers))) for word in words)
+
+
+def alignable_pairs(sources: Texts, targets: Texts) -> list[int]:
+    """Indices of pairs without an empty side or one that is too long."""
+    pairs = enumerate(zip(sources, targets, strict=True))
+    return [number for number, pair in pairs if all(0 < len(side) <= LONGEST for side in pair)]
+
+
+def align_alignable(
+    links_of: Callable[[Texts, Texts], Iterable[Links]], sources: Texts, targets: Texts
+) -> list[Links]:
+    """Links of all pairs, from a function that aligns those without an empty side or one that is too long."""
+    links: list[Links] = [frozenset()] * len(sources)
+    numbers = alignable_pairs(sources, targets)
+    if numbers:
+        texts = [sources[number] for number in numbers], [targets[number] for number in numbers]
+        for number, pair_links in zip(numbers, links_of(*texts), strict=True):
+            links[number] = pair_links
+    return links
 
 
 HMM = (("Ibm1AlignmentModel", 5), ("HmmAlignmentModel", 5))
 ALIGNERS: dict[str, Aligner] = {
     "fast_align": FastAlign(),
-    "eflomal": Sampled((("EflomalAlignmentModel", 0),)),
+    "eflomal": Eflomal(),
     "hmm": Thot(HMM),
     "ibm4": Thot((*HMM, ("Ibm3AlignmentModel", 5), ("Ibm4AlignmentModel", 5))),
 }

@@ -6,7 +6,6 @@ It gives the links of fast_align's options `-d -o -v`: a target word gets at mos
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +17,7 @@ from smt_bridge.decoder.compiled import njit, njit_ieee
 Ids = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Corpus = tuple[Ids, Offsets, Ids, Offsets]  # `Side.ids` and `Side.offsets` of source and target
+Corpus = tuple[Ids, Offsets, Ids, Offsets]  # words and offsets of sentences, of source and target
 # The first slot of each source word; of each slot, its target word or -1, probability and count; probability
 # and count of each target word without a source word.
 Tables = tuple[Offsets, Ids, Floats, Floats, Floats, Floats]
@@ -31,21 +30,14 @@ TENSION_STEPS, TENSION_RATE = 8, 20.0  # of its gradient ascent, after each iter
 EMPTY = -1
 
 
-@dataclass
-class Side:
-    """The sentences of one language as numbers of words."""
-
-    ids: Ids  # of all words, one sentence after the other
-    offsets: Offsets  # of each sentence, and the end
-    vocabulary: int  # number of different words
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[str]]) -> "Side":
-        numbers: dict[str, int] = {}
-        ids = [numbers.setdefault(word, len(numbers)) for words in texts for word in words]
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(words) for words in texts], out=offsets[1:])
-        return cls(np.array(ids, np.int32), offsets, len(numbers))
+def numbered(texts: Sequence[Sequence[str]]) -> tuple[Ids, Offsets, int]:
+    """The words of a text as numbers, one sentence after the other; the offset of each sentence, and the end;
+    the number of different words."""
+    numbers: dict[str, int] = {}
+    ids = [numbers.setdefault(word, len(numbers)) for words in texts for word in words]
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(words) for words in texts], out=offsets[1:])
+    return np.array(ids, np.int32), offsets, len(numbers)
 
 
 def best_links(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> list[list[int]]:
@@ -53,24 +45,24 @@ def best_links(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]
 
     Returns the index of the source word of each target word of each pair, or -1.
     """
-    source, target = Side.of(sources), Side.of(targets)
-    corpus: Corpus = source.ids, source.offsets, target.ids, target.offsets
-    starts, words = pair_table(*corpus, source.vocabulary, target.vocabulary)
-    lexicon, null = ((np.ones(size), np.zeros(size)) for size in (len(words), target.vocabulary))
+    source_ids, source_offsets, rows = numbered(sources)
+    target_ids, target_offsets, columns = numbered(targets)
+    corpus: Corpus = source_ids, source_offsets, target_ids, target_offsets
+    starts, words = pair_table(*corpus, rows, columns)
+    lexicon, null = ((np.ones(size), np.zeros(size)) for size in (len(words), columns))
     tables: Tables = starts, words, *lexicon, *null
-    best = np.full(len(target.ids), EMPTY, np.int32)
-    shapes, occurrences = np.unique(
-        np.stack([np.diff(target.offsets), np.diff(source.offsets)], axis=1), axis=0, return_counts=True
-    )
+    best = np.full(len(target_ids), EMPTY, np.int32)
+    lengths = np.stack([np.diff(target_offsets), np.diff(source_offsets)], axis=1)
+    shapes, occurrences = np.unique(lengths, axis=0, return_counts=True)
     tension = TENSION
     with Progress(ITERATIONS, "iterations", title="aligning") as progress:
         for iteration in progress.over(range(ITERATIONS)):
-            feature = expect(corpus, tables, tension, best, False) / len(target.ids)
+            feature = expect(corpus, tables, tension, best, False) / len(target_ids)
             if iteration:
-                tension = fitted_tension(shapes, occurrences, feature, tension, len(target.ids))
+                tension = fitted_tension(shapes, occurrences, feature, tension, len(target_ids))
             maximize(tables)
     expect(corpus, tables, tension, best, True)
-    flat, offsets = best.tolist(), target.offsets.tolist()
+    flat, offsets = best.tolist(), target_offsets.tolist()
     return [flat[start:end] for start, end in pairwise(offsets)]
 
 

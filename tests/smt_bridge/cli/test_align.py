@@ -16,7 +16,7 @@ from tests.conftest import Command
 Refused = Callable[..., str]
 
 
-@pytest.mark.parametrize("method", alignment.ALIGNERS)
+@pytest.mark.parametrize("method", [name for name in alignment.ALIGNERS if name != "eflomal"])
 def test_command_aligns_and_repeats_itself(
     method: str, smt_model: Path, tmp_path: Path, command: Command
 ) -> None:
@@ -70,6 +70,14 @@ def test_without_an_aligner(tmp_path: Path, command: Command, refused: Refused) 
         )
         assert "nmt-smt[smt]" in line and "sil-thot" in line
     assert not (tmp_path / "model").exists()
+
+
+def test_eflomal_that_is_not_installed(tmp_path: Path, command: Command, refused: Refused) -> None:
+    (tmp_path / "s").write_text("a\n")
+    texts = ["-s", tmp_path / "s", "-t", tmp_path / "s", "--method", "eflomal"]
+    for name, more in (("smt-align", ["-o", tmp_path / "o"]), ("smt-train", [tmp_path / "model"])):
+        assert "pip install eflomal" in refused(command(name, *more, *texts, PATH="/nonexistent"))
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
 
 
 class Diagonal(alignment.Aligner):

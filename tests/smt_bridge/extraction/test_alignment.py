@@ -1,5 +1,6 @@
 """Word alignments: read, written, of both directions; those of real programs found again."""
 
+import os
 import random
 import subprocess
 import sys
@@ -43,7 +44,23 @@ def test_real_alignments_are_fast_aligns(nmt_data: Path, tmp_path: Path, command
     assert different == [534, 12_747, 20_353, 22_211, 23_787]
 
 
-METHODS = ("hmm", "ibm4", "eflomal")
+METHODS = [pytest.param(name, marks=pytest.mark.ci) for name in ("hmm", "ibm4")]
+EFLOMAL = """#!/bin/sh
+test "$1 $3 $5" = "--source --target --forward-links" || exit 1
+grep -q '[^0-9 ]' "$2" "$4" && echo 'words, not numbers' >&2 && exit 1
+paste -d '|' "$2" "$4" | awk -F '|' '{print split($1, a, " ") - 1 "-" split($2, b, " ") - 1}' > "$6"
+"""
+
+
+@pytest.fixture
+def eflomal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program eflomal-align on PATH that links the last words of numbered sentences."""
+    path = tmp_path / "bin/eflomal-align"
+    path.parent.mkdir()
+    path.write_text(EFLOMAL)
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+    return path
 
 
 @pytest.mark.parametrize("pairs", [1, 3, 400])
@@ -67,6 +84,22 @@ def test_fast_align_is_that_of_sil_thot(pairs: int, monkeypatch: pytest.MonkeyPa
 
 def test_nothing_that_can_be_aligned() -> None:
     assert alignment.FastAlign().align([["a"], []], [[], ["b"]]) == [frozenset(), frozenset()]
+
+
+def test_eflomal_is_a_program(eflomal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets numbers, one for a word in capitals and in small letters; pairs without words are left out. Its
+    failure, and its absence, are one line."""
+    texts = [["A", "b"], [], ["a\xa0c", "B"]], [["x"], ["y"], ["X", "y", "z"]]
+    assert list(alignment.numbered_lines(texts[0])) == ["0 1", "", "2 1"]
+    aligner = ALIGNERS["eflomal"]
+    assert aligner.align(*texts) == [frozenset({(1, 0)}), frozenset(), frozenset({(1, 2)})]
+    assert aligner.align([[]], [["x"]]) == [frozenset()]
+    eflomal.write_text("#!/bin/sh\necho Traceback >&2; echo 'ValueError: no' >&2; exit 1\n")
+    with pytest.raises(UserError, match=r"^eflomal-align: ValueError: no$"):
+        aligner.align(*texts)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(ConfigError, match=r"eflomal-align is not installed; .* pip install eflomal "):
+        aligner.check()
 
 
 class Corner(Aligner):
@@ -189,8 +222,10 @@ def test_shards_change_nothing(words: int, here: list[str], tmp_path: Path) -> N
     assert here == ["0", "1"]  # each model once
 
 
-@pytest.mark.parametrize("method", ["corner", *(pytest.param(m, marks=pytest.mark.ci) for m in METHODS)])
-def test_all_methods(method: str, here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["corner", "eflomal", *METHODS])
+def test_all_methods(
+    method: str, here: list[str], eflomal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """eflomal and an aligner of a plugin have no model that aligns: their links are those of the training."""
     monkeypatch.setitem(ALIGNERS, "corner", Corner())
     write_texts(tmp_path)
