@@ -368,7 +368,7 @@ class SentenceCache:
         return SentenceStep(cache, grid, heads)
 
     def columns(self, sentence: Tensor) -> KeyValueCache:
-        """The same words as columns. `sentence` (R,): that of each hypothesis."""
+        """Convert to a cache of columns. `sentence` (R,): index of the sentence of each hypothesis."""
         (R, C), T = self.mask.shape, int(self.lengths.max()) if len(self.lengths) else 0
         own = self.mask == 0
         order = own.byte().argsort(dim=1, stable=True)[:, C - T :]  # its own words are the last

@@ -437,7 +437,7 @@ class Stack(nn.Module):
 
     @property
     def step_sizes(self) -> tuple[int, int, Tensor]:
-        """What a cache has to know to begin a step: layers, heads, and a tensor like the vectors of words."""
+        """Layers, heads, and a tensor of the device and type of word vectors: a cache needs them for a step."""
         return len(self.blocks), self.heads, self.embedding.weight
 
     def advance(self, step: CacheStep, token_ids: Tensor, source: SourceStep | None = None) -> Tensor:

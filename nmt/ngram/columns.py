@@ -115,8 +115,10 @@ def parse_numbers(text: PaddedText, starts: Ints, ends: Ints) -> Floats | None:
     single = points & points - 1 == 0  # at most one in each half
     single = single[:, 0] & single[:, 1] & ((points[:, 0] == 0) | (points[:, 1] == 0))
     has_point = points[:, 0] | points[:, 1] != 0
-    place = np.frexp(points.astype(np.float64))[1] - 1 >> 3  # a point in byte k is bit 8k
-    decimals = np.where(points[:, 1] > 0, 7 - place[:, 1], np.where(points[:, 0] > 0, 15 - place[:, 0], 0))
+    point_at = np.frexp(points.astype(np.float64))[1] - 1 >> 3  # a point in byte k is bit 8k
+    decimals = np.where(
+        points[:, 1] > 0, 7 - point_at[:, 1], np.where(points[:, 0] > 0, 15 - point_at[:, 0], 0)
+    )
     halves = digits.view(np.uint64)  # eight digits each: pairs of them, fours, all
     for factor, bits, mask in JOINS:
         halves = halves * factor >> bits & mask
@@ -224,8 +226,8 @@ class NgramRows(NamedTuple):
     backoff: Floats  # (R,) log10; 0 where a line has none
 
     @classmethod
-    def none(cls, n: int) -> "NgramRows":
-        """No lines."""
+    def empty(cls, n: int) -> "NgramRows":
+        """The rows of no lines."""
         return cls(np.zeros(0), np.zeros((0, n), np.int64), np.zeros(0))
 
 

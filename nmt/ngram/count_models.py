@@ -223,9 +223,9 @@ def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
             numbers_text, skipped, sizes = format_numbers(values[rows], "\n" if column else "\t")
             first = total + column * BLOCK * NUMBER_BYTES
             pool[first : first + numbers_text.size] = numbers_text.ravel()
-            where = column * len(piece_starts)  # p before the words, the back-off behind them
-            piece_starts.insert(where, (first + skipped + NUMBER_BYTES * np.arange(len(sizes)))[:, None])
-            piece_lengths.insert(where, sizes[:, None])
+            position = column * len(piece_starts)  # p before the words, the back-off behind them
+            piece_starts.insert(position, (first + skipped + NUMBER_BYTES * np.arange(len(sizes)))[:, None])
+            piece_lengths.insert(position, sizes[:, None])
         joined = join_pieces(pool, np.hstack(piece_starts).ravel(), np.hstack(piece_lengths).ravel())
         yield len(grams[rows]), joined
 
@@ -403,7 +403,7 @@ class ArpaReader:
                 self.number += len(rows.log10)
             parts.append(rows)
             done += len(rows.log10)
-        log10, grams, backoff = map(np.concatenate, zip(NgramRows.none(n), *parts, strict=True))
+        log10, grams, backoff = map(np.concatenate, zip(NgramRows.empty(n), *parts, strict=True))
         V = len(model.words)
         parent = grams[:, 0]
         for k in range(2, n):

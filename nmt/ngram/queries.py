@@ -92,7 +92,7 @@ class CompiledModel:
         self.arrays = table, nodes, log10, backoff, V, len(keys)
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
-        """See NgramModel."""
+        """Score a flat text; see `NgramModel.flat_scores`."""
         scores = np.empty(len(text))
         self.score(*self.arrays, text, first, scores)
         return scores

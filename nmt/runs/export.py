@@ -138,7 +138,7 @@ def position_table(stack: Stack) -> Tensor:
 
 
 def fill_layer(spec: specs.LayerSpec, layer: Layer) -> None:
-    """Fill in one layer."""
+    """Copy the weights of a layer into CTranslate2's specification."""
     fill_linear(spec.self_attention.linear[0], layer.attention.inputs)
     fill_linear(spec.self_attention.linear[1], layer.attention.outputs)
     fill_norm(spec.self_attention.layer_norm, layer.attended.norm)

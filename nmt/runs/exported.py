@@ -58,7 +58,7 @@ NO_ENGINE = "ctranslate2 is not installed; pip install 'nmt-smt[ctranslate2]'"
 
 @dataclass
 class ExportSettings:
-    """What a folder says about its model and its text."""
+    """The model and the text settings of an exported run, as its folder has them."""
 
     name: str  # of the model in results
     step: int
@@ -165,7 +165,7 @@ def load_translator(directory: Path, device: str, threads: int) -> "Translator":
 
 
 @dataclass(frozen=True)
-class Sentence:
+class BoundedSource:
     """A source with the bounds of its translations, in units without the end symbol."""
 
     source: Sequence[str]
@@ -175,7 +175,7 @@ class Sentence:
 
     @property
     def group(self) -> tuple[int, int]:
-        """What sentences of one call have in common."""
+        """Minimum length and prefix length: the same for all sentences of a call."""
         return self.shortest, len(self.prefix)
 
 
@@ -201,7 +201,7 @@ class Search:
     config: BeamConfig
     attention: bool  # whether hypotheses say which source units they attend to
 
-    def run(self, sentences: Sequence[Sentence]) -> list[list[FinishedHypothesis]]:
+    def run(self, sentences: Sequence[BoundedSource]) -> list[list[FinishedHypothesis]]:
         """The finished hypotheses of each sentence, best first. DataError for one that is too long."""
         check_positions(sentences)
         results: list[list[Candidate]] = [[]] * len(sentences)
@@ -217,7 +217,7 @@ class Search:
             waiting = unfinished
         return [self.ranked(candidates) for candidates in results]
 
-    def call(self, batch: Sequence[Sentence], masked: bool, alone: bool) -> list[list[Candidate]]:
+    def call(self, batch: Sequence[BoundedSource], masked: bool, alone: bool) -> list[list[Candidate]]:
         """The candidates of each sentence; none of one that has to be searched again. `masked`: forbid what
         no translation may have; `alone`: end hypotheses at the limit if no other has ended."""
         config, limit = self.config, max(sentence.longest for sentence in batch)
@@ -241,16 +241,16 @@ class Search:
             return_end_token=True,
             return_attention=self.attention,
         )
-        found = [
+        candidates = [
             self.candidates(result, sentence, masked, sentence.longest == limit, alone)
             for result, sentence in zip(results, batch, strict=True)
         ]
         if masked:
-            self.rescore(batch, found)
-        return found
+            self.rescore(batch, candidates)
+        return candidates
 
     def candidates(
-        self, result: "TranslationResult", sentence: Sentence, masked: bool, at_limit: bool, alone: bool
+        self, result: "TranslationResult", sentence: BoundedSource, masked: bool, at_limit: bool, alone: bool
     ) -> list[Candidate]:
         """The candidates of a sentence; none if it has to be searched again. `at_limit`: the search has gone
         to the limit of this sentence, not beyond."""
@@ -270,11 +270,11 @@ class Search:
                 cut.setdefault(first, Candidate(first, log_prob, weights, complete=False))
         return ended or (list(cut.values()) if alone else [])
 
-    def rescore(self, batch: Sequence[Sentence], found: Sequence[Sequence[Candidate]]) -> None:
+    def rescore(self, batch: Sequence[BoundedSource], lists: Sequence[Sequence[Candidate]]) -> None:
         """Compute log p of all candidates."""
         rows = [
             (sentence.source, candidate)
-            for sentence, candidates in zip(batch, found, strict=True)
+            for sentence, candidates in zip(batch, lists, strict=True)
             for candidate in candidates
         ]
         scores = score(self.translator, [(source, candidate.units) for source, candidate in rows])
@@ -289,7 +289,7 @@ class Search:
         return [self.hypothesis(candidates[index], scores[index]) for index in order]
 
     def hypothesis(self, candidate: Candidate, score: float) -> FinishedHypothesis:
-        """A candidate as ids."""
+        """Convert a candidate to ids."""
         ids, special = self.target_words.ids, {SPECIALS[BOS]: BOS, SPECIALS[UNK]: UNK}
         return FinishedHypothesis(
             words=[ids[unit] if unit in ids else special[unit] for unit in candidate.units],
@@ -303,7 +303,7 @@ class Search:
         )
 
 
-def check_positions(sentences: Iterable[Sentence]) -> None:
+def check_positions(sentences: Iterable[BoundedSource]) -> None:
     """DataError for a sentence, or a bound of its translation, beyond the positions of the model."""
     longest = max((max(len(sentence.source), sentence.longest) for sentence in sentences), default=0)
     if longest + 1 >= POSITIONS:
@@ -313,7 +313,7 @@ def check_positions(sentences: Iterable[Sentence]) -> None:
         )
 
 
-def batches(sentences: Sequence[Sentence], order: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+def batches(sentences: Sequence[BoundedSource], order: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     """Cut an order of sentences into calls: at most `size` sentences of one group."""
     for _, group in groupby(order, lambda index: sentences[index].group):
         indices = list(group)
@@ -345,7 +345,7 @@ def sample(
     import numpy as np
 
     longest = max(1, math.ceil(config.max_length_factor * len(source)))
-    check_positions([Sentence(source, longest)])
+    check_positions([BoundedSource(source, longest)])
     uniform = np.random.default_rng([config.seed, number]).random((longest, config.samples))
     banned = [BOS] if config.allow_unknown else [BOS, UNK]
     drawn = [FinishedHypothesis(words=[], log_prob=0.0, score=0.0) for _ in range(config.samples)]
@@ -467,7 +467,7 @@ class ExportedRun(Run):
         words = self.members[0].target_words
         starts = [words.decode(prefix) for prefix in prefixes] if prefixes else [[] for _ in readings]
         sentences = [
-            Sentence(
+            BoundedSource(
                 source=reading,
                 longest=min(max(config.longest(len(reading)), len(start)), POSITIONS - 2),
                 shortest=config.shortest(len(reading)),

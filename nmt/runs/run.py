@@ -153,8 +153,8 @@ class TranslationRequest:
         check_lines(self.prefixes, "prefixes")
 
 
-class Engine(Protocol):
-    """A kind of runs: what loads them."""
+class RunLoader(Protocol):
+    """Loads the runs that one engine computes."""
 
     def of(self, *directories: str | Path, which: str, device: str, threads: int) -> "Run":
         """Load one or more runs; see `Run.of`."""
@@ -169,7 +169,7 @@ class Engine(Protocol):
 TORCH, CTRANSLATE2 = LazyPart("nmt.runs.torch_run:TorchRun"), LazyPart("nmt.runs.exported:ExportedRun")
 
 
-def engine_of(directories: Sequence[str | Path]) -> Engine:
+def engine_of(directories: Sequence[str | Path]) -> RunLoader:
     """The engine for some runs; torch's where there is none, which says what is wrong with a directory.
     ConfigError for several runs of which one is exported."""
     exported = [path for path in directories if run_directory.is_exported(path)]
@@ -177,7 +177,7 @@ def engine_of(directories: Sequence[str | Path]) -> Engine:
         raise ConfigError(
             f"{exported[0]}: is exported to CTranslate2, which has no ensembles; name the runs themselves"
         )
-    return cast(Engine, (CTRANSLATE2 if exported else TORCH).load())
+    return cast(RunLoader, (CTRANSLATE2 if exported else TORCH).load())
 
 
 class Run(ABC):

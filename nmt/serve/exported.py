@@ -19,7 +19,7 @@ MAX_UNITS = 1000
 
 
 @dataclass
-class LinePart:
+class ExportedPart:
     """A line, or a part of a line that is too long."""
 
     text: str
@@ -29,15 +29,15 @@ class LinePart:
 
 
 @dataclass
-class LineTask:
+class ExportedTask:
     """A line with its parts, until it is answered."""
 
     run: ExportedRun  # for the kind of text of the request
     options: TranslateOptions
-    parts: list[LinePart] = field(default_factory=list)
+    parts: list[ExportedPart] = field(default_factory=list)
 
     @property
-    def waiting(self) -> list[LinePart]:
+    def waiting(self) -> list[ExportedPart]:
         """The parts that have not been searched."""
         return [part for part in self.parts if part.candidates is None and part.error is None]
 
@@ -49,7 +49,7 @@ class ExportedSession:
 
     def __init__(self, run: ExportedRun, config: BeamConfig) -> None:
         self.run, self.config = run, config
-        self.tasks: dict[Hashable, LineTask] = {}
+        self.tasks: dict[Hashable, ExportedTask] = {}
 
     @property
     def busy(self) -> bool:
@@ -65,10 +65,10 @@ class ExportedSession:
 
     def add(self, key: Hashable, line: str, options: TranslateOptions) -> None:
         run = self.run.for_text(options.tokenized)
-        task = LineTask(run, options)
+        task = ExportedTask(run, options)
         for text in run.source_lengths.parts(line, run.source_lengths.limit()):
             units = len(run.read(text))
-            task.parts.append(LinePart(text, units, None if units else []))
+            task.parts.append(ExportedPart(text, units, None if units else []))
         self.tasks[key] = task
 
     def step(self) -> list[tuple[Hashable, TranslatedLine | UserError]]:
@@ -81,7 +81,7 @@ class ExportedSession:
             del self.tasks[key]
         return [(key, answer(task)) for key, task in finished]
 
-    def search(self, task: LineTask, parts: Sequence[LinePart]) -> None:
+    def search(self, task: ExportedTask, parts: Sequence[ExportedPart]) -> None:
         """Search parts together; one by one where that fails, so that no line fails for another."""
         config = replace(self.config, beam_size=self.width(task.options))
         try:
@@ -96,10 +96,10 @@ class ExportedSession:
         for part, candidates in zip(parts, lists, strict=True):
             part.candidates = candidates
 
-    def next_batch(self) -> tuple[LineTask, list[LinePart]] | None:
+    def next_batch(self) -> tuple[ExportedTask, list[ExportedPart]] | None:
         """The parts that the next step searches together, and the task of the first; None if none waits."""
-        first: LineTask | None = None
-        parts, units = list[LinePart](), 0
+        first: ExportedTask | None = None
+        parts, units = list[ExportedPart](), 0
         for task in self.tasks.values():
             if not task.waiting:
                 continue
@@ -117,7 +117,7 @@ class ExportedSession:
         del self.tasks[key]
 
 
-def answer(task: LineTask) -> TranslatedLine | UserError:
+def answer(task: ExportedTask) -> TranslatedLine | UserError:
     """Build the translation of a line whose parts have all been searched, or the error of one of them."""
     for part in task.parts:
         if part.error is not None:

@@ -26,7 +26,7 @@ from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask, WeightedFeature
 from smt_bridge.decoder.options import OptionBuilder
-from smt_bridge.decoder.second_search import SecondSearch, best_of_both, joined
+from smt_bridge.decoder.second_search import SecondSearch, best_of_both, union
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation
@@ -222,7 +222,7 @@ class Decoder:
             second = second or (self.second.paths(task, stop) if self.second else [])
         if not self.second:
             return PhraseTranslation(task.sentence, self.derivations(task, paths, totals))
-        listed = self.derivations(task, joined(paths, second), totals)
+        listed = self.derivations(task, union(paths, second), totals)
         return PhraseTranslation(task.sentence, best_of_both(listed, listing))
 
     def derivations(

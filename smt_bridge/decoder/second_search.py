@@ -52,13 +52,13 @@ class SecondSearch:
         return search(own, self.listing, stop)[0]
 
 
-def joined(first: Sequence[Int32s], second: Sequence[Int32s]) -> list[Int32s]:
-    """The paths of both searches, each once."""
+def union(first: Sequence[Int32s], second: Sequence[Int32s]) -> list[Int32s]:
+    """Unite the paths of both searches, each once."""
     return list({path.tobytes(): path for path in (*first, *second)}.values())
 
 
 def best_of_both(derivations: Sequence[Derivation], listing: Listing) -> list[Derivation]:
-    """As many derivations as are to be listed, of those of both searches, which are sorted."""
+    """Select the derivations to list from those of both searches, sorted by score."""
     if listing.distinct:
         texts = dict[tuple[str, ...], Derivation]()
         for derivation in derivations:

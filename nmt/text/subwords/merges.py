@@ -60,7 +60,7 @@ class SegmentedWords:
             for pair in pairwise(word):
                 pairs[pair] += frequency
                 self.add(pair, index, 1)
-        self.pairs = PairCounts(pairs)
+        self.pairs = PairQueue(pairs)
 
     def add(self, pair: Symbols, index: int, occurrences: int) -> None:
         """Add to the number of occurrences of a pair in a word."""
@@ -74,8 +74,8 @@ class SegmentedWords:
         new_symbol = merged not in self.symbols and first != second
         self.symbols.add(merged)
         # Symbols before and behind the pair -> indices of the words, if it occurs only once in them.
-        before: defaultdict[str, list[int]] = defaultdict(list)
-        behind: defaultdict[str, list[int]] = defaultdict(list)
+        preceding: defaultdict[str, list[int]] = defaultdict(list)
+        following: defaultdict[str, list[int]] = defaultdict(list)
         changed: set[Symbols] = set()
         words, with_space = self.words, self.with_space
         indices, self.occurrences[pair] = self.occurrences.get(pair, {}), {}
@@ -88,13 +88,13 @@ class SegmentedWords:
                 changed.update(self.merge_in_word(pair, merged, index))
                 continue
             if at:
-                before[word[at - 1]].append(index)
+                preceding[word[at - 1]].append(index)
             if at + 2 < len(word):
-                behind[word[at + 2]].append(index)
+                following[word[at + 2]].append(index)
             words[index] = (*word[:at], merged, *word[at + 2 :])
-        for symbol, members in before.items():
+        for symbol, members in preceding.items():
             changed.update(self.replace((symbol, first), (symbol, merged), members))
-        for symbol, members in behind.items():
+        for symbol, members in following.items():
             changed.update(self.replace((second, symbol), (merged, symbol), members))
         self.pairs.counts[pair] = 0
         self.pairs.push(changed - {pair})
@@ -169,7 +169,7 @@ def pairs_with(word: Symbols, symbol: str) -> Iterator[Symbols]:
                 yield word[at : at + 2]
 
 
-class PairCounts:
+class PairQueue:
     """Counts of pairs, and a queue of them by count.
 
     Counts of rare pairs are put aside (`prune`) until no frequent pair is left.
