@@ -437,7 +437,7 @@ class Stack(nn.Module):
 
     @property
     def step_sizes(self) -> tuple[int, int, Tensor]:
-        """Layers, heads, and a tensor of the device and type of word vectors: a cache needs them for a step."""
+        """Layers, heads, and a tensor like the word vectors, which a cache needs to begin a step."""
         return len(self.blocks), self.heads, self.embedding.weight
 
     def advance(self, step: CacheStep, token_ids: Tensor, source: SourceStep | None = None) -> Tensor:

@@ -115,10 +115,8 @@ def parse_numbers(text: PaddedText, starts: Ints, ends: Ints) -> Floats | None:
     single = points & points - 1 == 0  # at most one in each half
     single = single[:, 0] & single[:, 1] & ((points[:, 0] == 0) | (points[:, 1] == 0))
     has_point = points[:, 0] | points[:, 1] != 0
-    point_at = np.frexp(points.astype(np.float64))[1] - 1 >> 3  # a point in byte k is bit 8k
-    decimals = np.where(
-        points[:, 1] > 0, 7 - point_at[:, 1], np.where(points[:, 0] > 0, 15 - point_at[:, 0], 0)
-    )
+    point = np.frexp(points.astype(np.float64))[1] - 1 >> 3  # a point in byte k is bit 8k
+    decimals = np.where(points[:, 1] > 0, 7 - point[:, 1], np.where(points[:, 0] > 0, 15 - point[:, 0], 0))
     halves = digits.view(np.uint64)  # eight digits each: pairs of them, fours, all
     for factor, bits, mask in JOINS:
         halves = halves * factor >> bits & mask
