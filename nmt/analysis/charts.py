@@ -187,7 +187,7 @@ def learning_charts(run_curves: RunCurves) -> Iterator[Chart]:
 # What the page shows without its script, except the sentences. All texts and names are escaped.
 
 
-NONE = "\u2013"  # stands for a missing value
+EN_DASH = "\u2013"  # between the ends of an interval, and for a missing value
 SECTION = re.compile(r'<section id="([a-z-]+)"\s*>\s*<h2>(.*?)</h2>')  # hidden sections do not match
 
 Row = Mapping[str, object]
@@ -207,7 +207,7 @@ class Column:
 def format_value(value: object, digits: int) -> str:
     """Format a number with `digits` decimals; escape any other value."""
     if value is None:
-        return NONE
+        return EN_DASH
     return f"{value:,.{digits}f}" if isinstance(value, int | float) else escape(str(value))
 
 
@@ -379,10 +379,10 @@ def point_label(chart: Chart, point: ChartPoint) -> str:
 def value_cell(point: object) -> str:
     """Render the value of a point with its interval; a dash if there is no point."""
     if not isinstance(point, ChartPoint):
-        return NONE
+        return EN_DASH
     digits = 0 if isinstance(point.y, int) else 2
     return f"{point.y:,.{digits}f}{interval_html(point.interval)}"
 
 
 def interval_html(interval: Interval | None) -> str:
-    return f' <span class="interval">({interval[0]:.2f}{NONE}{interval[1]:.2f})</span>' if interval else ""
+    return f' <span class="interval">({interval[0]:.2f}{EN_DASH}{interval[1]:.2f})</span>' if interval else ""

@@ -372,7 +372,7 @@ class Discourse(nn.Module):
     they have in a translator."""
 
     Config: ClassVar[type[DiscourseConfig]] = DiscourseConfig
-    one_process: ClassVar[str] = "model.type discourse: each batch is of one objective"
+    one_process: ClassVar[str] = "model.type discourse: all examples of a batch have the same objective"
 
     def __init__(self, config: DiscourseConfig, words: Sequence[str], fill: bool = True) -> None:
         """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded."""

@@ -179,9 +179,9 @@ class LearnedTree(Hierarchical, Callback):
     reads: ClassVar[frozenset[str]] = frozenset({"output_arity", "output_rebuild", "output_rebuild_until"})
     refuses: ClassVar[Mapping[str, str]] = {
         **Hierarchical.refuses,
-        "ema": "its tree is built anew in training",
+        "ema": "its tree is rebuilt during training",
     }
-    one_process: ClassVar[str] = "a learned tree (output) follows the updates of one process"
+    one_process: ClassVar[str] = "a learned tree (output) can follow the updates of one process only"
 
     sums: Tensor  # (V, D, M)
     counts: Tensor  # (V, D)

@@ -28,7 +28,7 @@ class BuildConfig:
     glossary: str = setting("", help="terms with their translations, for the system to use")
     source_language: str = setting("", help="language code; default: the ending of --source, as in train.en")
     target_language: str = setting("", help="language code; default: the ending of --target")
-    budget: int = number(5400, least=60, help="seconds that the build may take")
+    budget: int = number(5400, least=60, help="time limit of the build in seconds")
     workers: int = number(
         2, least=1, help="networks trained and sentences decoded at a time; the result does not depend on it"
     )

@@ -1,7 +1,7 @@
-"""Choose the best translation of each sentence: by total, or by minimum Bayes risk over the lists, with given
-scales or with those that score best on references.
+"""Choose the best translation of each sentence of n-best lists: the one with the highest total, or the one of
+minimum Bayes risk. The scales of minimum Bayes risk are options, or tuned on references.
 
-Texts are compared without Moses' escapes, as a reader sees them.
+Moses' escapes are undone before texts are compared or scored.
 """
 
 import logging

@@ -190,7 +190,7 @@ def mix_tangents(slopes: Floats, heights: Floats, ridge: float, shares: Floats, 
 class Ranker:
     """Base of margin and logistic: the rounds, and the pairs that each round compares."""
 
-    rounds: int = number(8, least=1, help="times that margin and logistic choose what they compare")
+    rounds: int = number(8, least=1, help="rounds in which margin and logistic choose the pairs to compare")
     pairs: int = number(20, least=1, help="pairs that margin and logistic draw for each sentence and round")
     top: int = number(
         3, least=2, help="entries of each list, by score, that pairs are drawn from after round 1"
@@ -225,7 +225,7 @@ class Margin(Ranker):
     hinge: str = choice("structured", "pairs", help="margin: one entry against its whole list, or pairs")
     regularization: float = number(0.1, above=0, help="L2 regularization of margin")
     tolerance: float = number(
-        0.01, above=0, below=1, help="share of its cost by which margin may miss the least"
+        0.01, above=0, below=1, help="margin: stop within this fraction of the minimum of its cost"
     )
 
     def rank(self, lists: "ScaledLists", previous: Floats | None, rng: np.random.Generator) -> Floats:

@@ -33,7 +33,7 @@ class TuneConfig:
         help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking; margin, logistic: rankers by a "
         "hinge or logistic loss",
     )
-    iterations: int = number(10, least=1, help="decodings at most")
+    iterations: int = number(10, least=1, help="maximum number of decodings")
     patience: int = number(3, least=1, help="stop after this many decodings without a better BLEU")
     seed: int = number(1, least=0, help="seed of random starting points and orders")
     still: float = number(1e-4, least=0, help="stop when no weight moves further than this")

@@ -306,7 +306,7 @@ PLAIN = 64  # rows of features at a time where log p of all words is computed
 # than this many times the children of a node of an even tree.
 LARGE_VOCABULARY, SHALLOW, UNEVEN = 100_000, 4, 2
 NO_TYING = "its matrix has rows of nodes, not one for each word"
-NO_SMOOTHING = "spreading probability over all words computes all of them, which it is there to avoid"
+NO_SMOOTHING = "label smoothing needs the probabilities of all words, which this layer is there to avoid"
 
 
 @dataclass

@@ -64,7 +64,9 @@ class NoiseContrastive(Softmax):
     """Output layer trained by noise-contrastive estimation. The noise is uniform before `learn`."""
 
     reads: ClassVar[frozenset[str]] = frozenset({"output_samples", "output_power"})
-    refuses: ClassVar[Mapping[str, str]] = {"label_smoothing": "its training compares with a few words only"}
+    refuses: ClassVar[Mapping[str, str]] = {
+        "label_smoothing": "its training compares a word with a few others"
+    }
     learns_text: ClassVar[bool] = True
     self_normalized: ClassVar[bool] = True
 

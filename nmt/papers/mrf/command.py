@@ -58,9 +58,7 @@ def parser() -> options.Parser:
     judge.add_argument("model", type=InputPath, metavar="FILE", help="a model of nmt-mrf train")
     options.add_input_output(judge, "tokenized text")
     for part in (make, judge):
-        part.add_argument(
-            "--threads", type=arguments.positive, default=None, help="torch decides unless given"
-        )
+        part.add_argument("--threads", type=arguments.positive, default=None, help="default: chosen by torch")
         options.add_quiet(part)
     return root
 

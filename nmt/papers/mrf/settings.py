@@ -22,11 +22,11 @@ class MRFConfig:
     )
     epochs: int = number(5, least=1, help="passes over the text, for the pseudo-likelihood")
     batch_size: int = number(1024, least=1, help="words of an update, for the pseudo-likelihood")
-    learning_rate: float = number(0.005, above=0, help="of Adam at the start; it falls to 0 linearly")
+    learning_rate: float = number(0.005, above=0, help="initial rate of Adam; it falls to 0 linearly")
     rounds: int = number(20, least=1, help="for the bound: times that it is tightened, then maximized")
     dual_steps: int = number(200, least=1, help="for the bound: most steps that tighten it")
     lbfgs_steps: int = number(10, least=1, help="for the bound: steps of L-BFGS between two tightenings")
-    seed: int = number(1, least=0, help="of the initial vectors and the order of the words")
+    seed: int = number(1, least=0, help="seed of the initial vectors and of the order of the words")
 
 
 # The feature of smt-rescore and smt-score-table
