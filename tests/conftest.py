@@ -46,6 +46,21 @@ def own_log() -> Iterator[None]:
         log.setLevel(level)
 
 
+@pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """A command that a test calls in process may set variables, such as OMP_NUM_THREADS; the next test finds
+    the environment as it was. Else `Forks.can_run` would refuse from then on, and each command would start an
+    interpreter."""
+    before = dict(os.environ)
+    yield
+    for name in {*os.environ, *before} - {"PYTEST_CURRENT_TEST"}:
+        if os.environ.get(name) != before.get(name):
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
+
+
 def load_recipe(name: str) -> ModuleType:
     """A module of recipes/quickstart, which is no package."""
     folder = str(ROOT / "recipes" / "quickstart")

@@ -40,7 +40,7 @@ def test_a_module_that_fails_is_one_line(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(plugins.VARIABLE, "plugin_that_fails")
     monkeypatch.delitem(sys.modules, "plugin_that_fails", raising=False)
-    with pytest.raises(ConfigError, match=rf"NMT_PLUGINS: .*{cause}.*; mend plugin_that_fails"):
+    with pytest.raises(ConfigError, match=rf"NMT_PLUGINS: .*{cause}.*; fix plugin_that_fails"):
         plugins.load()
 
 

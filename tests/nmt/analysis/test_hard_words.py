@@ -154,7 +154,7 @@ def counts(words: list[str]) -> dict[str, int]:
         (TEXT, {word.upper() for word in KNOWN}, 11 / 13, "the text is lower-cased"),
         ("a man sees the dog, and the dog sees a man.".split(), KNOWN, 2 / 11, "not tokenized"),
         ("A Man Sees The Dog, And The Dog Sees A Man.".split(), KNOWN, 1, "neither tokenized nor"),
-        ("un homme voit le chien".split(), KNOWN, 1, "exchanged"),
+        ("un homme voit le chien".split(), KNOWN, 1, "swapped"),
         ("ein Mann sieht den Hund".split(), KNOWN, 1, ""),
     ],
 )
