@@ -60,8 +60,11 @@ def parsed_features(*words: str, required: bool = False) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+NETWORK = parse_features(["neural-lm=run"])
+
+
 def test_defaults_are_those_of_the_settings() -> None:
-    settings, line = shared_options.set_up_features(parsed_features("--matmul", "mkl"), [], "out")
+    settings, line = shared_options.set_up_features(parsed_features("--matmul", "mkl"), NETWORK, "out")
     assert settings == FeatureSettings(back_end="mkl", threads=1)
     assert line.endswith(", 1 worker") and torch.get_num_threads() == 1
 
@@ -71,7 +74,7 @@ def test_settings_from_options() -> None:
         "--unknown", "split", "--side", "source", "--assume-normalized", "--precision", "int8",
         "--backoff", "b", "--threads", "2", "--workers", "3", "--matmul", "mkl",
     )  # fmt: skip
-    settings, line = shared_options.set_up_features(args, [], "out")
+    settings, line = shared_options.set_up_features(args, NETWORK, "out")
     assert settings == FeatureSettings(
         unknown="split", side="source", assume_normalized=True, precision="int8", backoff="b", threads=2,
         back_end="mkl",
@@ -86,7 +89,7 @@ def test_a_resumed_job_keeps_its_back_end(tmp_path: Path) -> None:
     store.write_settings(store.job_folder_path(output) / store.SETTINGS, {"back_end": "onednn"})
     for words, back_end in ((["--resume"], "onednn"), ([], "mkl")):
         args = parsed_features("--matmul", "mkl", *words)
-        assert shared_options.set_up_features(args, [], output)[0].back_end == back_end
+        assert shared_options.set_up_features(args, NETWORK, output)[0].back_end == back_end
 
 
 def test_every_kind_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
