@@ -185,7 +185,7 @@ def test_carried_state_is_refused() -> None:
 
 def test_batches_of_several_objectives_are_refused() -> None:
     config = DiscourseConfig(embedding=2, hidden=2)
-    with pytest.raises(ConfigError, match="each batch is of one objective; start it without torchrun"):
+    with pytest.raises(ConfigError, match="start it without torchrun"):
         Team(0, 2).wrap(Discourse(config, SPECIALS))
 
 
