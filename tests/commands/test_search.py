@@ -70,7 +70,7 @@ def test_an_ensemble_scores_as_it_translates(
         "nmt-score", *runs, "-q", "--tokenized", "--source", tmp_path / "s", "--target", tmp_path / "t"
     )
     assert float(scored.stdout) == pytest.approx(found[0].features["NMT0"][0], abs=1e-4)
-    assert "an ensemble needs the same one" in refused(
+    assert "its target vocabulary differs" in refused(
         command("nmt-translate", "-q", tiny / "run", attentive, input="a\n")
     )
 

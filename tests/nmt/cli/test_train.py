@@ -202,7 +202,7 @@ def test_average_of_checkpoints_is_a_run(
     assert of_mean.count("\n") == 3 and alone == same != ""
     for options, output, message in (
         (["--last", 1], "one", "exists already"),
-        (["--steps", 7], "no", "update 7 asked for"),
+        (["--steps", 7], "no", "update 7"),
     ):
         done = command("nmt-average", "-q", attentive, *options, "--output", tmp_path / output)
         assert message in refused(done)

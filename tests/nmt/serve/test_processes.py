@@ -149,7 +149,7 @@ def test_engines_are_loaded_anew_by_sighup_and_over_the_network(tmp_path: Path) 
         assert server.ask("/api/reload") == {"reloaded": ["en-fr"]}
         server.process.send_signal(signal.SIGHUP)
         end = time.monotonic() + HANG
-        while messages.read_text(encoding="utf-8").count("loaded anew") < 2:
+        while messages.read_text(encoding="utf-8").count(": reloaded: ") < 2:
             assert time.monotonic() < end and texts(server.ask("/api/translate", text=LINES[0]))
         link.unlink()
         with pytest.raises(urllib.error.HTTPError) as error:
