@@ -4,14 +4,15 @@ output overwrites an input."""
 import argparse
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nmt.config import settings
 from nmt.errors import ConfigError, DataError
-from nmt.io import manifest, numbers
+from nmt.io import locks, manifest, numbers
 from nmt.runs import directory as run_directory
 
 if TYPE_CHECKING:
@@ -124,6 +125,22 @@ class InputPath(str):
         """The path that is read: for a folder made by nmt-init, the run inside it."""
         run = run_directory.resolve(path)
         return path if run == Path(path) else str(run)
+
+
+@contextmanager
+def new_folder(output: str | Path, command: str) -> Iterator[None]:
+    """Lock a folder that a command is to make. ConfigError unless it is missing or empty, before and after
+    waiting for the lock."""
+    check_new(output)
+    with locks.locked(output, command):
+        check_new(output)
+        yield
+
+
+def check_new(output: str | Path) -> None:
+    """ConfigError unless a folder is missing or empty."""
+    if not locks.is_empty(output):
+        raise ConfigError(f"{output}: exists already; choose another name")
 
 
 class ConfigFile(InputPath):

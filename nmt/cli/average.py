@@ -7,8 +7,6 @@ from pathlib import Path
 
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, OutputPath
-from nmt.errors import ConfigError
-from nmt.io import locks
 from nmt.runs import directory as run_directory
 
 log = logging.getLogger(__name__)
@@ -56,19 +54,11 @@ def command(argv: Sequence[str] | None) -> None:
     run, output = Path(args.run), Path(args.output)
     run_directory.check_version(run)
     run_directory.verify(run)
-    check_new(output)
-    from nmt.runs import checkpoint
+    with arguments.new_folder(output, "nmt-average"):
+        from nmt.runs import checkpoint
 
-    with locks.locked(output, "nmt-average"):
-        check_new(output)
         steps = checkpoint.write_average(run, output, args.steps, args.last)
     log.info("%s: mean of updates %s", output, ", ".join(map(str, steps)))
-
-
-def check_new(output: Path) -> None:
-    """ConfigError unless the folder is missing or empty."""
-    if not locks.is_empty(output):
-        raise ConfigError(f"{output}: exists already; choose another name")
 
 
 if __name__ == "__main__":

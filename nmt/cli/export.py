@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, checkpoint
+from nmt.cli.arguments import InputPath, OutputPath, new_folder
 from nmt.errors import ConfigError
-from nmt.io import locks
 from nmt.runs import directory as run_directory
 from nmt.runs.exported import NO_ENGINE, QUANTIZATIONS
 
@@ -25,8 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> options.Parser:
     parser = options.Parser(
         "nmt-export",
-        "Write a trained Transformer for CTranslate2: a folder that nmt-translate and nmt-score read like a "
-        "run, faster and without torch.",
+        "Write a trained Transformer for CTranslate2: a folder that nmt-translate, nmt-score, "
+        "nmt-serve and smt-rescore read like a run, faster and without torch.",
     )
     parser.add_argument("run", type=InputPath, metavar="RUN_DIR", help="a Transformer trained by nmt-train")
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="the engine")
@@ -37,16 +36,10 @@ def parser() -> options.Parser:
         "--quantization",
         choices=QUANTIZATIONS,
         default=QUANTIZATIONS[0],
-        help="numbers of the matrices: float32 translates as the run does, up to what the two searches "
-        "differ in; int8 is a quarter of the size and the fastest",
+        help="numbers of the matrices: float32 translates as the run does, up to the differences "
+        "between the two searches; int8 is the fastest, and a third of the size",
     )
-    parser.add_argument(
-        "--checkpoint",
-        type=checkpoint,
-        default="best",
-        metavar="STEP",
-        help="best, last or the number of an update",
-    )
+    options.add_checkpoint(parser)
     options.add_quiet(parser)
     return parser
 
@@ -58,19 +51,11 @@ def command(argv: Sequence[str] | None) -> None:
     run_directory.check_version(run)
     if importlib.util.find_spec("ctranslate2") is None:
         raise ConfigError(f"--format ctranslate2: {NO_ENGINE}")
-    check_new(output)
-    from nmt.runs import export
+    with new_folder(output, "nmt-export"):
+        from nmt.runs import export
 
-    with locks.locked(output, "nmt-export"):
-        check_new(output)
         name = export.export(run, output, args.checkpoint, args.quantization)
     log.info("%s: %s in %s", output, name, args.quantization)
-
-
-def check_new(output: Path) -> None:
-    """ConfigError unless the folder is missing or empty."""
-    if not locks.is_empty(output):
-        raise ConfigError(f"{output}: exists already; choose another name")
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def add_model(parser: "Container") -> None:
     add_compute(parser)
 
 
-def add_compute(parser: "Container", threads: str = "default: chosen by torch") -> None:
+def add_checkpoint(parser: "Container") -> None:
     parser.add_argument(
         "--checkpoint",
         type=checkpoint,
@@ -220,6 +220,10 @@ def add_compute(parser: "Container", threads: str = "default: chosen by torch") 
         metavar="STEP",
         help="best, last or the number of an update",
     )
+
+
+def add_compute(parser: "Container", threads: str = "default: chosen by torch") -> None:
+    add_checkpoint(parser)
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 ..., auto (a GPU if there is one)")
     add_processor(parser, threads)
 

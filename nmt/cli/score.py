@@ -74,8 +74,10 @@ class PairScorer(BlockScorer):
         self.args = args
         run = Run.of(*args.runs, which=args.checkpoint, device=args.device, threads=args.threads or 0)
         self.run = run.for_text(args.tokenized)
-        if args.alignments and not run.attends:
-            raise ConfigError(f"{args.runs[0]}: has no attention to align by")
+        if args.alignments:
+            from nmt.runs import alignment
+
+            alignment.check_attention(self.run)
         self.precision = options.precision_contexts(args.precision, self.run.modules, args.device)
 
     def models(self) -> list[Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.cli.average import check_new
+from nmt.cli.arguments import check_new
 from nmt.errors import ConfigError
 from tests.commands.runs import copy, equal_runs, tables
 from tests.conftest import BIN, Command
