@@ -122,10 +122,7 @@ def first_run(engines: Sequence[tuple[str, str]]) -> str | None:
     """The first run directory that torch computes, whose choice of matrix back end all engines use; None if
     there is none."""
     paths = [run_directory.resolve(path.split(",")[0]) for _, path in engines]
-    return next(
-        (str(path) for path in paths if run_directory.exists(path) and not run_directory.is_exported(path)),
-        None,
-    )
+    return next((str(path) for path in paths if run_directory.is_trained(path)), None)
 
 
 def check_names(args: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
 
 import torch
 from omegaconf import OmegaConf
@@ -242,12 +242,6 @@ class SavedPair(LanguagePair, Generic[Trained]):
     data: DataConfig
     step: int  # the weights are those after this many updates
     kind: str = ModelConfig.type  # model.type
-
-    def for_text(self, tokenized: bool) -> Self:
-        """This model for raw lines, or for lines that are tokenized like the training text."""
-        if tokenized == self.source.tokenized:
-            return self
-        return replace(self, source=self.source.for_text(tokenized), target=self.target.for_text(tokenized))
 
     @property
     def languages(self) -> tuple[str, str]:

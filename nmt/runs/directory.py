@@ -95,6 +95,11 @@ def is_exported(path: str | Path) -> bool:
     return (first_line(resolve(path) / VERSION_FILE) or "").startswith(EXPORTED)
 
 
+def is_trained(path: str | Path) -> bool:
+    """Whether there is a run as nmt-train makes it, which torch computes."""
+    return exists(Path(path)) and not is_exported(path)
+
+
 def resolve(path: str | Path) -> Path:
     """Resolve the folder of nmt-init, which has a configuration, to the run in it. Other paths stay as they
     are."""

@@ -15,7 +15,7 @@ forbidden, log p is computed again.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self, cast
@@ -103,11 +103,6 @@ class ExportedPair(LanguagePair):
     def files(self) -> list[Path]:
         return run_directory.model_files(self.directory)
 
-    def for_text(self, tokenized: bool) -> Self:
-        if tokenized == self.source.tokenized:
-            return self
-        return replace(self, source=self.source.for_text(tokenized), target=self.target.for_text(tokenized))
-
 
 def load_pair(directory: Path) -> ExportedPair:
     """Verify all files of a folder and load its text. CheckpointError for one that is damaged."""
@@ -124,20 +119,10 @@ def load_pair(directory: Path) -> ExportedPair:
         raise CheckpointError(str(error)) from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: damaged settings ({error}); export the run again") from error
-    source, source_words, target, target_words = (
-        part
-        for side, config in (("source", settings.source), ("target", settings.target))
-        for part in load_text(directory, side, config, settings.tags, settings.shared_vocabulary)
-    )
-    return ExportedPair(
-        directory=directory,
-        step=settings.step,
-        source=cast(TextPipeline, source),
-        target=cast(TextPipeline, target),
-        source_words=cast(Vocab, source_words),
-        target_words=cast(Vocab, target_words),
-        settings=settings,
-    )
+    tags, shared = settings.tags, settings.shared_vocabulary
+    source, source_words = load_text(directory, "source", settings.source, tags, shared)
+    target, target_words = load_text(directory, "target", settings.target, tags, shared)
+    return ExportedPair(directory, settings.step, source, target, source_words, target_words, settings)
 
 
 def load_translator(directory: Path, device: str, threads: int) -> "Translator":

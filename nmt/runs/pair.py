@@ -2,8 +2,9 @@
 both languages. Torch is not imported."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, cast
 
 from nmt.errors import CheckpointError, DataError
 from nmt.runs import directory as run_directory
@@ -28,7 +29,7 @@ class Saved:
 
 
 class LanguagePair(Saved):
-    """A model of two languages with its text pipelines and vocabularies."""
+    """A model of two languages with its text pipelines and vocabularies. Each kind is a dataclass."""
 
     source: TextPipeline
     target: TextPipeline
@@ -52,7 +53,10 @@ class LanguagePair(Saved):
 
     def for_text(self, tokenized: bool) -> Self:
         """This model for raw lines, or for lines that are tokenized like the training text."""
-        raise NotImplementedError
+        if tokenized == self.source.tokenized:
+            return self
+        sides = {"source": self.source.for_text(tokenized), "target": self.target.for_text(tokenized)}
+        return cast(Self, replace(cast(Any, self), **sides))
 
     def source_ids(self, line: str) -> list[int]:
         """The ids of a source line."""

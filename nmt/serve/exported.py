@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 from nmt.errors import UserError
 from nmt.runs.exported import BATCH, ExportedRun
-from nmt.runs.run import TranslationRequest
 from nmt.search.config import BeamConfig
 from nmt.search.results import FinishedHypothesis
 from nmt.serve import engine
@@ -23,7 +22,7 @@ class ExportedPart:
     """A line, or a part of a line that is too long."""
 
     text: str
-    units: int
+    units: Sequence[str]
     candidates: list[FinishedHypothesis] | None = None  # set once searched; empty for a part without words
     error: UserError | None = None  # the search failed
 
@@ -57,7 +56,7 @@ class ExportedSession:
 
     def has_room(self) -> bool:
         waiting = [part for task in self.tasks.values() for part in task.waiting]
-        return len(waiting) < BATCH and sum(part.units for part in waiting) < MAX_UNITS
+        return len(waiting) < BATCH and sum(len(part.units) for part in waiting) < MAX_UNITS
 
     def width(self, options: TranslateOptions) -> int:
         """The number of hypotheses that a search with these options keeps."""
@@ -67,7 +66,7 @@ class ExportedSession:
         run = self.run.for_text(options.tokenized)
         task = ExportedTask(run, options)
         for text in run.source_lengths.parts(line, run.source_lengths.limit()):
-            units = len(run.read(text))
+            units = run.read(text)
             task.parts.append(ExportedPart(text, units, None if units else []))
         self.tasks[key] = task
 
@@ -84,8 +83,9 @@ class ExportedSession:
     def search(self, task: ExportedTask, parts: Sequence[ExportedPart]) -> None:
         """Search parts together; one by one where that fails, so that no line fails for another."""
         config = replace(self.config, beam_size=self.width(task.options))
+        readings = [part.units for part in parts]
         try:
-            lists = task.run.search(TranslationRequest([part.text for part in parts]), config)
+            lists = task.run.search_readings(readings, config, None, None, True)
         except UserError as error:
             if len(parts) == 1:
                 parts[0].error = error
@@ -107,10 +107,10 @@ class ExportedSession:
             if (task.run, self.width(task.options)) != (first.run, self.width(first.options)):
                 continue
             for part in task.waiting:
-                if parts and (len(parts) == BATCH or units + part.units > MAX_UNITS):
+                if parts and (len(parts) == BATCH or units + len(part.units) > MAX_UNITS):
                     return first, parts
                 parts.append(part)
-                units += part.units
+                units += len(part.units)
         return (first, parts) if first else None
 
     def cancel(self, key: Hashable) -> None:

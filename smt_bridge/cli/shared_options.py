@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting
@@ -141,8 +140,7 @@ def set_up_features(
     if not need_torch(specs):
         settings = arguments.parse_settings(FeatureSettings, args, threads=args.threads or 1)
         return settings, jobs.describe_workers(args)
-    runs = (spec.path for spec in specs if run_directory.exists(Path(spec.path)))
-    run = next((path for path in runs if not run_directory.is_exported(path)), None)
+    run = next((spec.path for spec in specs if run_directory.is_trained(spec.path)), None)
     recorded = store.recorded_settings(output) if args.resume else {}
     back_end = str(recorded.get("back_end") or args.matmul)
     threads = args.threads or 1
