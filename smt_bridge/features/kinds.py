@@ -33,16 +33,17 @@ from smt_bridge.moses.words import check_reads_words, units
 
 
 class RunTranslation(Translation):
-    """A run as a feature."""
+    """A run that torch computes as a feature."""
+
+    run: SavedRun
 
     def __init__(self, run: SavedRun, inverse: bool = False, settings: FeatureSettings | None = None) -> None:
         """ConfigError for a run of raw text."""
         super().__init__(run, inverse, settings)
-        self.model, precision = run.model, self.settings.precision
+        precision = self.settings.precision
         self.products: AbstractContextManager[object] = (
             nullcontext() if precision == "fp32" else Reduced(precision, run.model)
         )
-        self.saved = run
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "RunTranslation":
@@ -50,11 +51,11 @@ class RunTranslation(Translation):
         return cls(run, spec.kind == "inverse", settings)
 
     def exact(self) -> "RunTranslation":
-        return RunTranslation(self.saved, self.inverse, replace(self.settings, precision="fp32"))
+        return RunTranslation(self.run, self.inverse, replace(self.settings, precision="fp32"))
 
     def pair_scores(self, sources: Sequence[Ids], targets: Sequence[Ids], source_of: Sequence[int]) -> Values:
         with self.products:
-            return pair_scores(self.model, sources, targets, source_of)
+            return pair_scores(self.run.model, sources, targets, source_of)
 
 
 # ---- joint -------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The kinds of features that the option `--feature KIND[:NAME]=PATH` accepts.
 
-A kind is a class that is registered in FEATURES. The built-in ones are defined in kinds.py and count_kinds.py
-and registered as `LazyKind`, which only stores the name of the class, so that --help does not import torch.
+A kind is a class that is registered in FEATURES. The built-in ones are defined in kinds.py, count_kinds.py
+and translation.py, and registered as `LazyKind`, which only stores the name of the class, so that --help does
+not import torch.
 """
 
 import importlib
@@ -94,53 +95,77 @@ class FeatureKind(Protocol):
 
 @dataclass(frozen=True)
 class LazyKind:
-    """A kind whose class is imported when it is first needed; `target` is `module:Class`."""
+    """A kind whose class is imported when it is first needed; `target` is `module:Class` in this package."""
 
     column: str
     help: str
     target: str
+    torch: bool = True  # whether the class computes with torch
+    exported: str = ""  # the class for a run written by nmt-export, which does not; empty: there is none
+
+    def reads_export(self, spec: FeatureSpec) -> bool:
+        """Whether the feature computes with a run that nmt-export wrote."""
+        return bool(self.exported) and run_directory.is_exported(spec.path)
 
     def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
         """Import the class and load the feature."""
-        module, _, name = (EXPORTED if reads_export(spec) else self.target).partition(":")
-        kind: FeatureKind = getattr(importlib.import_module(module), name)
+        module, _, name = (self.exported if self.reads_export(spec) else self.target).partition(":")
+        kind: FeatureKind = getattr(importlib.import_module(f"smt_bridge.features.{module}"), name)
         return kind.load(spec, settings)
 
 
-KINDS = (  # built-in kinds: name, default name of the column, class, help
-    ("translation", "RNN", "kinds:RunTranslation",
-     "log p(target | source) by a run directory of nmt-train or nmt-export"),
-    ("inverse", "InverseRNN", "kinds:RunTranslation",
-     "log p(source | target) by a run of the other direction"),
-    ("lm", "KenLM", "count_kinds:CountLM", "log p(target) by an ARPA or KenLM file"),
-    ("reverse-lm", "ReverseLM", "count_kinds:CountLM", "the same by a model of reversed sentences"),
-    ("neural-lm", "NeuralLM", "kinds:NeuralLM",
-     "log p(target) by a run directory of a language model, or a mixture of nmt-interpolate"),
-    ("joint", "NNJM", "kinds:Joint",
-     "log p(target | source, alignment) by a run of model.type joint; for n-best lists with segmentation and "
-     "alignment"),
-    ("inverse-joint", "InverseNNJM", "kinds:Joint",
-     "log p(source | target, alignment) by a joint model of the other direction; likewise"),
-    ("unknown-words", "UnknownWords", "count_kinds:UnknownWords",
-     "number of words outside the vocabulary of a run directory, or of a file of nmt-vocab"),
-)  # fmt: skip
+EXPORTED = "translation:ExportedTranslation"
 FEATURES: Registry[FeatureKind] = Registry(
     "feature",
-    {name: LazyKind(column, text, f"smt_bridge.features.{kind}") for name, column, kind, text in KINDS},
+    {
+        "translation": LazyKind(
+            "RNN",
+            "log p(target | source) by a run directory of nmt-train or nmt-export",
+            "kinds:RunTranslation",
+            exported=EXPORTED,
+        ),
+        "inverse": LazyKind(
+            "InverseRNN",
+            "log p(source | target) by a run of the other direction",
+            "kinds:RunTranslation",
+            exported=EXPORTED,
+        ),
+        "lm": LazyKind("KenLM", "log p(target) by an ARPA or KenLM file", "count_kinds:CountLM", torch=False),
+        "reverse-lm": LazyKind(
+            "ReverseLM", "the same by a model of reversed sentences", "count_kinds:CountLM", torch=False
+        ),
+        "neural-lm": LazyKind(
+            "NeuralLM",
+            "log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
+            "kinds:NeuralLM",
+        ),
+        "joint": LazyKind(
+            "NNJM",
+            "log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
+            "segmentation and alignment",
+            "kinds:Joint",
+        ),
+        "inverse-joint": LazyKind(
+            "InverseNNJM",
+            "log p(source | target, alignment) by a joint model of the other direction; likewise",
+            "kinds:Joint",
+        ),
+        "unknown-words": LazyKind(
+            "UnknownWords",
+            "number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
+            "count_kinds:UnknownWords",
+            torch=False,
+        ),
+    },
 )
-WITHOUT_TORCH = ("lm", "reverse-lm", "unknown-words")  # kinds that do not compute with torch
-EXPORTABLE = ("translation", "inverse")  # kinds that do not either with a run that nmt-export wrote
-EXPORTED = "smt_bridge.features.translation:ExportedTranslation"
-
-
-def reads_export(spec: FeatureSpec) -> bool:
-    """Whether a feature computes with a run that nmt-export wrote."""
-    return spec.kind in EXPORTABLE and run_directory.is_exported(spec.path)
 
 
 def need_torch(specs: Sequence[FeatureSpec]) -> bool:
     """Whether any of these features computes with torch; those of plugins count as such."""
-    return any(spec.kind not in WITHOUT_TORCH and not reads_export(spec) for spec in specs)
+    kinds = ((FEATURES[spec.kind], spec) for spec in specs)
+    return any(
+        not isinstance(kind, LazyKind) or (kind.torch and not kind.reads_export(spec)) for kind, spec in kinds
+    )
 
 
 def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:

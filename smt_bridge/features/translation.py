@@ -72,16 +72,16 @@ class Translation(PairFeature):
 class ExportedTranslation(Translation):
     """A run exported to CTranslate2 as a feature."""
 
-    def __init__(self, run: ExportedRun, inverse: bool, settings: FeatureSettings) -> None:
+    def __init__(self, exported: ExportedRun, inverse: bool, settings: FeatureSettings) -> None:
         """ConfigError for a precision: that of the weights is part of the exported run."""
-        [self.pair] = run.members
+        [run] = exported.members
         if settings.precision != "fp32":
             raise ConfigError(
-                f"--precision {settings.precision}: {self.pair.directory} was exported to CTranslate2 with a "
+                f"--precision {settings.precision}: {run.directory} was exported to CTranslate2 with a "
                 "precision of its own; leave --precision out"
             )
-        super().__init__(self.pair, inverse, settings)
-        self.translator = run.translator
+        super().__init__(run, inverse, settings)
+        self.translator = exported.translator
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "ExportedTranslation":
@@ -91,9 +91,9 @@ class ExportedTranslation(Translation):
         return cls(run, spec.kind == "inverse", settings)
 
     def pair_scores(self, sources: Sequence[Ids], targets: Sequence[Ids], source_of: Sequence[int]) -> Values:
-        read = [self.pair.source_words.decode(source) for source in sources]
+        read = [self.run.source_words.decode(source) for source in sources]
         texts = [
-            (read[row], self.pair.target_words.decode(target))
+            (read[row], self.run.target_words.decode(target))
             for row, target in zip(source_of, targets, strict=True)
         ]
         return np.array([math.fsum(values) for values in score(self.translator, texts)], np.float64)
