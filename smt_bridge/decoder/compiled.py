@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from nmt.io import signals
+from nmt.ngram import queries
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,8 @@ def cache_folder() -> Path | None:
     is called, not those of the functions that it calls, and would run old code after a partial update."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted([*here.rglob("*.py"), *(here.parent / "extraction").glob("*.py")]):
+    extraction, shared = (here.parent / "extraction").glob("*.py"), Path(queries.__file__)
+    for path in sorted([*here.rglob("*.py"), *extraction, shared]):
         digest.update(path.read_bytes())
     name = f"numba-{digest.hexdigest()[:16]}"
     of_user = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")

@@ -28,9 +28,9 @@ from smt_bridge.decoder.arrays import (
     allocate,
 )
 from smt_bridge.decoder.automaton import Automaton
-from smt_bridge.decoder.compiled import go_on, njit
+from smt_bridge.decoder.compiled import HAVE_NUMBA, go_on, njit
 from smt_bridge.decoder.features.protocol import Candidates, Gains, checked
-from smt_bridge.decoder.model import Listing, SearchTask
+from smt_bridge.decoder.model import Listing, SearchModel, SearchTask
 from smt_bridge.decoder.search import add_candidates, expand_from, search, select, start_search
 
 Paths = tuple[list[Int32s], list[float]]  # options in target order and total of each derivation, best first
@@ -41,6 +41,11 @@ class ThreadMemory(threading.local):
 
     factor = 1
     state: SearchState | None = None
+
+
+def compiled_search(model: SearchModel) -> "CompiledSearch | None":
+    """The compiled search of a model; None without numba, or if a language model is not an automaton."""
+    return CompiledSearch(model.automata) if HAVE_NUMBA and model.automata is not None else None
 
 
 class CompiledSearch:

@@ -20,8 +20,7 @@ from smt_bridge.decoder import feature_values, plain, translation
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.arrays import Int32s, SearchParameters
 from smt_bridge.decoder.cache import Cache
-from smt_bridge.decoder.compiled import HAVE_NUMBA
-from smt_bridge.decoder.compiled_search import CompiledSearch, Paths
+from smt_bridge.decoder.compiled_search import Paths, compiled_search
 from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask, WeightedFeature
@@ -83,8 +82,7 @@ class Decoder:
             beam=self.config.neural_beam,
         )
         self.options = OptionBuilder(system, self.settings, self.weights, self.model, weighted)
-        automata = self.model.automata
-        self.compiled = CompiledSearch(automata) if HAVE_NUMBA and automata is not None else None
+        self.compiled = compiled_search(self.model)
         self.second = (
             SecondSearch(self.model, self.config.second_search, self.listing.factor)
             if self.config.second_search and self.model.stateful

@@ -17,8 +17,7 @@ import numpy as np
 
 from smt_bridge.decoder import plain
 from smt_bridge.decoder.arrays import Int32s
-from smt_bridge.decoder.compiled import HAVE_NUMBA
-from smt_bridge.decoder.compiled_search import CompiledSearch
+from smt_bridge.decoder.compiled_search import compiled_search
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask
 from smt_bridge.decoder.translation import Derivation
 
@@ -33,9 +32,8 @@ class SecondSearch:
         weights[0] += model.stand_in
         self.model = replace(model, lm_weights=weights, stateful=())
         self.listing = Listing(count, True, factor)
-        automata = model.automata
         # With memory of its own: arrays of the two searches have different sizes.
-        self.compiled = CompiledSearch(automata) if HAVE_NUMBA and automata is not None else None
+        self.compiled = compiled_search(model)
 
     def paths(self, task: SearchTask, stop: threading.Event | None = None) -> list[Int32s]:
         """The best derivations of a task of the first search, under its constraints: their options in target

@@ -59,6 +59,17 @@ def test_changed_sources_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.M
     assert {place and place.parent for place in found} == {tmp_path / "decoder" / "__pycache__"}
 
 
+def test_changed_queries_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search has a constant of the queries of n-gram models in its compiled code."""
+    (tmp_path / "decoder").mkdir()
+    (queries := tmp_path / "queries.py").write_text("MIX = 1\n")
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "decoder" / "compiled.py"))
+    monkeypatch.setattr("nmt.ngram.queries.__file__", str(queries))
+    before = compiled.cache_folder()
+    queries.write_text("MIX = 2\n")
+    assert before and compiled.cache_folder() != before
+
+
 def test_compiled_code_of_an_installation_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that another user has installed: the code is kept in this user's cache, and nowhere if there
     is none. Code that another user has compiled is never run."""
