@@ -74,7 +74,7 @@ FIRST_BYTES = np.array([(1 << 8 * k) - 1 for k in range(9)], np.uint64)  # the f
 LAST_BYTES = np.array([(1 << 64) - (1 << 8 * (8 - k)) for k in range(9)], np.uint64)
 POINT = ord(".") - ord("0") & 0xFF  # a point among digits
 ALL_ZEROS = np.uint64(0x3030303030303030)  # eight digits 0
-# Joins pairs of neighbouring numbers of 8, 16 and 32 bits: factor, shift, mask
+# Joins pairs of neighboring numbers of 8, 16 and 32 bits: factor, shift, mask
 JOINS = [
     (np.uint64(base << bits | 1), np.uint64(bits), np.uint64(mask))
     for base, bits, mask in (
