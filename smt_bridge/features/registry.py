@@ -95,7 +95,7 @@ class FeatureKind(Protocol):
 
 @dataclass(frozen=True)
 class LazyKind:
-    """A kind whose class is imported when it is first needed; `target` is `module:Class` in this package."""
+    """A kind whose class is imported when it is first needed; `target` is `module:Class`."""
 
     column: str
     help: str
@@ -110,50 +110,53 @@ class LazyKind:
     def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
         """Import the class and load the feature."""
         module, _, name = (self.exported if self.reads_export(spec) else self.target).partition(":")
-        kind: FeatureKind = getattr(importlib.import_module(f"smt_bridge.features.{module}"), name)
+        kind: FeatureKind = getattr(importlib.import_module(module), name)
         return kind.load(spec, settings)
 
 
-EXPORTED = "translation:ExportedTranslation"
+RUN_TRANSLATION = "smt_bridge.features.kinds:RunTranslation"
+EXPORTED_TRANSLATION = "smt_bridge.features.translation:ExportedTranslation"
+COUNT_LM = "smt_bridge.features.count_kinds:CountLM"
+JOINT = "smt_bridge.features.kinds:Joint"
 FEATURES: Registry[FeatureKind] = Registry(
     "feature",
     {
         "translation": LazyKind(
             "RNN",
             "log p(target | source) by a run directory of nmt-train or nmt-export",
-            "kinds:RunTranslation",
-            exported=EXPORTED,
+            RUN_TRANSLATION,
+            exported=EXPORTED_TRANSLATION,
         ),
         "inverse": LazyKind(
             "InverseRNN",
             "log p(source | target) by a run of the other direction",
-            "kinds:RunTranslation",
-            exported=EXPORTED,
+            RUN_TRANSLATION,
+            exported=EXPORTED_TRANSLATION,
         ),
-        "lm": LazyKind("KenLM", "log p(target) by an ARPA or KenLM file", "count_kinds:CountLM", torch=False),
+        "lm": LazyKind("KenLM", "log p(target) by an ARPA or KenLM file", COUNT_LM, torch=False),
         "reverse-lm": LazyKind(
-            "ReverseLM", "the same by a model of reversed sentences", "count_kinds:CountLM", torch=False
+            "ReverseLM", "the same by a model of reversed sentences", COUNT_LM, torch=False
         ),
         "neural-lm": LazyKind(
             "NeuralLM",
             "log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
-            "kinds:NeuralLM",
+            "smt_bridge.features.kinds:NeuralLM",
         ),
         "joint": LazyKind(
             "NNJM",
             "log p(target | source, alignment) by a run of model.type joint; for n-best lists with "
             "segmentation and alignment",
-            "kinds:Joint",
+            JOINT,
         ),
         "inverse-joint": LazyKind(
             "InverseNNJM",
             "log p(source | target, alignment) by a joint model of the other direction; likewise",
-            "kinds:Joint",
+            JOINT,
         ),
         "unknown-words": LazyKind(
             "UnknownWords",
             "number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
-            "count_kinds:UnknownWords",
+            "smt_bridge.features.count_kinds:UnknownWords",
             torch=False,
         ),
     },
