@@ -17,6 +17,7 @@ from nmt.models.transformer import TransformerConfig
 from nmt.training import config_file
 from recipes.hybrid import summary
 from recipes.low_resource import corpora, curve
+from recipes.presets import choice
 from recipes.properties import corpus
 from tests.conftest import BIN, ROOT
 
@@ -257,6 +258,60 @@ def test_two_variants_of_tiny_models(tmp_path: Path) -> None:
     rows = table(out / "table.tsv")
     assert [row[:2] for row in rows[1:]] == [["generated:fr-en", "base"], ["generated:fr-en", "linear"]]
     assert all(0 <= float(value) <= 100 for row in rows[1:] for value in row[2:5])
+
+
+def equal_trainings(folder: Path, **units: float) -> list[choice.Training]:
+    """Trainings of two seeds for presets whose updates have so many target units."""
+    text = choice.Text("generated:en-fr", 200, folder)
+    for preset, number in units.items():
+        files.write_text(folder / f"configs/generated-en-fr.200.{preset}/units", [str(number)])
+    setups = [choice.Setup(text, preset) for preset in units]
+    return [choice.Training(setup, 3, seed) for seed in (1, 2) for setup in setups]
+
+
+def test_equal_minutes_are_equal_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of twice the speed makes as many updates of twice the size."""
+    monkeypatch.setattr(choice, "RATES", {"slow": 1000, "fast": 2000})
+    updates = [training.updates for training in equal_trainings(tmp_path, slow=600, fast=1200)]
+    assert updates == [300] * 4, "3 minutes x 60 s x 1,000 units / 600"
+    [slow, fast, *_] = equal_trainings(tmp_path / "same", slow=600, fast=600)
+    assert (slow.updates, fast.updates) == (300, 600)
+
+
+def test_mean_and_range_over_finished_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "RATES", {"slow": 1000, "fast": 2000})
+    trainings = equal_trainings(tmp_path, slow=600, fast=600)
+    files.write_text(tmp_path / "generated" / "dev.fr", REFERENCE)
+    wrong = {1: [line if n % 3 else "x" for n, line in enumerate(REFERENCE)], 2: REFERENCE}
+    for training in trainings[:3]:
+        for path in training.outputs():
+            files.write_text(path, wrong[training.seed])
+    trainings[2].outputs()[1].unlink()  # the second seed of `slow` is translated by its last checkpoint only
+    header, *rows, signature = choice.table(trainings)
+    worst = f"{corpus_bleu(wrong[1], [REFERENCE]).score:.2f}"
+    cells = [
+        ["generated:en-fr", "200", "3", name, updates, "1"]
+        for name, updates in (("slow", "300"), ("fast", "600"))
+    ]
+    assert [row.split("\t") for row in rows] == [
+        [*cell, *[worst, f"{worst} to {worst}"] * 2] for cell in cells
+    ]
+    files.write_text(trainings[2].outputs()[1], wrong[2])
+    slow = choice.table(trainings)[1].split("\t")
+    assert slow[5] == "2" and slow[7] == f"{worst} to 100.00" and header.split("\t")[6] == "last"
+    assert float(slow[6]) == pytest.approx((float(worst) + 100) / 2, abs=0.011) and "tok:13a" in signature
+
+
+@pytest.mark.slow
+def test_choice_of_tiny_models(tmp_path: Path) -> None:
+    """Every command of both presets on the grammar's corpus; weights are removed, translations stay."""
+    script, out = RECIPES / "presets/choice.py", tmp_path / "out"
+    given = ["--directions", "generated:fr-en", "--minutes", "200=0.01", "--seeds", "1"]
+    done = run(script, *given, "--out", out, "--dry-run")
+    names = [line.split()[0] for line in done.stdout.split("\n")[:-1]]
+    assert names == ["nmt-train", "nmt-average", "nmt-translate", "nmt-translate"] * 2, done.stderr[-3000:]
+    assert run_twice("trainings/*", script, *given, "--out", out) == 4
+    assert [row[3] for row in table(out / "table.tsv")[1:3]] == ["small", "transformer-small"]
 
 
 # ---- properties --------------------------------------------------------------------------------------------
