@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # The papers' experiments at their own scale: corpora, tokenization, selection, networks on several devices, Table 4.1 with Moses, Table 6.1.
-# usage: run.sh [--out DIR] [--devices N] [--engine embedded|moses] [--sample]
+# usage: run.sh [--out DIR] [--devices N] [--engine embedded|moses] [--sample] [--generated PAIRS]
 #   --sample  walk every step on a few thousand lines of our grammar's corpus, with tiny networks: minutes, no network, no GPU
+#   --generated PAIRS  the same on a generated corpus of any size, in WMT's archives (generate.py): the phrase-based part is as large as you like
 # Started again it goes on: every step leaves a file, and is not done twice. What it costs and what of it was never run: README.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-here=recipes/wmt14 out=runs/wmt14 devices=1 engine=moses sample=
+here=recipes/wmt14 out=runs/wmt14 devices=1 engine=moses sample= generated=
 while [ $# -gt 0 ]; do
     case $1 in
         --out) out=$2; shift 2 ;;
         --devices) devices=$2; shift 2 ;;
         --engine) engine=$2; shift 2 ;;
         --sample) sample=yes; shift ;;
+        --generated) sample=yes generated=$2; shift 2 ;;
         *) echo "run.sh: unknown option $1; see the head of $here/run.sh" >&2; exit 2 ;;
     esac
 done
@@ -22,12 +24,16 @@ mkdir -p "$text"
 parallel_words=348000000 lm_words=418000000 short=15000 device=cuda
 small=()
 if [ -n "$sample" ]; then
-    engine=embedded parallel_words=20000 lm_words=20000 short=300 device=cpu
+    engine=embedded short=300 device=cpu
+    [ -n "$generated" ] || parallel_words=20000 lm_words=20000
     small=(training.max_steps=40 training.max_minutes=2 training.batch_size=16 training.tensorboard=false)
 fi
 
 say "1/7  corpora"
-if [ -n "$sample" ]; then
+if [ -n "$generated" ]; then
+    [ -s "$out/downloads/corpora.tsv" ] || python $here/generate.py "$out/downloads" --pairs "$generated"
+    python $here/unpack.py "$out/downloads/corpora.tsv" "$out/downloads" "$text"
+elif [ -n "$sample" ]; then
     # The same files as unpack.py writes, out of our grammar: every step below takes them for the real ones.
     if [ ! -s "$text/test.fr" ]; then
         python recipes/quickstart/corpus.py "$out/grammar"
