@@ -20,7 +20,7 @@ __version__ = "0.6.0.dev0"
 __all__ = ["Constraints", "Run", "__version__", "load_language_model", "train", "train_language_model"]
 
 # The module of each public name.
-HOMES = {
+MODULES = {
     "Constraints": "nmt.runs.constraints",
     "Run": "nmt.runs.run",
     "load_language_model": "nmt.runs.language_model",
@@ -30,4 +30,4 @@ HOMES = {
 
 resources.before_torch()
 
-__getattr__, __dir__ = lazy.names(__name__, HOMES)
+__getattr__, __dir__ = lazy.names(__name__, MODULES)

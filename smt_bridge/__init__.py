@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["Decoder", "FeatureSettings", "load", "score_table"]
 
 # The module that defines each public name.
-HOMES = {
+MODULES = {
     "Decoder": "smt_bridge.decoder.decoder",
     "FeatureSettings": "smt_bridge.features.registry",
     "load": "smt_bridge.hybrid.decoder",
     "score_table": "smt_bridge.tables.score",
 }
 
-__getattr__, __dir__ = lazy.names(__name__, HOMES)
+__getattr__, __dir__ = lazy.names(__name__, MODULES)

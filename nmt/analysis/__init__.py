@@ -47,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 # The module of each public name.
-HOMES = {
+MODULES = {
     "AlignmentScores": "nmt.analysis.alignment_error",
     "BootstrapScores": "nmt.analysis.statistics",
     "Bucket": "nmt.analysis.buckets",
@@ -77,4 +77,4 @@ HOMES = {
     "subsets": "nmt.analysis.hard_words",
 }
 
-__getattr__, __dir__ = lazy.names(__name__, HOMES)
+__getattr__, __dir__ = lazy.names(__name__, MODULES)

@@ -35,7 +35,7 @@ class ChartPoint:
 
 @dataclass
 class Chart:
-    """A curve or a row of bars for each system."""
+    """A chart with a curve, or a series of bars, for each system."""
 
     title: str
     x: str  # label of the x axis

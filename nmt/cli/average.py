@@ -42,7 +42,7 @@ def parser() -> options.Parser:
         help="average the checkpoints of these updates",
     )
     parser.add_argument(
-        "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the run directory to make"
+        "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the run directory to create"
     )
     options.add_quiet(parser)
     return parser

@@ -30,14 +30,14 @@ def parser() -> options.Parser:
     parser.add_argument("run", type=InputPath, metavar="RUN_DIR", help="a Transformer trained by nmt-train")
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="the engine")
     parser.add_argument(
-        "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the folder to make"
+        "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the folder to create"
     )
     parser.add_argument(
         "--quantization",
         choices=QUANTIZATIONS,
         default=QUANTIZATIONS[0],
-        help="numbers of the matrices: float32 translates as the run does, up to the differences "
-        "between the two searches; int8 is the fastest, and a third of the size",
+        help="precision of the weight matrices: float32 translates like the run, apart from differences "
+        "between the two searches; int8 is fastest, and a third of the size",
     )
     options.add_checkpoint(parser)
     options.add_quiet(parser)

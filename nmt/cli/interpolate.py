@@ -176,7 +176,7 @@ def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFil
         log.info("%s: perplexity %.2f, weight %s", member.name, perplexity(dev.alone[:, column]), shown)
     log.info(
         "%s: perplexity %.2f, without unknown units %.2f, on %s",
-        args.output, perplexity(mixed), perplexity(mixed[dev.known]), files.name_of(args.input),
+        args.output, perplexity(mixed), perplexity(mixed[dev.in_vocabulary]), files.name_of(args.input),
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ class DevelopmentScores:
 
     log_probs: Floats  # (N, M), of each model as a part of the mixture
     alone: Floats  # (N, M), of each model by itself
-    known: NDArray[np.bool_]  # (N,), whether the unit is in the vocabulary
+    in_vocabulary: NDArray[np.bool_]  # (N,), whether the unit is in the vocabulary
     evidence: Ints  # (N,), counts of the units' contexts; empty without --contexts
 
 
@@ -214,7 +214,7 @@ def score_development_text(
     return DevelopmentScores(
         log_probs=np.concatenate([part.log_probs for part in parts]),
         alone=np.concatenate([part.alone for part in parts]),
-        known=np.concatenate([part.known for part in parts]),
+        in_vocabulary=np.concatenate([part.in_vocabulary for part in parts]),
         evidence=np.concatenate(evidence),
     )
 

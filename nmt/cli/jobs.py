@@ -121,9 +121,9 @@ class TextJob:
         return store.lock_job(self.output, self.command) if self.keeps_chunks else nullcontext()
 
     def set_up_torch(self, run: str | None = None) -> str:
-        """Import torch and choose its threads and back end: those of the job to resume, or else those that
-        the options give; workers have one thread by default. An exported run needs no torch. Returns a line
-        for the log."""
+        """Import torch, and set the number of threads and the back end of matrix products: those recorded in
+        the job to resume, or else those of the options; workers use one thread by default. An exported run
+        needs no torch. Returns a line for the log."""
         if run and is_exported(run):
             self.args.threads = self.args.threads or (1 if self.is_remote else None)
             return "CTranslate2"

@@ -55,7 +55,8 @@ def flush_stdout() -> None:
 
 
 def drop_stdout() -> None:
-    """Discard what stdout could not write, or Python would try again at exit and print a second message."""
+    """Discard what stdout could not write; otherwise Python would try again at exit and print a second
+    message."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -189,7 +189,7 @@ def add_output(parser: "Container") -> None:
         type=OutputPath,
         default="-",
         metavar="FILE",
-        help="written whole or not at all; .gz compresses; - is stdout",
+        help="written completely or not at all; .gz compresses; - is stdout",
     )
 
 
@@ -286,7 +286,7 @@ def add_split_sentences(parser: "Container", refused: str) -> None:
     parser.add_argument(
         "--split-sentences",
         action="store_true",
-        help="translate each sentence of a raw line by itself and join the translations to one line, with "
+        help="translate each sentence of a raw line by itself and join the translations into one line, with "
         f"the same spacing; not with {refused}",
     )
 
@@ -336,8 +336,8 @@ def refuse_exported(args: argparse.Namespace, runs: Sequence[str], names: Sequen
     if wrong:
         hint = "; nmt-export --quantization chooses the precision" if wrong[0] == "precision" else ""
         raise ConfigError(
-            f"{exported}: {flags(wrong[:1])} does not go with a run exported to CTranslate2; use the run "
-            f"itself{hint}"
+            f"{exported}: {flags(wrong[:1])} cannot be combined with a run exported to CTranslate2; use the "
+            f"run itself{hint}"
         )
 
 

@@ -91,9 +91,9 @@ class PerplexityTotals:
         """Add the scores of a line."""
         self.lines, self.characters = self.lines + 1, self.characters + len(line) + 1
         self.words += len(scored.units)
-        self.unknown += scored.known.count(False)
+        self.unknown += scored.in_vocabulary.count(False)
         self.log_prob += sum(scored.log_probs)
-        scored_words = zip(scored.log_probs, [*scored.known, True], strict=True)
+        scored_words = zip(scored.log_probs, [*scored.in_vocabulary, True], strict=True)
         self.known_log_prob += sum(value for value, is_known in scored_words if is_known)
 
     def pack(self) -> str:

@@ -77,7 +77,7 @@ def parser() -> options.Parser:
         nargs="+",
         type=named_path,
         metavar="NAME=PATH",
-        help="an engine and its name; a name such as en-fr tells the languages of an engine that does not "
+        help="an engine and its name; a name such as en-fr gives the languages of an engine that does not "
         "know them",
     )
     add_setting(parser, ServeConfig, "host", metavar="ADDRESS")

@@ -549,18 +549,18 @@ def check_options(args: argparse.Namespace) -> int:
         )
     names = ("n_best", "shortlist", "replace_unknown", *CONSTRAINTS)
     if args.sample and given_options(args, names):
-        raise ConfigError(f"--sample does not go with any of {options.flags(names)}")
+        raise ConfigError(f"--sample cannot be combined with any of {options.flags(names)}")
     if args.split_sentences and (wrong := given_options(args, WHOLE_LINES)):
         raise ConfigError(
-            f"--split-sentences does not go with {options.flags(wrong)}, which apply to whole lines; split "
-            "the text beforehand"
+            f"--split-sentences cannot be combined with {options.flags(wrong)}, which apply to whole lines; "
+            "split the text beforehand"
         )
     if args.mbr and args.n_best:
         raise ConfigError("--mbr writes one translation, chosen from the whole beam; leave --n-best out")
     if args.mbr_scale and (args.sample or not args.mbr):
-        raise ConfigError("--mbr-scale goes with --mbr, and not with --sample: samples have equal weights")
+        raise ConfigError("--mbr-scale requires --mbr, and excludes --sample: samples have equal weights")
     if args.lexicon and not args.replace_unknown:
-        raise ConfigError("--lexicon goes with --replace-unknown; to restrict the search use --shortlist LEX")
+        raise ConfigError("--lexicon requires --replace-unknown; to restrict the search use --shortlist LEX")
     options.refuse_exported(args, args.runs, ("shortlist", "terms", "constraints", "avoid", "avoid_lines"))
     for config in search_settings(args):
         config.check()

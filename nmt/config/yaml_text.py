@@ -62,5 +62,5 @@ def line_of(text: str, keys: Sequence[str]) -> int:
 def reason(error: Exception) -> str:
     """The first line of an error, shortened for a message."""
     if isinstance(error, RecursionError):
-        return "nested too deep, or in a circle"
+        return "nested too deeply, or refers to itself"
     return (getattr(error, "problem", None) or str(error) or type(error).__name__).splitlines()[0][:200]

@@ -29,7 +29,7 @@ Stored = tuple[NDArray[np.integer], NDArray[np.int64]]  # ids and offsets of a s
 FLUSH = 1 << 20  # ids held before they are written: 2-4 MiB a side
 BLOCK = 1 << 17  # numbers checked at a time
 STAMP = "stamp.json"
-REMEDY = "remove {}: the same command makes it again"
+REMEDY = "remove {}, and the same command will create it again"
 
 
 def id_type(size: int) -> type[np.unsignedinteger]:
@@ -184,7 +184,7 @@ def read_stamp(directory: Path) -> dict[str, object]:
     if not path.exists():
         return {}
     try:
-        with manifest.opened(directory, STAMP, manifest.load(directory)) as stream:
+        with manifest.open_verified(directory, STAMP, manifest.load(directory)) as stream:
             return dict(json.load(stream))
     except (ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path}: damaged; {REMEDY.format(directory)}") from error

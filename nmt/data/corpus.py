@@ -24,11 +24,12 @@ from nmt.text.tokenize import escape
 from nmt.text.vocab import SPECIALS, Vocab
 
 # ---- several corpora ---------------------------------------------------------------------------------------
-# Settings of several training corpora, and how often an epoch has the pairs of each.
+# Settings of several training corpora, and how often an epoch contains the pairs of each.
 #
-# An epoch has as many pairs as all corpora together. The share of corpus k, of n_k pairs, is proportional to
-# (weight_k n_k) ** (1 / temperature): with weights 1, temperature 1 is plain concatenation, and a large one
-# makes all corpora count alike (Arivazhagan et al. 2019, section 4.2; Aharoni et al. 2019).
+# An epoch has as many pairs as all corpora together. The share of corpus k, which has n_k pairs, is
+# proportional to (weight_k n_k) ** (1 / temperature): with weights 1, temperature 1 is plain concatenation,
+# and a high temperature makes all corpora count alike (Arivazhagan et al. 2019, section 4.2; Aharoni et al.
+# 2019).
 
 TAG_PATTERN = re.compile(r"<[^\s<>]+>")
 BYTE_UNIT = re.compile(r"<0x[0-9A-F]{2}>")  # a unit of SentencePiece
@@ -37,15 +38,15 @@ SHARE_TOLERANCE = 1e-6  # shares are decimal fractions
 
 @dataclass
 class FilterConfig:
-    """Which lines of a corpus are used. Lengths are those of nmt-clean: words between blanks; of scripts
-    without blanks, two Chinese or Japanese characters, or four letters of Thai, are one. A filter also drops
-    lines with an empty side."""
+    """Which pairs of a corpus are used. Lengths are counted as in nmt-clean: words between blanks; in scripts
+    without blanks, two Chinese or Japanese characters, or four letters of Thai, count as a word. Pairs with
+    an empty side are dropped by any filter."""
 
-    min_length: int = number(0, least=0, help="fewest words of each side; 0: any")
-    max_length: int = number(0, least=0, help="most words of each side; 0: any")
-    max_ratio: float = number(0.0, least=0, help="longer side over shorter, at most; 0: any")
-    drop_copies: bool = setting(False, help="drop pairs whose target is the source")
-    drop_duplicates: bool = setting(False, help="drop pairs that occurred before in this corpus")
+    min_length: int = number(0, least=0, help="minimum number of words per side; 0: any")
+    max_length: int = number(0, least=0, help="maximum number of words per side; 0: any")
+    max_ratio: float = number(0.0, least=0, help="maximum ratio of the longer to the shorter side; 0: any")
+    drop_copies: bool = setting(False, help="drop pairs whose target equals their source")
+    drop_duplicates: bool = setting(False, help="drop pairs that repeat an earlier pair of this corpus")
 
     @property
     def active(self) -> bool:
@@ -56,27 +57,27 @@ class FilterConfig:
 class CorpusConfig:
     """One of several training corpora."""
 
-    name: str = setting("", help="its name in messages; empty: the name of its source file")
+    name: str = setting("", help="name of the corpus in messages; empty: the name of its source file")
     source: str = setting("", help="parallel text, line by line")
     target: str = setting("", help="its translation")
     tag: str = setting(
         "",
-        help="a token put before each source sentence, <bt>, <2fr> or <med>; it is a unit of its own, and "
-        "lines to translate may begin with it",
+        help="a token put before each source sentence, such as <bt>, <2fr> or <med>; it is a unit of its "
+        "own, and lines to translate may begin with it",
     )
     weight: float = number(
         1.0,
         above=0,
         most=1e9,
-        help="how much a pair of this corpus counts: at temperature 1, with weight 2 it comes twice as often "
-        "as one of a corpus with weight 1",
+        help="how much a pair of this corpus counts: at temperature 1, with weight 2 it occurs twice as "
+        "often as a pair of a corpus with weight 1",
     )
     share: float = number(
         0.0,
         least=0,
         most=1,
-        help="instead of weights and temperature: the share of an epoch's pairs that are of this corpus; the "
-        "shares of all corpora sum to 1",
+        help="instead of weights and temperature: the share of an epoch's pairs that come from this corpus; "
+        "the shares of all corpora must sum to 1",
     )
     filters: FilterConfig = field(default_factory=FilterConfig)
 
@@ -208,13 +209,13 @@ class DataConfig:
     temperature: float = number(
         1.0,
         above=0,
-        help="of corpora: the share of a corpus is proportional to (weight x pairs)^(1 / temperature); 1: as "
-        "they are, 5 brings in small ones more often (Arivazhagan et al. 2019)",
+        help="the share of a corpus is proportional to (weight x pairs)^(1 / temperature); 1: in proportion "
+        "to their sizes; 5: small corpora more often (Arivazhagan et al. 2019)",
     )
     alignment: str = setting(
         "",
-        help="their word alignment, for model.type joint and training.guided_alignment: lines of points 0-0 "
-        "1-2, as smt-align writes them",
+        help="word alignment of the parallel text, for model.type joint and training.guided_alignment: lines "
+        "such as 0-0 1-2, as smt-align writes them",
     )
     phrase_table: str = setting(
         "", help="or the unique pairs of a Moses phrase table, instead of parallel text"
@@ -227,16 +228,18 @@ class DataConfig:
     dev_alignment: str = setting("", help="its word alignment, for model.type joint")
     source_vectors: str = setting(
         "",
-        help="word vectors that the source words start from, in the text format of word2vec or GloVe; words "
-        "that it lacks start as they would without it",
+        help="pretrained vectors of source words, in the text format of word2vec or GloVe; words that the "
+        "file lacks are initialized as usual",
     )
-    target_vectors: str = setting("", help="the same for the target words, or the words of a language model")
+    target_vectors: str = setting(
+        "", help="pretrained vectors of target words, or of the words of a language model"
+    )
     train_text: str = setting(
-        "", help="for a language model (lm.type): text of one language, read as `target` says"
+        "", help="for a language model (lm.type): monolingual text, processed as `target` says"
     )
     dev_text: str = setting("", help="for a language model: development text")
     max_length: int = number(
-        30, least=1, help="longest sentence kept, in units without the end symbol; 30 is the papers' limit"
+        30, least=1, help="maximum sentence length in units, without the end symbol; longer pairs are dropped"
     )
     source: SideConfig = field(default_factory=SideConfig)
     target: SideConfig = field(default_factory=SideConfig)
@@ -245,22 +248,23 @@ class DataConfig:
     )
     bpe_joint: bool = setting(
         True,
-        help="one set of codes for both languages; of SentencePiece one model, if they share a script or the "
-        "vocabulary",
+        help="learn one set of BPE codes for both languages; with SentencePiece one model, if they share a "
+        "script or the vocabulary",
     )
     bpe_dropout: float = number(
         0.0,
         least=0,
         below=1,
-        help="chance that a merge is left out in training (Provilkov et al. 2020); 0.1 helps small corpora",
+        help="probability of skipping a merge in training (Provilkov et al. 2020); 0.1 helps small corpora",
     )
     pieces: int = number(
         0,
         least=0,
-        help="SentencePiece: number of units to learn; 0: 8000, fewer for a small text. All get an id",
+        help="SentencePiece: number of units to learn, all of which get an id; 0: 8000, fewer for a small "
+        "text",
     )
     byte_fallback: bool = setting(
-        True, help="SentencePiece: rare characters are split into bytes; false: they are UNK"
+        True, help="SentencePiece: split rare characters into bytes; false: they become UNK"
     )
     unigram_sampling: float = number(
         0.0,
@@ -269,11 +273,11 @@ class DataConfig:
         "to this power (Kudo 2018); 0: always the best one; 0.2 helps small corpora",
     )
     shared_vocabulary: bool = setting(
-        False, help="one vocabulary for both sides, counted over both; for model.tied: all"
+        False, help="one vocabulary for both sides, counted over both together; for model.tied: all"
     )
     cache: str = setting("", help="folder for the binarized corpus; empty: inside the run directory")
     workers: int = number(
-        1, least=1, help="processes that tokenize the training text; the result does not depend on them"
+        1, least=1, help="number of processes that tokenize the training text; does not affect the result"
     )
 
     @property

@@ -129,13 +129,14 @@ def verify(folder: str | Path, names: Iterable[str]) -> None:
     manifest."""
     entries = load(folder)
     for name in names:
-        with opened(folder, name, entries):
+        with open_verified(folder, name, entries):
             pass
 
 
-def opened(folder: str | Path, name: str, entries: Entries | None) -> BufferedReader:
-    """Open a file and verify its content. The caller reads exactly the verified file, even if another one
-    gets its name meanwhile."""
+def open_verified(folder: str | Path, name: str, entries: Entries | None) -> BufferedReader:
+    """Open a file of a folder, and verify its size and checksum against the manifest `entries` (None: do not
+    verify). The caller reads the very file that was verified, even if it is replaced in the meantime.
+    DataError if the file is missing, unreadable, damaged or not in the manifest."""
     path = Path(folder) / name
     listed = entries is not None and name in entries
     try:

@@ -81,7 +81,8 @@ class WordGrid:
 
 @dataclass
 class HypothesisGrid:
-    """Hypotheses padded to the largest number of a sentence, with a row for each sentence that has any."""
+    """Hypotheses padded to the largest number of hypotheses per sentence, with a row for each sentence that
+    has any."""
 
     used: Tensor | None  # (S,) indices of these sentences; None: all, in their order
     index: Tensor | None  # (R,) position of each hypothesis in the flattened grid; None: R rows of one
@@ -126,8 +127,8 @@ def hypothesis_grid(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> 
 
 
 def grids_by_size(sentence: Tensor, count: int) -> list[tuple[Tensor, HypothesisGrid]]:
-    """Grids that are at most half padding, each with its hypotheses: sentences with 1, 2 to 3, 4 to 7 ...
-    hypotheses share a grid."""
+    """Split hypotheses into grids that are at most half padding: sentences with 1, 2 to 3, 4 to 7 ...
+    hypotheses share a grid. Returns the hypotheses of each grid, and the grid."""
     sizes = torch.bincount(sentence, minlength=count)[sentence].log2().long()
     parts = [torch.nonzero(sizes == size)[:, 0] for size in sizes.unique().tolist()]
     return [(rows, hypothesis_grid(sentence[rows], count, dense=2.0)) for rows in parts]
@@ -216,7 +217,8 @@ def stack_padded(parts: Sequence[Tensor], lengths: Sequence[int], padding: float
 
 
 class AdditiveAttention(nn.Module):
-    """From a decoder state to the weighted mean of a sentence's annotations. Widths D, H and A."""
+    """Additive attention: maps a decoder state to the weighted mean of a sentence's annotations. Widths D
+    (annotations), H (state) and A (attention)."""
 
     def __init__(self, annotation: int, hidden: int, units: int) -> None:
         super().__init__()
@@ -372,8 +374,8 @@ class _AttentiveGRUFunction(torch.autograd.Function):
 
 
 def values_gradient(weights: Tensor, d_context: Tensor, sizes: list[int]) -> Tensor:
-    """Σ_i a_ij d_i, the gradient of the annotations: attention weights (N, L), gradients of contexts (N, D)
-    -> (B, L, D). One product a sentence over all its steps."""
+    """Gradient of the annotations, Σ_i a_ij d_i: attention weights (N, L), gradients of contexts (N, D) ->
+    (B, L, D). One matrix product per sentence, over all its steps."""
     L, D, B, device = weights.shape[1], d_context.shape[1], sizes[0], weights.device
     steps = torch.arange(len(sizes), device=device).repeat_interleave(torch.tensor(sizes, device=device))
     row = torch.cat([torch.arange(rows, device=device) for rows in sizes])

@@ -47,7 +47,7 @@ class Cell(nn.Module):
         return hidden
 
     def output(self, state: Tensor) -> Tensor:
-        """Part of a state that the next layer reads: (R, H)"""
+        """The part of a state that the layer above reads: (R, H)"""
         return state
 
     def project(self, inputs: Tensor) -> Tensor:
@@ -360,7 +360,7 @@ class LSTM(Cell):
         return 2 * self.hidden
 
     def start(self, hidden: Tensor) -> Tensor:
-        """A first hidden vector (B, H) with an empty cell -> (B, 2H)"""
+        """Build the initial state from a hidden vector (B, H), with a memory cell of zeros: (B, 2H)"""
         return torch.cat([hidden, torch.zeros_like(hidden)], 1)
 
     def output(self, state: Tensor) -> Tensor:

@@ -21,10 +21,10 @@ from nmt.layers.attention import AttentionMemory, HypothesisGrid, stack_padded
 
 
 class HeadGrid:
-    """The layout of vectors of hypotheses, with a row for each sentence and head."""
+    """Lays out vectors of hypotheses as a grid with a row for each sentence and head."""
 
     def __init__(self, grid: HypothesisGrid, heads: int, parts: int, like: Tensor) -> None:
-        """`parts`: vectors of a hypothesis, which lie side by side, such as query, key and value."""
+        """`parts`: number of vectors side by side in a row, such as 3 for query, key and value."""
         (S, W), device = grid.shape, like.device
         index = torch.arange(S * W, device=device) if grid.index is None else grid.index
         self.heads, self.shape = heads, (parts, S * heads, W)
@@ -77,7 +77,7 @@ class SourceWords:
 
     @staticmethod
     def of(memory: Sequence[AttentionMemory], heads: int) -> "SourceWords":
-        """`memory`: that of each layer."""
+        """Collect keys and values from the attention memory of each layer."""
         pairs = torch.stack([torch.stack([layer.keys, layer.values]) for layer in memory])
         pairs = pairs.unflatten(4, (heads, -1)).transpose(3, 4).contiguous()
         return SourceWords(pairs=pairs, mask=memory[0].mask)
@@ -104,11 +104,11 @@ class SourceWords:
 
 
 class SourceStep:
-    """Attention of one word of each hypothesis to its source. Keeps the weights of one layer, the mean of its
+    """Attention of one word per hypothesis to its source. Keeps the weights of one layer, averaged over its
     first heads."""
 
     def __init__(self, words: SourceWords, grid: HypothesisGrid, layer: int = -1, heads: int = 0) -> None:
-        """`layer`: whose weights to keep; `heads`: of how many, 0: of all."""
+        """`layer`: the layer whose weights are kept; `heads`: number of heads to average, 0: all."""
         self.words = words if grid.used is None else words.rows(grid.used)
         self.all_heads = self.words.pairs.shape[3]
         self.grid, self.in_heads = grid, HeadGrid(grid, self.all_heads, 1, words.pairs)
@@ -186,8 +186,8 @@ class KeyValueCache:
         return KeyValueCache(columns=columns, row_index=torch.stack(row_indices))
 
     def step(self, layers: int, heads: int, like: Tensor, grid: HypothesisGrid | None = None) -> "ColumnStep":
-        """Begin a step, whose words are like (R, D): copy the words read so far, with room for one more of
-        each hypothesis. `grid` is ignored."""
+        """Begin a step: copy the words read so far, with room for one more per hypothesis. `like` (R, D): a
+        tensor with the type and width of the vectors. `grid` is ignored."""
         T, R = self.row_index.shape
         values = like.new_empty(T + 1, R, layers * 2 * like.shape[1])
         row_index = self.row_index.clamp(min=0)
@@ -277,7 +277,8 @@ ROOM = 4
 
 @dataclass
 class PairStore:
-    """Keys and values of S sentences. A cache may append its words where it has all that are filled."""
+    """Keys and values of S sentences. Several caches may share a store; a cache that uses all filled columns
+    may append its words, others have to copy."""
 
     pairs: Tensor  # (layers, 2, S, h, capacity, d)
     filled: int = 0  # columns
@@ -287,7 +288,7 @@ class PairStore:
         return self.pairs.shape[4]
 
     def select(self, sentences: Tensor, columns: Tensor, room: int) -> "PairStore":
-        """Some columns of some sentences, (S,) and (S, C), and room for more."""
+        """Copy columns (S, C) of the sentences (S,) to a new store, with `room` free columns."""
         layers, two, _, heads, capacity, width = self.pairs.shape
         S, C = columns.shape
         pairs = self.pairs.new_empty(layers, two, S, heads, C + room, width)
@@ -322,8 +323,8 @@ class SentenceCache:
         return SentenceCache(store=self.store, mask=mask, lengths=lengths)
 
     def sentences(self, used: Tensor, sentence: Tensor, room: int) -> "SentenceCache":
-        """Move to a new store with room for more columns: only words that a hypothesis has, of the sentences
-        `used` (S,). `sentence` (R,): the index in `used` of each hypothesis."""
+        """Move to a new store that has only the sentences `used` (S,) and the words that a hypothesis
+        contains, with `room` free columns. `sentence` (R,): the index in `used` of each hypothesis."""
         if not self.mask.shape[1]:
             layers, two, _, heads, _, width = self.store.pairs.shape
             store = PairStore(self.store.pairs.new_zeros(layers, two, len(used), heads, 0, width))
@@ -337,7 +338,7 @@ class SentenceCache:
 
     @staticmethod
     def join(parts: "Sequence[SentenceCache]", most: int) -> "SentenceCache":
-        """Concatenate the sentences of all parts. `most`: hypotheses of a sentence."""
+        """Concatenate the sentences of all parts. `most`: maximum number of hypotheses per sentence."""
         R, C = sum(len(part.mask) for part in parts), max(part.mask.shape[1] for part in parts)
         like = max((part.store.pairs for part in parts), key=len)  # with layers, if any part has read a word
         (layers, two, _, heads, _, width), S = like.shape, sum(part.store.pairs.shape[2] for part in parts)
@@ -354,8 +355,8 @@ class SentenceCache:
         return SentenceCache(store=PairStore(pairs, C), mask=mask, lengths=lengths)
 
     def step(self, layers: int, heads: int, like: Tensor, grid: HypothesisGrid) -> "SentenceStep":
-        """Begin a step. Vectors are like those of `like` (..., D). `grid`: the hypotheses by sentence,
-        all S."""
+        """Begin a step. `like` (..., D): a tensor with the type and width of the vectors. `grid`: the layout
+        of the hypotheses over all S sentences."""
         assert grid.index is not None
         (S, W), C = grid.shape, self.mask.shape[1]
         cache = self
@@ -378,10 +379,10 @@ class SentenceCache:
 
 
 class SentenceStep(CacheStep):
-    """A step of the decoder in a `SentenceCache`, whose store the layers fill in turn."""
+    """A step of the decoder in a `SentenceCache`; each layer fills its part of the store in turn."""
 
     def __init__(self, cache: SentenceCache, grid: HypothesisGrid, heads: int) -> None:
-        """`cache`: one whose store has W free columns."""
+        """`cache`: must have W free columns in its store."""
         assert grid.index is not None
         W, C = grid.shape[1], cache.mask.shape[1]
         self.cache, self.grid = cache, HeadGrid(grid, heads, 3, cache.mask)

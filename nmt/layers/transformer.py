@@ -355,7 +355,7 @@ class Layer(nn.Module):
 
 
 class Shown(NamedTuple):
-    """Selects the attention that is shown: that of one layer, averaged over its first heads."""
+    """Selects the attention weights to report: those of one layer, averaged over its first heads."""
 
     layer: int = -1  # none
     heads: int = 0  # 0: all
@@ -366,7 +366,7 @@ NOTHING = Shown()
 
 @dataclass
 class Look:
-    """Attention to the source in each layer of a decoder. Keeps the weights of the layer that is shown."""
+    """Attention to the source in each layer of a decoder. Keeps the weights of the layer that is reported."""
 
     grid: WordGrid
     memory: Sequence[AttentionMemory]

@@ -91,7 +91,7 @@ class CSLMConfig(NgramConfig):
 
 
 class CSLM(FeatureLM):
-    """The feed-forward network; CSLMScores scores many n-grams at once."""
+    """A feed-forward language model. `CSLMScores` scores many n-grams at once with it."""
 
     Config: ClassVar[type[LMConfig]] = CSLMConfig
     embedding: nn.Embedding

@@ -104,7 +104,7 @@ class RecurrentConfig(CellSettings, LMConfig):
 
 
 class RecurrentLM(FeatureLM):
-    """The network. Its state concatenates the states of all layers, (R, S)."""
+    """A recurrent language model. Its state is the concatenation of all layers' states, (R, S)."""
 
     Config: ClassVar[type[LMConfig]] = RecurrentConfig
 
@@ -301,8 +301,8 @@ class CharacterConfig(RecurrentConfig):
 
 
 class CharacterLM(RecurrentLM):
-    """The network. Ids from V on are words outside the vocabulary, assigned by `spelled`: the model reads
-    their spelling, and predicts them as UNK."""
+    """A recurrent language model that reads words by their spelling. Ids from V on are words outside the
+    vocabulary, assigned by `spelled`; they are predicted as UNK."""
 
     Config: ClassVar[type[LMConfig]] = CharacterConfig
     embedding: OpenWords

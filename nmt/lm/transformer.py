@@ -46,7 +46,7 @@ class TransformerLMConfig(TransformerSizes, LMConfig):
 
 
 class TransformerLM(SoftmaxLM):
-    """The network. Search states are keys and values of the words read so far."""
+    """A Transformer language model. Search states are keys and values of the words read so far."""
 
     Config: ClassVar[type[LMConfig]] = TransformerLMConfig
 

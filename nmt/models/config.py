@@ -139,9 +139,7 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
                 "model.summary: tanh is of the vector c, which a model with attention does not have"
             )
         if (self.attention or self.decoder_layers > 1) and self.first_word == "initial":
-            raise ConfigError(
-                "model.first_word: initial goes with neither attention nor decoder_layers above 1"
-            )
+            raise ConfigError("model.first_word: initial excludes attention and more than one decoder layer")
         if self.tied != "none" and self.embedding != (self.output_rank or self.maxout):
             raise ConfigError(
                 f"model.tied: {self.tied} needs an output matrix as wide as the embeddings: set output_rank "

@@ -101,7 +101,7 @@ class RNNEncoder(nn.Module):
 
     @property
     def shares_prefixes(self) -> bool:
-        """Whether the state after a prefix does not depend on what follows."""
+        """Whether the state after a prefix depends on this prefix alone."""
         return not (self.backward_cells or self.upper or self.reverse)
 
     def summarize_by_prefix(self, sources: Sequence[Ids]) -> Tensor:

@@ -84,7 +84,7 @@ class JointConfig(OutputSettings, ModelConfig):
 
 
 class JointModel(AlignedModel):
-    """The feed-forward network; `JointScores` scores many words with it."""
+    """A feed-forward joint model. `JointScores` scores many words at once with it."""
 
     Config: ClassVar[type[ModelConfig]] = JointConfig
 

@@ -69,8 +69,8 @@ class DeepOutput(nn.Module):
         self.dropout = dropout
 
     def adopt(self, name: str) -> None:
-        """Register a parameter of the output layer as one of this module: saved weights and training states
-        have `words` and `words_bias` at these positions among its parameters."""
+        """Register a parameter of the output layer as a parameter of this module. It keeps the name and the
+        place among the parameters (`words`, `words_bias`) that saved weights and optimizer states expect."""
         parameter = getattr(self.layer, name, None)
         if not isinstance(parameter, nn.Parameter):
             self.register_parameter(name, None)

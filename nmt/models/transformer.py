@@ -106,7 +106,7 @@ USED = 0.75  # share of the sentences that have to have hypotheses; otherwise th
 
 @dataclass
 class TransformerState:
-    """State of R hypotheses of S sentences between two words."""
+    """Decoder state of R hypotheses of S sentences."""
 
     cache: KeyValueCache | SentenceCache
     sentence: Tensor  # (R,) index of the sentence of each row
@@ -114,7 +114,7 @@ class TransformerState:
     weights: Tensor | None = None  # (R, L) attention weights of the last step
 
     def rows(self, rows: Tensor) -> "TransformerState":
-        """Select rows, which may repeat or be missing."""
+        """Select hypotheses by row; rows may repeat or be left out."""
         return TransformerState(
             cache=self.cache.rows(rows),
             sentence=self.sentence.index_select(0, rows),
@@ -124,12 +124,13 @@ class TransformerState:
 
     @property
     def columns(self) -> KeyValueCache:
-        """The words read so far, as columns."""
+        """The cache, converted to columns unless it is one already."""
         return self.cache.columns(self.sentence) if isinstance(self.cache, SentenceCache) else self.cache
 
-    def laid_out(self) -> "tuple[TransformerState, HypothesisGrid]":
-        """The state for a step, without the sentences that have no hypothesis if these are many, and the
-        layout of its rows. Sentences of very different beams get a cache of columns."""
+    def for_step(self) -> "tuple[TransformerState, HypothesisGrid]":
+        """Prepare the state for a step: returns it with the layout of its hypotheses. Sentences without
+        hypotheses are dropped if they are many; if beam sizes differ much between sentences, the cache is
+        converted to columns."""
         S, R = len(self.sources), len(self.sentence)
         state = self
         if isinstance(self.cache, SentenceCache):
@@ -150,8 +151,8 @@ class TransformerState:
 
     @staticmethod
     def join(states: "Sequence[TransformerState]") -> "TransformerState":
-        """Concatenate the rows of states. Sentences without rows are dropped, unless all states are of the
-        same sentences."""
+        """Concatenate the rows of several states. Sentences without rows are dropped, unless all states have
+        the same sentences."""
         cache: KeyValueCache | SentenceCache
         sentence, used = join_sentences([state.sentence for state in states])
         shared = [state.cache for state in states if isinstance(state.cache, SentenceCache)]
@@ -247,14 +248,15 @@ class Transformer(TranslationModel[TransformerState]):
         return TransformerState(SentenceCache.start(len(sources), self.device), rows, words)
 
     def start_walk(self, sources: Sequence[Ids]) -> TransformerState:
-        """The state of `start` for hypotheses that share few words, or whose states are all kept."""
+        """Like `start`, but with a cache of columns: for hypotheses that share few words, or if all states
+        are kept."""
         state = self.start(sources)
         return replace(state, cache=KeyValueCache.start(len(sources), self.device))
 
     @torch.no_grad()
     def features(self, state: TransformerState, token_ids: Tensor | None) -> tuple[Tensor, TransformerState]:
         previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
-        state, rows = state.laid_out()
+        state, rows = state.for_step()
         source = SourceStep(state.sources, rows, *self.shown)
         step: ColumnStep | SentenceStep
         if isinstance(state.cache, SentenceCache):

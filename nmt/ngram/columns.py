@@ -87,7 +87,7 @@ EXACT = 2**53  # integers below are exact in a double
 
 
 class PaddedText(NamedTuple):
-    """A text between paddings, as bytes and as the eight bytes from each of its positions on."""
+    """A text with padding at both ends, as single bytes and as the eight bytes from each position on."""
 
     characters: Bytes
     eights: Words64
@@ -100,7 +100,8 @@ class PaddedText(NamedTuple):
 
 
 def parse_numbers(text: PaddedText, starts: Ints, ends: Ints) -> Floats | None:
-    """Parse the numbers between some positions, (R,), with the value of float(). None if one is no number."""
+    """Parse the numbers between the positions `starts` and `ends`, (R,); values equal those of float(). None
+    if one is not a number."""
     negative = text.characters[starts] == ord("-")
     lengths = ends - starts - negative
     short = np.clip(lengths, 0, 16)
@@ -144,7 +145,7 @@ def logarithm(text: str) -> float:
 
 
 class WordLookup:
-    """Finds the numbers of words by their bytes: an open-addressing hash table in arrays."""
+    """Maps words, as bytes, to their ids: an open-addressing hash table in arrays."""
 
     def __init__(self, words: Sequence[str]) -> None:
         encoded = [word.encode() for word in words]
@@ -171,7 +172,8 @@ class WordLookup:
             rows, slots = rows[left], slots[left] + 1 & self.mask
 
     def find(self, text: PaddedText, starts: Ints, lengths: Ints) -> Ints | None:
-        """Numbers of words, given by position and length: (P,). None if one is not in the table."""
+        """Look up the ids (P,) of words, each given by its position and length in bytes. None if a word is
+        not in the table."""
         columns = word_eights(text, starts, lengths)
         hashes = hash_words(columns, len(starts))
         numbers = self.slots[(hashes >> self.shift).astype(np.int64)].astype(np.int64)
@@ -194,8 +196,8 @@ class WordLookup:
 
 
 def word_eights(text: PaddedText, starts: Ints, lengths: Ints) -> list[tuple[Ints | slice, Words64]]:
-    """For each column of eight bytes, the words that reach it, not longer than LONGEST, and these bytes, with
-    zeros after the word."""
+    """Cut words into columns of eight bytes, padded with zeros. Returns, for each column, the words that are
+    long enough to have it and their bytes; words longer than LONGEST are left out."""
     columns: list[tuple[Ints | slice, Words64]] = []
     left = np.where(lengths <= LONGEST, lengths, 0)
     columns.append((slice(None), text.eights[starts] & FIRST_BYTES[np.minimum(left, 8)]))
@@ -208,7 +210,7 @@ def word_eights(text: PaddedText, starts: Ints, lengths: Ints) -> list[tuple[Int
 
 
 def hash_words(columns: list[tuple[Ints | slice, Words64]], count: int) -> Words64:
-    """Hash `count` words, from their columns of eight bytes: (count,)"""
+    """Hash `count` words, given as columns of eight bytes (see `word_eights`): (count,)"""
     hashes = np.zeros(count, np.uint64)
     for rows, eights in columns:
         mixed = (hashes[rows] ^ eights) * MIX
@@ -220,18 +222,18 @@ class NgramRows(NamedTuple):
     """The n-grams of some lines of a section."""
 
     log10: Floats  # (R,)
-    grams: Ints  # (R, n) numbers of words
+    grams: Ints  # (R, n) word ids
     backoff: Floats  # (R,) log10; 0 where a line has none
 
     @classmethod
     def empty(cls, n: int) -> "NgramRows":
-        """The rows of no lines."""
+        """The n-grams of an empty section."""
         return cls(np.zeros(0), np.zeros((0, n), np.int64), np.zeros(0))
 
 
 def parse_rows(lines: bytes, n: int, words: WordLookup) -> NgramRows | None:
-    """Parse lines of n-grams of order n: log10 p, a tab, words with blanks between them and, on some lines, a
-    tab and a back-off weight. None if a line is irregular or wrong."""
+    """Parse lines of n-grams of order n: log10 p, a tab, words separated by blanks and, on some lines, a tab
+    and a back-off weight. None if a line is irregular or malformed."""
     if not lines.endswith(b"\n"):
         return None
     text = PaddedText.of(lines)

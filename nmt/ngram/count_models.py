@@ -268,7 +268,7 @@ def read_arpa(path: str | Path) -> NgramModel:
 
 
 def trimmed(model: NgramModel) -> NgramModel:
-    """The model without its highest orders if these have no n-grams, because sentences are shorter or all
+    """Remove the highest orders of a model if they have no n-grams, because all sentences are shorter or all
     were pruned."""
     while model.order > 1 and not len(model.levels[-1].keys):
         model.levels.pop()
@@ -310,7 +310,7 @@ class ArpaReader:
         return line.rstrip("\r")
 
     def lines_ahead(self, most: int) -> bytes:
-        """The next lines of the block, at most `most`, without going on."""
+        """The next lines of the current block, at most `most`, without consuming them."""
         if not self.fill():
             return b""
         ends = np.flatnonzero(np.frombuffer(self.block, np.uint8)[self.at :] == ord("\n"))
@@ -325,7 +325,7 @@ class ArpaReader:
         return DataError(f"{self.path}:{self.number}: expected {expected}, found {shown(line, 60)}")
 
     def filled(self) -> str:
-        """The next line that is not blank."""
+        """Read the next line that is not blank."""
         while not (line := self.next()).strip():
             pass
         return line

@@ -29,7 +29,7 @@ MINUS_ALL = -99.0  # log10 p of a word that never follows
 
 @dataclass
 class NumberedText:
-    """A corpus as numbers: `<s> words </s>` of every sentence, one after the other."""
+    """A text as word ids: `<s> words </s>` of each sentence, concatenated."""
 
     words: list[str]  # <unk>, <s>, </s>, then in order of appearance
     ids: NDArray[np.int32]  # (N,)
@@ -37,7 +37,7 @@ class NumberedText:
 
 @dataclass
 class Counted:
-    """The M n-grams of one length, in order of their keys, with their counts."""
+    """The M n-grams of one length with their counts, sorted by key."""
 
     keys: Ints  # parent * V + last word
     raw: Ints  # number of occurrences
@@ -52,7 +52,7 @@ class Counted:
 
 
 def numbered(lines: Iterable[str], skip_symbols: bool = False) -> NumberedText:
-    """Number the words, as `number_words` does; also DataError for a text without words."""
+    """Map the words of a text to ids, like `number_words`. DataError also for a text without words."""
     text = number_words(lines, skip_symbols)
     if not len(text.words) > 3 and 0 not in text.ids:
         raise no_words()
@@ -65,8 +65,8 @@ def no_words() -> DataError:
 
 
 class GrowingVocabulary(dict[str, int]):
-    """The numbers of words; looking up a new word gives it the next one. What stands between words and
-    between lines has negative numbers."""
+    """Word ids; looking up a new word assigns it the next id. Separators of words and of lines have negative
+    ids."""
 
     def __init__(self) -> None:
         super().__init__({UNK: 0, BOS: 1, EOS: 2, "": NO_WORD, "\n": LINE_END})
@@ -81,8 +81,8 @@ class GrowingVocabulary(dict[str, int]):
 
 
 def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> NumberedText:
-    """Map the words of tokenized lines to numbers. The word <unk> is the unknown word; <s> and </s> in a line
-    are an error, or dropped with `skip_symbols`. `first`: the number of the first line."""
+    """Map the words of tokenized lines to ids. The word <unk> is the unknown word. DataError for <s> or </s>
+    in a line, unless `skip_symbols` drops them. `first`: number of the first line, for messages."""
     numbers, blocks, lines = GrowingVocabulary(), [np.zeros(0, np.int32)], iter(lines)
     while block := list(islice(lines, LINES)):
         text = "\n".join([*block, ""]).replace("\t", " ").replace("\n", " \n ")
@@ -134,8 +134,8 @@ def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
 
 
 def distinct(keys: Ints) -> tuple[Ints, Ints, Ints]:
-    """The distinct keys in order, (M,), which of them each key is, (N,), and how often each occurs, (M,): as
-    `np.unique`, in half the time."""
+    """Returns the distinct keys in increasing order, (M,), the index of each key among them, (N,), and how
+    often each occurs, (M,). Like `np.unique`, in half the time."""
     bits = len(keys).bit_length()
     if keys.max(initial=0) < 1 << (63 - bits):  # sorting numbers is several times as fast as argsort
         packed = np.sort(keys << bits | np.arange(len(keys)))

@@ -112,7 +112,7 @@ def bucket_of(evidence: Ints, cuts: list[int]) -> NDArray[np.int64]:
 # How often the contexts of a text's words occur: determines the weights of context-dependent interpolation.
 
 HISTORIES_HEADER = "#version: 1 histories"
-CONTEXT_STEP = 64  # evidence of a context of n words begins at n LENGTH
+CONTEXT_STEP = 64  # evidence of a context of n words begins at n * CONTEXT_STEP
 
 
 class Histories:
@@ -131,12 +131,13 @@ class Histories:
         return cls(words, counts)
 
     def evidence(self, text: Sequence[str]) -> Ints:
-        """Evidence for the context of each word and of the end: (words + 1,). Ordered by the length of the
-        longest counted context, then by log2 of its count."""
+        """Evidence for the context of each word and of the end of the text: (words + 1,). It grows with the
+        length of the longest counted context, then with log2 of its count."""
         return np.array([self.of_context(context) for context in contexts(text, self.words)], np.int64)
 
     def of_context(self, context: Sequence[str]) -> int:
-        """Evidence for one context: length of its longest counted suffix, and log2 of the count of that."""
+        """Evidence for one context: the length of its longest counted suffix, and log2 of the count of this
+        suffix."""
         for at in range(len(context)):
             count = self.counts.get(" ".join(context[at:]))
             if count:
@@ -150,7 +151,7 @@ class Histories:
 
     @classmethod
     def load(cls, path: str | Path) -> "Histories":
-        """Read what `save` wrote. DataError for another or a damaged file."""
+        """Read a file written by `save`. DataError if it is damaged or another kind of file."""
         lines = files.read_lines(path)
         try:
             head, _, words = next(lines, "").partition(" words=")
@@ -183,10 +184,11 @@ LEAST = 1e-12  # minimum mass outside the short-list, which is 0 if the list has
 
 
 class UnknownShares:
-    """Distributes p(UNK) over the words outside the short-list."""
+    """Distributes p(UNK) over the words outside the short-list. Probabilities are those of a count model."""
 
     def __init__(self, model: NgramModel, shortlist: Collection[str]) -> None:
-        """`shortlist`: the words that the network knows; the end of a sentence is one of them."""
+        """`shortlist`: the words that the network knows, apart from the end of a sentence, which it always
+        knows."""
         self.model = model
         self.inside = np.array(
             [word == EOS or (word in shortlist and word not in (BOS, UNK)) for word in model.words]

@@ -26,18 +26,18 @@ BLOCK = 20000  # lines scored together
 
 @dataclass
 class Side:
-    """One language: the two models to compare, and the words known to both."""
+    """One language: the in-domain and the general model, and the vocabulary of both."""
 
     vocabulary: frozenset[str]
     inside: NgramModel
     general: NgramModel
 
     def read(self, line: str) -> list[str]:
-        """The words of a line, with unknown words as UNK."""
+        """The words of a line, with words outside the vocabulary as UNK."""
         return [word if word in self.vocabulary else UNK for word in files.split_words(line)]
 
     def differences(self, lines: Sequence[str]) -> Floats:
-        """H_in - H_general of each line, inf for an empty one: (n,)"""
+        """Cross-entropy difference H_in - H_general of each line, per word; inf for an empty line: (n,)"""
         texts = [self.read(line) for line in lines]
         inside, general = (
             np.array([scores.sum() for scores in model.scores(texts)])
@@ -48,18 +48,19 @@ class Side:
 
 
 def learn(inside: str, general: str, config: SelectionConfig) -> Side:
-    """Estimate the two models of a language. DataError for text without frequent words."""
+    """Estimate the two models of a language on the in-domain text and on a sample of the general text.
+    DataError for text without frequent words."""
     return estimate(inside, general_sample(inside, general, config), config)
 
 
 def general_sample(inside: str, general: str, config: SelectionConfig) -> list[str]:
-    """Random lines of the general text, with about as many words as the domain has."""
+    """Sample lines of the general text, with about as many words as the in-domain text."""
     words = sum(len(files.split_words(line)) for line in files.read_lines(inside))
     return sample(general, words, config.seed)
 
 
 def estimate(inside: str, general: Iterable[str], config: SelectionConfig) -> Side:
-    """Estimate the two models, from a text of the domain and from general lines. DataError for text without
+    """Estimate the two models on an in-domain text and on lines of general text. DataError for text without
     frequent words."""
     counts = Counter(word for line in files.read_lines(inside) for word in files.split_words(line))
     vocabulary = frozenset(word for word, count in counts.items() if count >= config.min_count)
@@ -81,8 +82,8 @@ def lengths(path: str) -> Ints:
 
 
 def sample(path: str, words: int, seed: int) -> list[str]:
-    """Random lines with about `words` words in total, in the order of the file; all lines if the file has no
-    more words."""
+    """Sample lines at random, with about `words` words in total, in the order of the file; all lines if the
+    file has fewer words."""
     counts = lengths(path)
     order = np.random.default_rng(seed).permutation(len(counts))
     sampled = np.zeros(len(counts), bool)
@@ -93,8 +94,8 @@ def sample(path: str, words: int, seed: int) -> list[str]:
 def scores(
     sides: Sequence[Side], paths: Sequence[str], progress: Callable[[int], None] = lambda count: None
 ) -> Floats:
-    """The difference of each line of the general text, summed over both sides of parallel text: (n,), 8 bytes
-    per line."""
+    """Cross-entropy difference of each line of the general text, summed over both sides of parallel text:
+    (n,). Takes 8 bytes per line."""
     differences_by_block = []
     for block in blocks(files.parallel(*paths)):
         differences_by_block.append(differences(sides, block))
@@ -103,7 +104,7 @@ def scores(
 
 
 def differences(sides: Sequence[Side], rows: Sequence[tuple[str, ...]]) -> Floats:
-    """The sum over both sides of each row of lines: (n,)"""
+    """Sum the differences over both sides of each pair of lines: (n,)"""
     columns = zip(*rows, strict=True)
     parts = [side.differences(lines) for side, lines in zip(sides, columns, strict=True)]
     return np.sum(parts, 0) if len(parts) > 1 else parts[0]
@@ -137,7 +138,7 @@ def within(values: Floats, counts: Ints, words: int) -> Ints:
 
 @dataclass
 class Trial:
-    """One size that was tried: the perplexity of the development text under a model of this many of the best
+    """A size that was tried: the perplexity of the development text under a model of this many of the best
     lines."""
 
     lines: int
@@ -179,7 +180,7 @@ def write(inputs: Sequence[str], outputs: Sequence[str], order: Ints) -> None:
 
 
 def check(inside: Sequence[str], general: Sequence[str], outputs: Sequence[str]) -> None:
-    """ConfigError unless all arguments have one side, or all have two."""
+    """ConfigError unless all arguments have one file, or all have two."""
     if not len(inside) == len(general) == len(outputs) or len(inside) > 2:
         raise ConfigError(
             "--in-domain, --general and --output: expected one file each, or two each for parallel text, "

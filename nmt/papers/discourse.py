@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Paragraphs:
-    """A text by its paragraphs."""
+    """A text divided into paragraphs."""
 
     corpus: Corpus  # its targets are the lines
     words: Sequence[str]  # the vocabulary
@@ -56,7 +56,7 @@ class Paragraphs:
 
     @staticmethod
     def of(corpus: Corpus, words: Sequence[str]) -> "Paragraphs":
-        """A text of lines, some of them empty."""
+        """Divide lines into paragraphs at the empty lines."""
         filled = np.concatenate([[0], np.diff(corpus.target_offsets) > 0, [0]]).astype(np.int8)
         change = np.diff(filled)
         spans = np.stack([np.flatnonzero(change == 1), np.flatnonzero(change == -1)], 1)
@@ -67,20 +67,21 @@ class Paragraphs:
         return self.corpus.pair(line)[1]
 
     def neighbors(self) -> Ints:
-        """The lines that another one of their paragraph follows: (n,)"""
+        """Indices of the lines that are followed by another line of the same paragraph: (n,)"""
         return np.concatenate([np.arange(0), *(np.arange(first, end - 1) for first, end in self.spans)])
 
 
 @dataclass
 class Example:
-    """A question about sentences: the first score of `forward` stands for answer 0."""
+    """A question about sentences. `answer`: index of the right answer among the scores that `forward`
+    returns."""
 
     sentences: list[Ids]
     answer: int
 
 
 class Objective(nn.Module):
-    """A classifier over the vectors of sentences; to add one, add its class to `OBJECTIVES`."""
+    """A classifier of sentence vectors; to add one, add its class to `OBJECTIVES`."""
 
     answers: ClassVar[int]  # C
     share: ClassVar[float] = 1.0  # of its examples in an epoch with other objectives
@@ -91,23 +92,24 @@ class Objective(nn.Module):
 
     @staticmethod
     def find(text: Paragraphs) -> Ints:
-        """Find the examples of a text, as rows that `example` reads: (n, ...)"""
+        """Find all examples in a text: one row per example, which `example` takes as `position`: (n, ...)"""
         raise NotImplementedError
 
     @staticmethod
     def example(text: Paragraphs, position: Ints, rng: np.random.Generator) -> Example:
-        """The example at a position, with as many sentences as all others of the objective."""
+        """Build the example at a position. All examples of an objective have equally many sentences."""
         raise NotImplementedError
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Scores of all answers, log p but for a constant: (B, S, D) -> (B, C)"""
+        """Scores of all answers, log p up to a constant: (B, S, D) -> (B, C)"""
         raise NotImplementedError
 
 
 class Order(Objective):
-    """ORDER: do two neighboring sentences stand as they were written? (Jernite 2018, eq. 5.1)
+    """ORDER: are two neighboring sentences in their original order? (Jernite 2018, eq. 5.1)
 
-    p(turned round) = σ(s_l M s_r); answer 1: they were turned round, which happens to one half."""
+    p(swapped) = σ(s_l M s_r). Half of the examples are swapped; for these the answer is 1.
+    """
 
     answers: ClassVar[int] = 2
 
@@ -135,9 +137,11 @@ SHORTEST_PARAGRAPH = 9  # sentences of a paragraph: "longer than 8"
 
 
 class Following(Objective):
-    """NEXT: which of five later sentences follows the first three of a paragraph? (Jernite 2018, eq. 5.2)
+    """NEXT: which of five candidates follows the first three sentences of a paragraph? (Jernite 2018, eq.
+    5.2)
 
-    p(i) = softmax over the candidates of s_c M s_i, where s_c is the three vectors side by side."""
+    p(i) = softmax over the candidates of s_c M s_i, where s_c is the concatenation of the three vectors.
+    """
 
     answers: ClassVar[int] = CANDIDATES
     share: ClassVar[float] = 0.25  # its examples have four times the sentences of the others
@@ -184,8 +188,8 @@ LONGEST_CONJUNCTION = 8  # units of a conjunction and its comma that are looked 
 
 
 def conjunction(units: Sequence[str]) -> tuple[int, int]:
-    """The kind of conjunction that a sentence begins with, followed by a comma, and how many units both are;
-    -1, 0 without one. Case does not matter; units may be pieces of words."""
+    """The kind of conjunction, followed by a comma, with which a sentence begins, and the number of units of
+    both; (-1, 0) if there is none. Case does not matter; units may be subwords."""
     for count in range(1, min(LONGEST_CONJUNCTION, len(units)) + 1):
         opening = " ".join(units[:count]).replace("@@ ", "")
         if "\u2581" in opening:
@@ -197,9 +201,10 @@ def conjunction(units: Sequence[str]) -> tuple[int, int]:
 
 
 class Conjunction(Objective):
-    """CONJ: which kind of conjunction was taken off the second of two sentences? (Jernite 2018, eq. 5.3)
+    """CONJ: which kind of conjunction was removed from the second of two sentences? (Jernite 2018, eq. 5.3)
 
-    p(c) = softmax over the kinds of s_l M_c s_r."""
+    p(c) = softmax over the kinds of s_l M_c s_r.
+    """
 
     answers: ClassVar[int] = len(KINDS)
 
@@ -209,7 +214,8 @@ class Conjunction(Objective):
 
     @staticmethod
     def find(text: Paragraphs) -> Ints:
-        """The line before, the kind, and how many units are taken off either sentence: (n, 4)"""
+        """Find the examples: index of the first line, kind, and number of units to remove from each line: (n,
+        4)"""
 
         def leading_conjunction(line: int) -> tuple[int, int]:
             units = text.sentence(line)[:LONGEST_CONJUNCTION].tolist()
@@ -241,7 +247,7 @@ OBJECTIVES: dict[str, type[Objective]] = {"order": Order, "next": Following, "co
 
 @dataclass
 class DiscourseBatch:
-    """Examples of one objective: B x S sentences, those of an example one after the other."""
+    """Examples of one objective: B x S sentences; the sentences of an example are adjacent."""
 
     objective: str
     source: Packed
@@ -272,8 +278,8 @@ class DiscourseBatch:
 
 
 class DiscourseStream:
-    """The batches of each epoch, the same for the same seed: all examples in a random order, of some
-    objectives only a share where there are several."""
+    """The batches of each epoch: all examples in random order, or only a share of them for some objectives if
+    there are several. The same seed gives the same batches."""
 
     def __init__(self, text: Paragraphs, objectives: Sequence[str], batch_size: int, seed: int) -> None:
         """DataError for a text without an example of an objective."""
@@ -368,8 +374,8 @@ class DiscourseConfig(RNNConfig):
 
 
 class Discourse(nn.Module):
-    """The encoder of `model.type: rnn` under classifiers of sentences. Its parameters have the names that
-    they have in a translator."""
+    """The encoder of `model.type: rnn` with classifiers of sentences on top. Its parameters have the same
+    names as in a translator."""
 
     Config: ClassVar[type[DiscourseConfig]] = DiscourseConfig
     one_process: ClassVar[str] = "model.type discourse: all examples of a batch have the same objective"
@@ -391,7 +397,7 @@ class Discourse(nn.Module):
         return next(self.parameters()).device
 
     def vectors(self, source: Packed) -> Tensor:
-        """The vectors of sentences, in the order of the batch: -> (B S, D)"""
+        """The vectors of all sentences, in the order of the batch: (B S, D)"""
         encoded: Encoded = self.encoder(source)
         if not self.maximum or encoded.states is None:
             return encoded.summary
@@ -401,7 +407,7 @@ class Discourse(nn.Module):
         return grid.view(B, T, K).amax(1)
 
     def scores(self, batch: DiscourseBatch) -> Tensor:
-        """log p of each answer but for a constant: (B, C)"""
+        """log p of each answer, up to a constant: (B, C)"""
         objective = self.objectives[batch.objective]
         assert isinstance(objective, Objective)
         vectors = self.vectors(batch.source)
@@ -442,7 +448,7 @@ DEV_SEED = 0  # draws the examples of the development text, the same ones at eac
 
 
 def pretrained(job: TrainingJob) -> None:
-    """Give a job the model, batches and development text of an encoder."""
+    """Set up a job for an encoder: its model, batches and development text."""
     config, sizes = job.config, cast(DiscourseConfig, job.config.model)
     words = prepare.training_text(config.data, job.directory, job.show_bar)
     if not run_directory.exists(job.directory):
@@ -467,13 +473,13 @@ def pretrained(job: TrainingJob) -> None:
 def stream_of(
     corpus: Corpus, vocab: Vocab, config: DiscourseConfig, batch_size: int, seed: int
 ) -> DiscourseStream:
-    """The examples of a text in batches."""
+    """Create the stream of batches over a text."""
     return DiscourseStream(Paragraphs.of(corpus, vocab.words), config.names, batch_size, seed)
 
 
 def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
-    """The mean over objectives of the cost of an answer. Accuracies are reported where translators report the
-    signatures of their scores: in the log and in dev.tsv."""
+    """Compute the mean cost of an answer, averaged over objectives. The log and dev.tsv show accuracies where
+    they show the signatures of scores for translators."""
     with evaluating(model):
         costs = model.accuracies(dev.batches(0))
     accuracies = " ".join(f"{name} {right:.4f}" for name, (_, right) in costs.items())
@@ -483,7 +489,7 @@ def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
 
 
 def load_encoder(directory: Path) -> SavedPair[nn.Module]:
-    """The encoder of a run with its best weights and its text, for translators to start from."""
+    """Load the encoder of a run, with its best weights and text pipeline, to initialize translators."""
     config = checkpoint.checked_config(directory)
     pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, "best")

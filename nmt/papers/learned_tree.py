@@ -1,9 +1,9 @@
-"""The learned tree of Jernite 2018, chapter 3: a tree of equal depth whose words move, while it is trained,
-to where their contexts lead already.
+"""The learned tree of Jernite 2018, chapter 3: a hierarchical softmax over a tree of equal depth. During
+training, words move to the leaves to which their contexts already lead.
 
-Each node keeps for each word that passes through it the mean probability of its children. Every
-`output_rebuild` updates the tree is built anew from the root down: each word goes to the child that raises
-the objective J most.
+For each word, each node on its path keeps the mean probabilities of its children. Every `output_rebuild`
+updates the tree is rebuilt from the root down: each word goes to the child that increases the objective J
+most.
 
 V words, M arity, D depth, N tokens.
 """
@@ -41,27 +41,28 @@ Floats = NDArray[np.floating]
 log = logging.getLogger(__name__)
 
 ALIKE = 1.5  # probabilities of a smaller ratio are alike
-MEMORY = 0.3  # share of the statistics that is kept when the tree is built anew
+MEMORY = 0.3  # share of the statistics that survives when the tree is rebuilt
 
 
 def objective(shares: Floats, conditional: Floats) -> float:
-    """J of a node: q (W,), which sum to 1, p_{j|i} (W, M)"""
+    """J of a node with W words: shares q (W,), which sum to 1, and child probabilities p_{j|i} (W, M)."""
     mean = shares @ conditional
     return float(2 / conditional.shape[1] * (shares @ np.abs(conditional - mean).sum(1)))
 
 
 def best_objective(arity: int) -> float:
-    """J*, of a node that is balanced and pure."""
+    """J* = (4/M) (1 - 1/M), the value of J for a balanced and pure node."""
     return 4 / arity * (1 - 1 / arity)
 
 
 def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
-    """How much J of a word's node gains by sending it to each child, q (1 - q) p_{j|i} sign(p_{j|i} - p_j):
-    (V, M). Node of each word (V,), summed probabilities of the node's children (V, M), their number (V,),
-    one of them made up.
+    """How much J of a word's node increases if the word goes to each child, q (1 - q) p_{j|i} sign(p_{j|i} -
+    p_j): (V, M). `node` (V,): node of each word; `sums` (V, M): sums of its children's probabilities;
+    `counts` (V,): number of visits, including a made-up one.
 
-    The sign is 0 where the two probabilities are alike, and for words that the node has not seen: at a node
-    that cannot distinguish its words it would be noise, and words would move at random for ever."""
+    The sign is 0 if the two probabilities are about equal, and for words that have not visited the node: a
+    node that cannot tell its words apart would otherwise move them at random for ever.
+    """
     nodes = int(node.max()) + 1
     total = np.bincount(node, counts, minlength=nodes)
     order = np.argsort(node, kind="stable")
@@ -80,12 +81,12 @@ def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
 
 
 def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
-    """The child that each word goes to, (V,), at most `room` words to each: again and again the word and the
-    child of greatest affinity, of a word that has none yet and a child that has room. Of equals the first
-    word, then its `present` child (V,), then the first.
+    """Assign each word to a child of its node, (V,), at most `room` words to each: repeatedly the word and
+    child of greatest affinity among words without a child and children that are not full. Ties go to the
+    first word, then to its `present` child (V,), then to the first child.
 
-    All nodes are filled side by side. As long as no child is full, words take the child they like best, in
-    the order of their liking; once a word finds its child full, those that want this child look for another.
+    All nodes are filled in parallel. As long as no child is full, words take their favorite child in order of
+    affinity; once a word finds its child full, all words that want this child choose another.
     """
     V, M = gains.shape
     taken = np.zeros((int(node.max()) + 1, M), np.int64)
@@ -110,8 +111,8 @@ def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
 
 
 def favorites(gains: Floats, present: Ints) -> tuple[Ints, Floats]:
-    """The best child of each word, the present one if no other is better, and its gain: (V, M), (V,) -> (V,)
-    twice"""
+    """The child with the highest gain for each word, or its present child if none is better, and this gain:
+    (V, M), (V,) -> (V,) twice"""
     rows = np.arange(len(gains))
     best = gains.argmax(1)
     best = np.where(gains[rows, present] >= gains[rows, best], present, best)
@@ -119,7 +120,7 @@ def favorites(gains: Floats, present: Ints) -> tuple[Ints, Floats]:
 
 
 def ranks(keys: Ints) -> Ints:
-    """How many entries before each one are equal to it: (n,) -> (n,)"""
+    """Number of equal entries before each entry: (n,) -> (n,)"""
     order = np.argsort(keys, kind="stable")
     positions = np.arange(len(keys))
     new = np.r_[True, keys[order][1:] != keys[order][:-1]] if len(keys) else np.zeros(0, bool)
@@ -130,7 +131,8 @@ def ranks(keys: Ints) -> Ints:
 
 
 def after_first(marks: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
-    """Which entries of each group stand at or behind its first mark; groups are in increasing order: (n,)"""
+    """Whether each entry is the first marked one of its group or comes after it: (n,). Groups are in
+    increasing order."""
     so_far = np.cumsum(marks)
     new = np.r_[True, groups[1:] != groups[:-1]] if len(groups) else np.zeros(0, bool)
     marks_before_group = np.maximum.accumulate(np.where(new, so_far - marks, 0))
@@ -138,13 +140,14 @@ def after_first(marks: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
 
 
 def rebuild_codes(codes: Ints, sums: Floats, counts: Floats) -> Ints:
-    """New leaves for the words of a tree of equal depth D: leaves codes (V,), counted from the left,
-    statistics of the nodes on each path from the root down, sums (V, D, M) and counts (V, D), -> (V,)
+    """Choose new leaves for the words of a tree of equal depth D. `codes` (V,): leaves, counted from the
+    left; `sums` (V, D, M), `counts` (V, D): statistics of the nodes on each path, from the root down. Returns
+    the new leaves (V,).
 
-    A word stays where it is as long as J gains by it, and where the children are alike; only others
-    look for the best child. Statistics are of the nodes on the old paths. Where a word comes to another node
-    they are set back to those of one visit with equal probabilities, in place; of the others a share is
-    forgotten, so that they follow the model."""
+    A word stays with its child as long as J gains by it; other words look for the best child. Statistics
+    belong to the old paths: for words that reach another node they are reset, in place, to one visit with
+    equal probabilities; all others are decayed, so that they follow the model.
+    """
     depth, arity = sums.shape[1:]
     now = np.zeros(len(codes), np.int64)
     for level in range(depth):
@@ -169,10 +172,10 @@ FRESH = 0.01  # standard deviation of the weights of a node that no word came to
 
 
 class LearnedTree(Hierarchical, Callback):
-    """A softmax along the path to a word, in a tree that training builds. It starts with words at random.
+    """A hierarchical softmax whose tree is learned in training, starting from random leaves.
 
-    The statistics are state of the training, and saved with the weights: for each word and each node of its
-    path, from the root down, the sum of the children's probabilities, and of how many visits.
+    The statistics are part of the training state and saved with the weights: for each word and each node of
+    its path, from the root down, the sum of the children's probabilities, and the number of visits.
     """
 
     learns_text: ClassVar[bool] = True
@@ -238,15 +241,15 @@ class LearnedTree(Hierarchical, Callback):
             moved = self.rebuild()
             root, mean = self.objectives()
             log.info(
-                "tree built anew at update %d: %s of %s words moved; J %.4f at the root, %.4f on average (at "
+                "tree rebuilt at update %d: %s of %s words moved; J %.4f at the root, %.4f on average (at "
                 "most %.4f)",
                 step, f"{moved:,}", f"{self.vocab_size:,}", root, mean, best_objective(self.arity),
             )  # fmt: skip
 
     @torch.no_grad()
     def rebuild(self) -> int:
-        """Build the tree anew from its statistics; returns how many words have moved. They take the rows of
-        their leaves with them. A node that no word came to before starts afresh."""
+        """Rebuild the tree from its statistics; returns how many words have moved. Words take the rows of
+        their leaves with them. Nodes that no word visited before are initialized at random."""
         old_codes, used = self.codes, self.nodes_in_use()
         sums, counts = self.sums.cpu().numpy(), self.counts.cpu().numpy()
         codes = rebuild_codes(old_codes, sums, counts)
@@ -265,13 +268,13 @@ class LearnedTree(Hierarchical, Callback):
         return int((codes != old_codes).sum())
 
     def nodes_in_use(self) -> Tensor:
-        """Which nodes are on the path of a word: (n,)"""
+        """Whether each node is on the path of a word: (n,)"""
         used = torch.zeros(len(self.above), dtype=torch.bool, device=self.leaf.device)
         used[self.node[self.paths]] = True
         return used
 
     def objectives(self) -> tuple[float, float]:
-        """J of the root, and of all nodes on average, each as often as it was visited."""
+        """J of the root, and the mean of J over all nodes, weighted by visits."""
         sums, counts = self.sums.cpu().numpy(), self.counts.cpu().numpy().astype(np.float64)
         values, weights = [], []
         for level in range(self.depth):

@@ -11,10 +11,12 @@ class RebuildSettings:
     """The keys of output learned-tree beside those of all trees."""
 
     output_rebuild: int = number(
-        200, least=0, help="learned-tree: updates after which the tree is built anew; 0: never"
+        200,
+        least=0,
+        help="learned-tree: number of updates between two rebuilds of the tree; 0: never rebuild it",
     )
     output_rebuild_until: int = number(
-        0, least=0, help="learned-tree: the update after which the tree stays as it is; 0: it never does"
+        0, least=0, help="learned-tree: the last update at which the tree may be rebuilt; 0: no limit"
     )
 
 

@@ -39,7 +39,7 @@ from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
 
 # ---- weights -----------------------------------------------------------------------------------------------
-# Weights and other tensors as files: written whole or not at all, read without running code from them.
+# Weights and other tensors as files: written completely or not at all, read without running code from them.
 
 
 class HasWeights(Protocol):
@@ -71,7 +71,7 @@ def load_tensors(path: Path) -> Any:
     another kind. Never runs code from the file."""
     try:
         entries = manifest.read(path.parent)
-        stream = manifest.opened(path.parent, path.name, entries)
+        stream = manifest.open_verified(path.parent, path.name, entries)
     except DataError as error:
         raise CheckpointError(str(error)) from error
     with stream:
@@ -107,8 +107,8 @@ def load_weights(model: HasWeights, path: Path) -> None:
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the weights of several checkpoints, summed in float64. CheckpointError when they are not of
-    one model."""
+    """Average the weights of several checkpoints in float64. CheckpointError if they belong to different
+    models."""
     total: dict[str, Tensor] = {}
     for path in paths:
         weights = load_tensors(path)
@@ -141,7 +141,7 @@ log = logging.getLogger(__name__)
 
 def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, last: int = 1) -> list[int]:
     """Average the checkpoints of these updates, or the `last` newest ones, into a new run directory; returns
-    their updates. CheckpointError when they are not there."""
+    their updates. CheckpointError if one is missing."""
     steps, mean = run_directory.read_consistent(run, lambda: average_checkpoints(run, steps_given, last))
     save_average(run, output, steps[-1], mean)
     return steps
@@ -156,7 +156,7 @@ def average_checkpoints(
 
 
 def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) -> None:
-    """Write a run that has these weights alone."""
+    """Write a run directory with these weights only."""
     with run_directory.writing(output) as new:
         run_directory.copy_texts(run, new)
         save_tensors(mean, run_directory.weights_path(new, step))
@@ -167,7 +167,7 @@ def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) ->
 
 
 def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
-    """The checkpoints to average, oldest first. CheckpointError when they are not there."""
+    """Choose the checkpoints to average, oldest first. CheckpointError if one is missing."""
     saved = run_directory.steps(run)
     missing = sorted(set(steps or []) - set(saved))
     if missing or not saved:
@@ -193,7 +193,7 @@ def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> lis
 
 
 class Configured(Protocol):
-    """A class of models that names the class of its settings."""
+    """A model class with a settings class, `Config`."""
 
     @property
     def Config(self) -> type[ModelConfig] | type[LMConfig]: ...
@@ -231,7 +231,7 @@ Trained = TypeVar("Trained", AnyModel, AlignedModel, nn.Module)
 
 @dataclass
 class SavedPair(LanguagePair, Generic[Trained]):
-    """A trained model of two languages with its text pipelines."""
+    """A trained translation model with the text pipelines of both languages."""
 
     directory: Path
     model: Trained
@@ -285,8 +285,8 @@ class SavedLM(Saved):
         return replace(self, text=self.text.for_text(tokenized))
 
     def encode(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
-        """The ids of units of texts. Those outside the vocabulary are UNK, or have ids of their own where the
-        model reads them by their spelling."""
+        """Ids of the units of texts. Unknown units are UNK, or get ids of their own if the model reads them
+        by their spelling."""
         ids = [self.words.encode(text) for text in texts]
         lengths = [len(text) for text in texts]
         flat = iter(self.model.spelled(list(chain(*texts)), list(chain(*ids))))
@@ -294,7 +294,7 @@ class SavedLM(Saved):
 
     @property
     def description(self) -> str:
-        """One line for people: name, type, languages, vocabulary and size."""
+        """A one-line description: name, type, languages, vocabulary and size."""
         return (
             f"{self.name}: {self.config.type}{self.language and f' of {self.language}'}, "
             f"{len(self.words):,} units, {parameter_count(self.model)}"
@@ -302,7 +302,7 @@ class SavedLM(Saved):
 
 
 def parameter_count(model: HasWeights) -> str:
-    """The number of a model's parameters, for people."""
+    """Format the number of a model's parameters for display."""
     return f"{sum(part.numel() for part in model.parameters()):,} parameters"
 
 
@@ -321,7 +321,7 @@ def read_yaml(directory: Path) -> Section:
     """The sections of a run's config.yaml. CheckpointError when it is damaged."""
     path = directory / CONFIG
     try:
-        with manifest.opened(directory, CONFIG, manifest.load(directory)) as stream:
+        with manifest.open_verified(directory, CONFIG, manifest.load(directory)) as stream:
             text = stream.read().decode("utf-8")
         content = OmegaConf.to_container(yaml_text.parse(text), resolve=True)
         if not isinstance(content, dict):
@@ -423,7 +423,8 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
 def load_pair(
     directory: Path, which: str, device: str, config: SavedConfig, build: Callable[[Vocab, Vocab], Trained]
 ) -> SavedPair[Trained]:
-    """The model that `build` makes of both vocabularies, with the weights of a run, and its text."""
+    """Load a run: its texts, and the model that `build` creates from both vocabularies, with the saved
+    weights."""
     source, source_words = load_side(directory, "source", config.data)
     target, target_words = load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, which)

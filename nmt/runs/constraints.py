@@ -62,13 +62,13 @@ class LineConstraints:
 
 
 class ConstraintMaker:
-    """Makes the constraints of lines. ConfigError for a setting out of range, DataError for a term that
-    has no words, Unmet for one that cannot be required."""
+    """Creates the constraints of lines. ConfigError for a setting out of range, DataError for a term without
+    words, Unmet for a term that cannot be required."""
 
     def __init__(
         self, member: SavedRun, constraints: Constraints, rows: Iterable[tuple[str, str, str]] | None = None
     ) -> None:
-        """`rows`: names of terms in messages, terms, translations; instead of `constraints.terms`."""
+        """`rows`: (name in messages, term, translation) of each term; overrides `constraints.terms`."""
         settings.check(constraints)
         check_lines(constraints.avoid, "phrases")
         self.member, self.constraints = member, constraints
@@ -81,15 +81,15 @@ class ConstraintMaker:
             self.units,
         )
         rendered = {term.location: term for term in self.terms.terms.values()}
-        self.known = {
+        self.term_ids = {
             location: self.ids(term.words, term.raw, location) for location, term in rendered.items()
         }
 
     def of(
         self, line: str, location: str, required: Phrases = (), avoided: Phrases = (), most: int | None = None
     ) -> LineConstraints:
-        """The constraints of a line, with those of this line alone. Unmet for one that cannot be met, and for
-        one that requires more than `most` units."""
+        """The constraints of a line, including those for this line alone. Unmet if one of them cannot be met,
+        or if they require more than `most` units."""
         check_lines(avoided, "phrases")
         wanted = self.required(required, location)
         words = self.source_words(self.member.source.tagged(line)[1])
@@ -97,7 +97,7 @@ class ConstraintMaker:
             self.complain(f"{location}: the line has no words, so nothing can be required", "leave that out")
             wanted = []
         matches = self.terms.find(words, glossary.sentence_starts(words))
-        wanted += [self.known[match.term.location] for match in matches]
+        wanted += [self.term_ids[match.term.location] for match in matches]
         avoid = self.avoid
         if more := self.phrases(avoided):
             avoid = ForbiddenPhrases([*self.everywhere, *more], self.member.target_spelling)
@@ -111,8 +111,8 @@ class ConstraintMaker:
         return LineConstraints(tuple(constraints), location, self.strict)
 
     def required(self, phrases: Phrases, location: str) -> list[list[int]]:
-        """The units of phrases that are required; none of one that is left out. Unmet for one that cannot be
-        required."""
+        """Ids of the units of required phrases; empty for a phrase that is left out. Unmet for one that
+        cannot be required."""
         check_lines(phrases, "phrases")
         return [self.ids(self.units(phrase), phrase, location) for phrase in phrases if phrase.strip()]
 
@@ -122,7 +122,7 @@ class ConstraintMaker:
         return bool(self.constraints.required or self.constraints.avoided)
 
     def of_lines(self, lines: Sequence[str]) -> list[LineConstraints]:
-        """The constraints of all lines. ConfigError for another number of lines."""
+        """The constraints of all lines. ConfigError if there are constraints for another number of lines."""
         rows = self.constraints.required, self.constraints.avoided
         for name, lists in zip(("required", "avoided"), rows, strict=True):
             if lists and len(lists) != len(lines):
@@ -136,18 +136,18 @@ class ConstraintMaker:
     # ---- text ----------------------------------------------------------------------------------------------
 
     def source_words(self, text: str) -> list[str]:
-        """Words of a line, in which terms are looked up."""
+        """Split a line into the words in which terms are looked up."""
         source = self.member.source
         words = source.phrase(text)
         return spelling.words(" ".join(words)) if source.raw else words
 
     def units(self, phrase: str) -> list[str]:
-        """The units of a phrase inside of a translation."""
+        """Split a phrase into units, as inside a translation."""
         target = self.member.target
         return target.cut_phrase(target.phrase(phrase), self.member.target_words.ids)
 
     def ids(self, units: list[str], phrase: str, location: str) -> list[int]:
-        """The ids of a phrase that is required; none where it is left out."""
+        """Ids of a required phrase; empty if the phrase is left out because the model lacks a unit."""
         ids = self.member.target_words.encode(units)
         if UNK in ids:
             missing = units[ids.index(UNK)]
@@ -168,8 +168,8 @@ class ConstraintMaker:
         return True
 
     def phrases(self, texts: Phrases) -> list[str]:
-        """Phrases that are to be avoided, as they stand in the text of a translation: with the case that they
-        are given in, and with that of the first word of a sentence."""
+        """Spell phrases to avoid as they appear in translations: in the given case, and as at the start of a
+        sentence."""
         target, raw = self.member.target, self.member.target_spelling.raw
         spellings = dict[str, None]()
         for text in texts:
@@ -180,19 +180,20 @@ class ConstraintMaker:
         return list(spellings)
 
     def complain(self, problem: str, remedy: str) -> None:
-        """Raise Unmet where constraints have to be met, else warn."""
+        """Raise Unmet if constraints must be met, else warn."""
         complain(problem, remedy, self.strict)
 
 
 def term_rows(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
-    """Rows of a file of terms, or of a dictionary."""
+    """Rows of a term file, or of a dictionary of terms."""
     if isinstance(terms, str):
         return glossary.read_rows(terms)
     return ((f"terms, {shown(term)}", term, translation) for term, translation in terms.items())
 
 
 def complain(problem: str, remedy: str, strict: bool, dropped: str = "this constraint") -> None:
-    """Raise Unmet where constraints have to be met, else warn that the line does without `dropped`."""
+    """Raise Unmet if constraints must be met (`strict`), else warn that the line is translated without
+    `dropped`."""
     if strict:
         raise Unmet(problem, remedy)
     log.warning("%s; the line is translated without %s", problem, dropped)

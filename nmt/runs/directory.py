@@ -79,44 +79,44 @@ def model_files(path: Path) -> list[Path]:
 
 
 def steps(directory: Path) -> list[int]:
-    """The steps whose weights are there, in increasing order."""
+    """The updates with saved weights, in increasing order."""
     return sorted(
         int(match[1]) for path in directory.glob("step-*.pt") if (match := WEIGHTS.fullmatch(path.name))
     )
 
 
 def exists(directory: Path) -> bool:
-    """Whether there is a run, of any format."""
+    """Whether the directory holds a run, of any format version."""
     return (directory / VERSION_FILE).exists()
 
 
 def is_exported(path: str | Path) -> bool:
-    """Whether a path is a folder of nmt-export, of any format."""
+    """Whether a path is a folder written by nmt-export, of any format version."""
     return (first_line(resolve(path) / VERSION_FILE) or "").startswith(EXPORTED)
 
 
 def is_trained(path: str | Path) -> bool:
-    """Whether there is a run as nmt-train makes it, which torch computes."""
+    """Whether a path is a run of nmt-train, to be computed by torch."""
     return exists(Path(path)) and not is_exported(path)
 
 
 def resolve(path: str | Path) -> Path:
-    """Resolve the folder of nmt-init, which has a configuration, to the run in it. Other paths stay as they
-    are."""
+    """Replace the folder of nmt-init, which holds a configuration, by the run in it. Other paths are returned
+    unchanged."""
     path = Path(path)
     runs = runs_beside_config(path)
     return runs[0] if len(runs) == 1 else path
 
 
 def runs_beside_config(folder: Path) -> list[Path]:
-    """The runs in a folder that has a configuration and is no run itself."""
+    """The runs in a folder that has a configuration and is not a run itself."""
     if not os.path.isfile(folder / CONFIG) or exists(folder):
         return []
     return sorted(path for path in folder.iterdir() if exists(path))
 
 
 def check_version(directory: Path) -> None:
-    """CheckpointError for a directory that is no run, or a run of another format."""
+    """CheckpointError for a directory that is not a run, or is a run of another format version."""
     path = directory / VERSION_FILE
     if not directory.is_dir():
         raise CheckpointError(f"{directory}: no such run directory; nmt-train makes one")
@@ -149,8 +149,8 @@ def check_version(directory: Path) -> None:
 
 
 def read_consistent(directory: Path, read: Callable[[], Result]) -> Result:
-    """Read a run by `read`, again as long as a training saves meanwhile, which may remove files that are
-    about to be read."""
+    """Call `read` to read a run, and return its result. If it fails because training has just saved, which
+    may remove the files being read, try again."""
     while True:
         state = save_state(directory)
         try:
@@ -161,7 +161,7 @@ def read_consistent(directory: Path, read: Callable[[], Result]) -> Result:
 
 
 def save_state(directory: Path) -> bytes:
-    """The content of the manifest, which changes with every save."""
+    """The content of the manifest, which changes whenever the run is saved."""
     try:
         return files.read_small(directory / manifest.FILE)
     except OSError:
@@ -169,8 +169,8 @@ def save_state(directory: Path) -> bytes:
 
 
 def verify(directory: Path, *names: str) -> None:
-    """CheckpointError names a file that a run cannot have, or the first damaged one: of these, or of all that
-    a model needs besides its weights."""
+    """CheckpointError for a file that a run cannot contain, and for the first damaged file among `names`, or,
+    without names, among all that a model needs besides its weights."""
     try:
         entries = manifest.load(directory)
         check_files(directory, entries)
@@ -195,8 +195,8 @@ def check_files(directory: Path, listed: Container[str]) -> None:
 
 
 def back_ends_file(run: str | Path) -> Path | None:
-    """Where a run remembers the matrix back ends of processors; None for what is no run, or where the file is
-    not its own."""
+    """The file in which a run records the matrix back end of each processor. None if the path is not a run,
+    or if the file is not a regular one."""
     path = Path(run) / BACK_ENDS
     try:
         files.check_regular(path, files.SMALL_FILE)
@@ -206,7 +206,8 @@ def back_ends_file(run: str | Path) -> Path | None:
 
 
 def find_step(directory: Path, which: str) -> int:
-    """`best`, `last` or a number of updates -> the step whose weights exist."""
+    """Convert `best`, `last` or a number of updates to the update whose weights to load. CheckpointError if
+    there are none."""
     try:
         step = numbers.count(which)
     except ValueError:
@@ -225,7 +226,7 @@ def indexed_step(directory: Path, which: str) -> int:
     if not path.exists():
         raise CheckpointError(f"{directory}: no checkpoint yet; train it further")
     try:
-        with manifest.opened(directory, INDEX, manifest.load(directory)) as stream:
+        with manifest.open_verified(directory, INDEX, manifest.load(directory)) as stream:
             return int(json.load(stream)[which])
     except DataError as error:
         raise CheckpointError(str(error)) from error
@@ -281,7 +282,7 @@ def copy_texts(directory: Path, new: Path) -> None:
 
 
 def sweep(directory: Path) -> None:
-    """Remove what a killed training has left unfinished; the caller holds the lock."""
+    """Remove unfinished files of a training that was killed. The caller holds the lock."""
     shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
     for path in directory.glob("*.part*"):
         if is_unfinished(path.name):
@@ -298,7 +299,7 @@ def is_unfinished(name: str) -> bool:
 
 
 def first_line(path: Path) -> str | None:
-    """The first line of a file; None where there is no such file, empty where it is no text."""
+    """The first line of a file; None if there is no such file, empty if it is not text."""
     with suppress(OSError, UnicodeDecodeError):
         return files.read_small(path).decode("utf-8").partition("\n")[0]
     return "" if path.exists() else None
@@ -309,8 +310,8 @@ def first_line(path: Path) -> str | None:
 
 
 def check_folder(directory: Path, overwrite: bool) -> None:
-    """CheckpointError for a folder of the user's own: neither a run, nor empty, nor one that was killed
-    before it became a run."""
+    """CheckpointError for a folder with the user's own files: one that is not a run, not empty, and not left
+    by a training that was killed before it became a run."""
     if overwrite:
         if not locks.is_empty(directory):
             prove_is_run(directory)
@@ -321,7 +322,7 @@ def check_folder(directory: Path, overwrite: bool) -> None:
 
 
 def is_begun(directory: Path) -> bool:
-    """Whether all files of a folder are those of a run whose file `version` is not written yet."""
+    """Whether a folder holds only files of a run whose file `version` has not been written yet."""
     if not directory.is_dir():
         return False
     ours = {*(manifest.read(directory) or ()), manifest.FILE, locks.FILE}
@@ -329,11 +330,12 @@ def is_begun(directory: Path) -> bool:
 
 
 def remove_run(directory: Path) -> None:
-    """Remove the files of a run; other files in the folder stay. CheckpointError, and nothing is removed, for
-    what is not provably a run.
+    """Remove the files of a run; other files in the folder stay. CheckpointError, with nothing removed, if
+    the folder is not provably a run.
 
     The proof, `version` and `config.yaml`, is removed last, so that a removal that was killed can be
-    repeated."""
+    repeated.
+    """
     check_folder(directory, overwrite=True)
     try:
         for folder, names in ((f"{DATA}/{LINKS}", CORPUS), (DATA, CORPUS), (CURVES, CURVE)):
@@ -349,8 +351,8 @@ def remove_run(directory: Path) -> None:
 
 
 def prove_is_run(directory: Path) -> None:
-    """CheckpointError unless it is a run: it has the version, and a configuration as nmt-train writes it; or
-    it is what is left of a removal."""
+    """CheckpointError unless the folder is a run: it has the version, and a configuration as nmt-train writes
+    it. What an interrupted removal has left also counts."""
     config = first_line(directory / CONFIG)
     left = config is None and not any(
         (directory / name).exists() for name in (*TEXTS, *LAST[:-1], manifest.FILE)
@@ -362,7 +364,7 @@ def prove_is_run(directory: Path) -> None:
 
 
 def clear_folder(folder: Path, names: "re.Pattern[str]") -> None:
-    """Remove the files of these names, and their folder where nothing else is in it."""
+    """Remove the files of these names, then their folder if it is empty."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for path in folder.iterdir():

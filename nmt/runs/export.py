@@ -28,11 +28,9 @@ from nmt.text.vocab import BOS, EOS, SPECIALS, UNK
 
 
 def export(run: Path, output: Path, which: str, quantization: str) -> str:
-    """Write the run of a directory as a new folder for CTranslate2, whole or not at all; returns the name of
-    the model. `quantization`: that of the matrices, see QUANTIZATIONS.
-
-    ConfigError for a model that CTranslate2 cannot express, CheckpointError for what is no run.
-    """
+    """Write the run of a directory as a new folder for CTranslate2, completely or not at all; returns the
+    name of the model. `quantization`: precision of the matrices, see QUANTIZATIONS. ConfigError for a model
+    that CTranslate2 cannot express, CheckpointError for a directory that is not a run."""
     saved = checkpoint.load(run, which)
     model = expressible(saved)
     with run_directory.writing(output) as new:

@@ -73,7 +73,7 @@ class ExportSettings:
 
 @dataclass
 class ExportedPair(LanguagePair):
-    """The text of an exported run."""
+    """The text pipelines, vocabularies and settings of an exported run."""
 
     directory: Path
     step: int
@@ -126,8 +126,8 @@ def load_pair(directory: Path) -> ExportedPair:
 
 
 def load_translator(directory: Path, device: str, threads: int) -> "Translator":
-    """CTranslate2 with the model of a folder. ConfigError where it is not installed, or has no such
-    device."""
+    """Load the model of a folder into CTranslate2. ConfigError if it is not installed, or does not support
+    the device."""
     try:
         import ctranslate2
     except ModuleNotFoundError as error:
@@ -151,7 +151,7 @@ def load_translator(directory: Path, device: str, threads: int) -> "Translator":
 
 @dataclass(frozen=True)
 class BoundedSource:
-    """A source with the bounds of its translations, in units without the end symbol."""
+    """A source with the length bounds of its translations, in units without the end symbol."""
 
     source: Sequence[str]
     longest: int
@@ -178,8 +178,10 @@ class Candidate:
 class Search:
     """Beam search by CTranslate2, with the bounds and the ranking of nmt/search/beam.py.
 
-    First nothing is forbidden, so that scores are log p. Sentences that then have a forbidden word are
-    searched again without it; at last, one by one, those that do not end within their own bound."""
+    The first search forbids nothing, so that scores are log p. Sentences whose results contain a forbidden
+    word are searched again without it; finally, sentences that do not end within their own bound are searched
+    one by one.
+    """
 
     translator: "Translator"
     target_words: Vocab
@@ -325,8 +327,9 @@ def score(
 def sample(
     translator: "Translator", source: Sequence[str], words: Vocab, config: SamplingConfig, number: int
 ) -> list[FinishedHypothesis]:
-    """Draws for sentence `number` of the whole input, equal to those of nmt/search/sampling.py. CTranslate2's
-    own depend on what it has drawn before; so it gives log p of the next unit, and the draw is made here."""
+    """Draw translations of sentence `number` of the whole input, the same as nmt/search/sampling.py would.
+    CTranslate2's own samples depend on earlier ones; so it only computes log p of the next unit, and the draw
+    is made here."""
     import numpy as np
 
     longest = max(1, math.ceil(config.max_length_factor * len(source)))
@@ -388,7 +391,7 @@ def next_log_probs(
 
 
 class ExportedRun(Run):
-    """A run that CTranslate2 computes."""
+    """A run that CTranslate2 computes instead of torch."""
 
     members: list[ExportedPair]
 
@@ -435,7 +438,7 @@ class ExportedRun(Run):
         self.refuse("short-lists")
 
     def refuse(self, what: str) -> NoReturn:
-        """ConfigError for what CTranslate2 cannot do."""
+        """ConfigError for a feature that CTranslate2 does not support."""
         raise ConfigError(
             f"{self.members[0].directory}: is exported to CTranslate2, which has no {what}; use the run "
             "itself"

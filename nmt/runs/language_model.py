@@ -54,7 +54,8 @@ WEIGHT_TOLERANCE = 1e-6  # by which weights may miss 1
 
 @dataclass
 class MixtureModel:
-    """One of the models: its path, the checkpoint of a run, and what the weights were learned with."""
+    """A model of a mixture: its path, the update of its checkpoint if it is a run, and the checksum of the
+    model with which the weights were learned."""
 
     path: str  # absolute, or relative to where the command was started
     step: int | None
@@ -63,7 +64,7 @@ class MixtureModel:
 
 @dataclass
 class MixtureFile:
-    """Content of the file of a mixture."""
+    """The content of a mixture file."""
 
     models: list[MixtureModel]
     weights: list[list[float]]  # (B, M)
@@ -75,7 +76,7 @@ class MixtureFile:
 
 
 def is_mixture(path: str | Path) -> bool:
-    """Whether a file is that of a mixture, by its first bytes."""
+    """Whether a file is a mixture, judging by its first bytes."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:
@@ -94,7 +95,7 @@ def fingerprint(path: str | Path, step: int | None) -> str:
 
 
 def write_mixture(path: str | Path, mixture: MixtureFile) -> None:
-    """Write the file; its contexts are there already."""
+    """Write a mixture file; the file of its contexts must exist already."""
     folder = os.path.dirname(os.path.abspath(path))
 
     def relative_path(part: str) -> str:
@@ -119,8 +120,8 @@ def write_mixture(path: str | Path, mixture: MixtureFile) -> None:
 
 
 def read_mixture(path: str | Path) -> MixtureFile:
-    """The file, with the paths of its models as this process finds them. DataError for one that is damaged,
-    and where a model is no longer what its weight was learned with."""
+    """Read a mixture file; paths of models are resolved for this process. DataError if it is damaged, or if a
+    model has changed since the weights were learned."""
     mixture, contexts_sha256 = parse_mixture(path)
     for model in mixture.models:
         check_unchanged(path, model.path, model.sha256, model.step)
@@ -130,8 +131,8 @@ def read_mixture(path: str | Path) -> MixtureFile:
 
 
 def parse_mixture(path: str | Path) -> tuple[MixtureFile, str]:
-    """The content of the file, and the SHA-256 of its contexts, empty without contexts. DataError for a
-    damaged file; its models are not looked at."""
+    """Parse a mixture file; also returns the SHA-256 of its contexts, empty without contexts. DataError for a
+    damaged file; does not look at the models."""
     folder = Path(path).parent
     try:
         content = json.loads("\n".join(files.read_lines(path)))
@@ -154,7 +155,7 @@ def parse_mixture(path: str | Path) -> tuple[MixtureFile, str]:
 
 
 def check_mixture(mixture: MixtureFile) -> None:
-    """ValueError for weights that are no distributions over the models, or of another number of buckets."""
+    """ValueError unless the weights of each bucket are a distribution over the models."""
     rows = np.array(mixture.weights)
     if rows.shape != (len(mixture.edges) + 1, len(mixture.models)) or not rows.size:
         raise ValueError(f"weights of shape {rows.shape}, expected a row for each bucket")
@@ -187,7 +188,7 @@ class MixtureScorer(LineScorer):
         edges: Sequence[int] = (),
         histories: Histories | None = None,
     ) -> None:
-        """`weights` (B, M); `edges` (B - 1,) and `histories` where there is more than one bucket."""
+        """`weights` (B, M); with more than one bucket also `edges` (B - 1,) and `histories`."""
         self.name, self.members, self.weights = name, members, weights
         self.edges, self.histories = list(edges), histories
         self.vocab_size = max(member.vocab_size for member in members)
@@ -208,17 +209,17 @@ class MixtureScorer(LineScorer):
         return [path for member in self.members for path in member.files()]
 
     def units(self, lines: Sequence[str]) -> list[list[str]]:
-        """The units of each line, as the first model has them."""
+        """Split each line into units, as the first model does."""
         return self.members[0].units(lines)
 
     def score(self, lines: Sequence[str]) -> list[LineScores]:
-        """log p of each line, unit by unit. DataError where models read a line as different units."""
+        """log p of each line, unit by unit. DataError if the models split a line into different units."""
         scores = []
         for units, scored in self.score_by_model(lines):
             weights = self.weights[self.buckets(units)] if self.histories else self.weights[0]
             log_probs, in_vocabulary = join_scores(scored)
             mixed = interpolation.mixed(log_probs, weights)
-            scores.append(LineScores(units=units, log_probs=mixed.tolist(), known=in_vocabulary))
+            scores.append(LineScores(units=units, log_probs=mixed.tolist(), in_vocabulary=in_vocabulary))
         return scores
 
     def parts(self, lines: Sequence[str]) -> Iterator["LineParts"]:
@@ -227,17 +228,18 @@ class MixtureScorer(LineScorer):
             log_probs, in_vocabulary = join_scores(scored)
             alone = np.array([line.log_probs for line in scored]).T
             yield LineParts(
-                units=units, log_probs=log_probs, alone=alone, known=np.array([*in_vocabulary, True])
+                units=units, log_probs=log_probs, alone=alone, in_vocabulary=np.array([*in_vocabulary, True])
             )
 
     def score_by_model(self, lines: Sequence[str]) -> Iterator[tuple[list[str], tuple[LineScores, ...]]]:
-        """Yield the units of each line and its scores by every model. DataError where the units differ."""
+        """Yield the units of each line and its scores by every model. DataError if the models split a line
+        differently."""
         by_model = [member.score(lines) for member in self.members]
         for line, scored in zip(lines, zip(*by_model, strict=True), strict=True):
             yield self.common_units(line, scored), scored
 
     def common_units(self, line: str, scored: Sequence[LineScores]) -> list[str]:
-        """Units of a line. DataError where models read it as different units."""
+        """The units of a line. DataError if the models split it differently."""
         first = scored[0].units
         for member, scores in zip(self.members, scored, strict=True):
             if scores.units != first:
@@ -260,13 +262,13 @@ class LineParts:
     units: list[str]
     log_probs: Floats  # (units + 1, M) as a part of the mixture, see `join_scores`
     alone: Floats  # (units + 1, M) on its own
-    known: NDArray[np.bool_]  # (units + 1,) whether some model knows the unit
+    in_vocabulary: NDArray[np.bool_]  # (units + 1,) whether some model knows the unit
 
 
 def join_scores(scored: Sequence[LineScores]) -> tuple[Floats, list[bool]]:
-    """log p of each unit and of the end by each model, (units + 1, M), -inf for words that only other models
-    know; and which units some model knows."""
-    in_vocabulary = np.array([[*line.known, True] for line in scored]).T  # (units + 1, M)
+    """Combine the scores of a line by all models: log p of each unit and of the end, (units + 1, M), -inf
+    where only other models know the word; and whether any model knows each unit."""
+    in_vocabulary = np.array([[*line.in_vocabulary, True] for line in scored]).T  # (units + 1, M)
     some: NDArray[np.bool_] = np.logical_or.reduce(in_vocabulary, axis=1)
     log_probs = np.array([line.log_probs for line in scored]).T
     return np.where(in_vocabulary | ~some[:, None], log_probs, -np.inf), some[:-1].tolist()
@@ -344,7 +346,7 @@ def line_scorer(
 
 
 def mixture_scorer(path: str | Path, device: str = "cpu", tokenized: bool = False) -> MixtureScorer:
-    """The models of a mixture as one. DataError for a damaged file, or one whose models have changed."""
+    """Load a mixture as one scorer. DataError if the file is damaged, or if one of its models has changed."""
     mixture = read_mixture(path)
     members = [
         line_scorer(

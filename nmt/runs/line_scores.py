@@ -11,11 +11,11 @@ from nmt.ngram import count_models
 
 @dataclass
 class LineScores:
-    """A line as the model reads it: natural log p of each unit and of the end of the line."""
+    """The scores of a line: natural log p of each unit and of the end of the line."""
 
     units: list[str]
     log_probs: list[float]  # (units + 1,)
-    known: list[bool]  # (units,) whether the unit is in the vocabulary
+    in_vocabulary: list[bool]  # (units,) whether the unit is in the vocabulary
 
 
 class LineScorer:
@@ -26,12 +26,12 @@ class LineScorer:
 
     @property
     def carries(self) -> bool:
-        """Whether a line continues from the state after the line before, also from call to call."""
+        """Whether the state is carried over from line to line, even from call to call."""
         return False
 
     @property
     def raw(self) -> bool:
-        """Whether it reads raw text, so that tokenized lines would be another text to it."""
+        """Whether it reads raw text; tokenized lines would then be scored wrongly."""
         return False
 
     def files(self) -> list[Path]:
@@ -39,7 +39,7 @@ class LineScorer:
         raise NotImplementedError
 
     def units(self, lines: Sequence[str]) -> list[list[str]]:
-        """The units that each line is read as."""
+        """Split each line into the units that are scored."""
         raise NotImplementedError
 
     def score(self, lines: Sequence[str]) -> list[LineScores]:
@@ -53,7 +53,7 @@ class LineScorer:
 
 
 class CountLineScorer(LineScorer):
-    """A count-based n-gram model: words are what stands between blanks."""
+    """A count-based n-gram model; words are separated by blanks."""
 
     def __init__(self, path: str) -> None:
         self.model, self.path = count_models.load_count_model(path), Path(path)
@@ -74,6 +74,6 @@ class CountLineScorer(LineScorer):
         texts = self.units(lines)
         line_scores = self.model.scores(texts)
         return [
-            LineScores(units=text, log_probs=scores.tolist(), known=list(map(self.model.knows, text)))
+            LineScores(units=text, log_probs=scores.tolist(), in_vocabulary=list(map(self.model.knows, text)))
             for text, scores in zip(texts, line_scores, strict=True)
         ]

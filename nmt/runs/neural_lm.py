@@ -63,7 +63,9 @@ class NeuralLineScorer(LineScorer):
             ]
         return [
             LineScores(
-                units=text, log_probs=scores, known=[UNK != unit < len(self.run.words) for unit in line]
+                units=text,
+                log_probs=scores,
+                in_vocabulary=[UNK != unit < len(self.run.words) for unit in line],
             )
             for text, scores, line in zip(texts, log_probs, ids, strict=True)
         ]

@@ -48,7 +48,7 @@ class LanguagePair(Saved):
 
     @property
     def description(self) -> str:
-        """One line for people: name, type, languages, vocabulary and size."""
+        """A one-line description: name, type, languages, vocabulary and size."""
         raise NotImplementedError
 
     def for_text(self, tokenized: bool) -> Self:
@@ -68,7 +68,7 @@ class LanguagePair(Saved):
 
 
 def describe(pair: LanguagePair, kind: str, size: str) -> str:
-    """The description of a pair. `kind`: of its model; `size`: that of the model, for people."""
+    """Describe a pair in one line. `kind`: type of the model; `size`: its number of parameters, formatted."""
     source, target = pair.languages
     return (
         f"{pair.name}: {kind}{f' from {source} to {target}' if source and target else ''}, "

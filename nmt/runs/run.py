@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class BeamTranslation:
-    """One hypothesis for a line: tokenized words, subwords joined."""
+    """One hypothesis for a line, as tokenized words with subwords joined."""
 
     words: list[str]
     log_prob: float  # natural logarithm, the end symbol included
@@ -62,7 +62,7 @@ def empty_candidate() -> FinishedHypothesis:
 
 
 def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTranslation:
-    """Translations of the parts of a line as one, without alignment."""
+    """Join the translations of the parts of a line. The result has no alignment."""
     if len(parts) == 1:
         return parts[0]
     return BeamTranslation(
@@ -82,7 +82,8 @@ GIANT_WORD = 4
 
 
 class LineLengths:
-    """Lines of one side of the runs. A line has as many units as in the run that segments it finest."""
+    """Measures lines of one side of the runs, in units. With several runs, the one that splits a line into
+    the most units counts."""
 
     def __init__(self, pipelines: Sequence[TextPipeline], max_length: int) -> None:
         """`max_length`: the longest sentence seen in training, in units."""
@@ -90,21 +91,21 @@ class LineLengths:
         self.tokenized = pipelines[0].tokenized
 
     def limit(self, words: int | None = None, name: str = "", first: int = 0) -> LineLimit:
-        """How long lines may be; None: 250 words, or what the training allowed if that is more."""
+        """The maximum length of a line: `words`, by default 250, or what training allowed if that is more."""
         return LineLimit(words=words or max(MAX_LINE_WORDS, self.max_length), name=name, first=first)
 
     def of(self, line: str, limit: LineLimit) -> int:
-        """Units of a line; 0 for one that cannot be too long."""
+        """Number of units of a line; 0 if it is certainly short enough."""
         if len(line) <= limit.words:
             return 0
         return sum(map(self.sizes(limit), self.pieces(line)))
 
     def refuse(self, lines: Iterable[str], limit: LineLimit, what: str) -> None:
-        """DataError for the first line that is too long; `what` it is too long for."""
+        """DataError for the first line that is too long. `what`: what it is too long for, for the message."""
         limit.refuse((self.of(line, limit) for line in lines), what)
 
     def parts(self, line: str, limit: LineLimit) -> list[str]:
-        """The line, or the parts of one that is too long, each with its tag."""
+        """Cut a line into parts that are short enough, each with the line's tag."""
         if self.of(line, limit) <= limit.words:
             return [line]
         tag, line = self.pipelines[0].tagged(line)
@@ -113,11 +114,12 @@ class LineLengths:
         return [f"{tag} {text}" for text in texts] if tag else texts
 
     def pieces(self, line: str) -> list[str]:
-        """The words of a line, or the pieces of a raw one, between which it may be cut."""
+        """Split a line into words, or a raw line into pieces, between which it may be cut."""
         return files.split_words(line) if self.tokenized else sentences.raw_pieces(line)
 
     def sizes(self, limit: LineLimit) -> Callable[[str], int]:
-        """A function that counts the units of a word, or the characters of one too long to segment."""
+        """Returns a function that counts the units of a word, or its characters if it is too long to be
+        split."""
         cutting = any(pipeline.subwords or pipeline.characters for pipeline in self.pipelines)
 
         @cache
@@ -139,8 +141,8 @@ SCORED = "a score of the whole sentence"
 
 @dataclass(frozen=True)
 class TranslationRequest:
-    """Lines for one call of a search, with the requirements on the translation of each. TypeError for a str
-    instead of lines."""
+    """Lines to search together, with the requirements on the translation of each. TypeError for a str instead
+    of a list of lines."""
 
     lines: Sequence[str]
     prefixes: Sequence[str] = ()  # the text that each translation has to begin with
@@ -154,7 +156,7 @@ class TranslationRequest:
 
 
 class RunLoader(Protocol):
-    """Loads the runs that one engine computes."""
+    """Loads the runs of one engine, such as torch."""
 
     def of(self, *directories: str | Path, which: str, device: str, threads: int) -> "Run":
         """Load one or more runs; see `Run.of`."""
@@ -170,8 +172,8 @@ TORCH, CTRANSLATE2 = LazyPart("nmt.runs.torch_run:TorchRun"), LazyPart("nmt.runs
 
 
 def engine_of(directories: Sequence[str | Path]) -> RunLoader:
-    """The engine for some runs; torch's where there is none, which says what is wrong with a directory.
-    ConfigError for several runs of which one is exported."""
+    """The engine that computes these runs. Torch's for a path without a run, since it reports what is wrong
+    with it. ConfigError for several runs of which one is exported."""
     exported = [path for path in directories if run_directory.is_exported(path)]
     if exported and len(directories) > 1:
         raise ConfigError(
@@ -214,16 +216,17 @@ class Run(ABC):
 
     @abstractmethod
     def view(self, members: Sequence[LanguagePair], unknown: Lexicon | None) -> Self:
-        """A run of the same models with other text pipelines, or another lexicon for unknown words."""
+        """A run of the same models with other text pipelines, or with another lexicon for unknown words."""
 
     @property
     @abstractmethod
     def attends(self) -> bool:
-        """Whether the (first) model has attention, and so knows which source word a word comes from."""
+        """Whether the (first) model has attention, which tells which source word a translated word comes
+        from."""
 
     @abstractmethod
     def read(self, line: str) -> "Source":
-        """A line as the engine reads it; of length 0 for a line without words."""
+        """Convert a line to the form that the engine reads; its length is 0 for a line without words."""
 
     @abstractmethod
     def search_readings(
@@ -238,7 +241,7 @@ class Run(ABC):
 
     @abstractmethod
     def draw(self, reading: "Source", config: SamplingConfig, number: int) -> list[FinishedHypothesis]:
-        """Draws from the model's distribution for line `number` of the whole input."""
+        """Sample translations of line `number` of the whole input from the model's distribution."""
 
     @abstractmethod
     def unit_scores(self, pairs: Sequence[tuple[str, ...]]) -> list[list[float]]:
@@ -253,11 +256,12 @@ class Run(ABC):
     @abstractmethod
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "Run":
         """The run with its softmax restricted to words that may translate a sentence: those of a lexical
-        table, and the most `frequent` ones. ConfigError for models without short-lists."""
+        table, and the `frequent` most frequent words. ConfigError for models that do not support
+        short-lists."""
 
     @property
     def modules(self) -> "Sequence[nn.Module]":
-        """The models that torch computes; none of another engine."""
+        """The models that torch computes; empty for other engines."""
         return ()
 
     # ---- text ----------------------------------------------------------------------------------------------
@@ -311,12 +315,12 @@ class Run(ABC):
 
     @cached_property
     def other_text(self) -> Self:
-        """The run for tokenized lines of one for raw lines, and the reverse."""
+        """The run for tokenized lines if this one is for raw lines, and vice versa."""
         return self.view([member.for_text(not self.tokenized) for member in self.members], self.unknown)
 
     def replacing_unknown(self, lexicon: Lexicon) -> Self:
-        """The run with each UNK of a translation replaced by this table's translation of the source word with
-        the most attention; the word itself where the table has none."""
+        """The run with each UNK in a translation replaced: by this table's translation of the source word
+        with the most attention, or by that word itself if the table has none."""
         return self.view(self.members, lexicon)
 
     def target_ids(self, line: str) -> list[int]:
@@ -324,9 +328,8 @@ class Run(ABC):
         return self.members[0].target_ids(line)
 
     def search(self, request: TranslationRequest, config: BeamConfig) -> list[list[FinishedHypothesis]]:
-        """The finished hypotheses of each line, best first. A line without words has one: empty, of
-        probability 1. DataError for a line that is too long, or whose constraints cannot be met, where they
-        have to be."""
+        """The finished hypotheses of each line, best first. A line without words has one empty hypothesis of
+        probability 1. DataError for a line that is too long, or if constraints that must be met cannot be."""
         config.check()
         self.refuse_long(request)
         readings = [self.read(line) for line in request.lines]
@@ -350,8 +353,8 @@ class Run(ABC):
         self.source_lengths.refuse(request.lines, limit, SEARCHED)
 
     def sample(self, request: TranslationRequest, config: SamplingConfig) -> list[list[FinishedHypothesis]]:
-        """Draws from the model's distribution for each line, the same for the same seed and the same number
-        of the line in the whole input (`request.limit.first`)."""
+        """Sample translations of each line from the model's distribution. The same seed and line number in
+        the whole input (`request.limit.first`) give the same translations."""
         config.check()
         self.refuse_long(request)
         results = []
@@ -425,7 +428,7 @@ class Run(ABC):
         constraints: "ConstraintMaker | None" = None,
     ) -> list[BeamTranslation]:
         """The best translation of each line. Lines that are too long are translated in parts, and have no
-        alignment. Constraints are those for all lines."""
+        alignment. All lines must have the same constraints."""
         check_lines(lines)
         limit = limit or self.source_lengths.limit()
         cut = [self.source_lengths.parts(line, limit) for line in lines]
@@ -467,7 +470,7 @@ class Run(ABC):
         config = changed(config or BeamConfig(), settings)
         maker = self.maker(constraints) if constraints else None
         if split_sentences and (self.tokenized or (maker and maker.by_line)):
-            raise ConfigError("split_sentences goes with raw text, and not with constraints of single lines")
+            raise ConfigError("split_sentences requires raw text, and excludes constraints of single lines")
         split = self.split(lines) if split_sentences else sentences.whole_lines(lines)
         limit = replace(self.source_lengths.limit(max_line_words), numbers=split.numbers)
         if maker and maker.by_line:
@@ -479,12 +482,12 @@ class Run(ABC):
         return split.join(self.text(translation) for translation in results)
 
     def split(self, lines: Sequence[str]) -> sentences.SplitText:
-        """The sentences of raw lines, each with the tag of its line."""
+        """Split raw lines into sentences, each with the tag of its line."""
         first = self.members[0]
         return sentences.split_text(lines, *first.languages, first.source.tagged)
 
     def text(self, translation: BeamTranslation) -> str:
-        """A translation as a line."""
+        """Join a translation into a line of text."""
         return self.target.line(translation.words)
 
     def word_scores(

@@ -28,7 +28,8 @@ from nmt.text.glossary import Lexicon, shortlist
 
 @dataclass
 class RunShortlist:
-    """The ids of the target words that may translate a sentence of source ids, UNK, BOS and EOS included."""
+    """Ids of the target words that may translate a sentence of source ids; always includes UNK, BOS and
+    EOS."""
 
     member: SavedRun
     lexicon: Lexicon
@@ -43,7 +44,7 @@ class RunShortlist:
 
 
 def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int) -> list[StepModel[Any]]:
-    """The models of runs with their short-lists. ConfigError for models that cannot."""
+    """Restrict the models of runs to their short-lists. ConfigError for models that do not support this."""
     models: list[StepModel[Any]] = []
     for member in members:
         if not isinstance(member.model, Layered):
@@ -59,7 +60,7 @@ Steps = StepModel[Any]  # a model, or several, as search sees it: the state is i
 
 
 def as_one(models: Sequence[Steps]) -> Steps:
-    """A model, or several as an ensemble."""
+    """The only model, or an ensemble of several."""
     return models[0] if len(models) == 1 else Ensemble(models)
 
 
@@ -71,8 +72,8 @@ class TorchRun(Run):
     def __init__(
         self, members: Sequence[SavedRun], model: Steps | None = None, unknown: Lexicon | None = None
     ) -> None:
-        """`model`: the step model that search uses; by default the model of the run, or an ensemble of all.
-        `unknown`: as for `replacing_unknown`."""
+        """`model`: the model that the search uses; by default the model of the run, or an ensemble of all
+        runs. `unknown`: as for `replacing_unknown`."""
         self.members, self.unknown = list(members), unknown
         first = self.members[0]
         for member in self.members[1:]:
@@ -87,7 +88,7 @@ class TorchRun(Run):
     def of(
         *directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0
     ) -> "TorchRun":
-        """Load runs; `threads` is not used: torch has its own."""
+        """Load runs. `threads` is ignored: torch has its own setting."""
         return TorchRun([checkpoint.load(directory, which, device) for directory in directories])
 
     @staticmethod
@@ -106,7 +107,8 @@ class TorchRun(Run):
         return self.members[0].model.attends
 
     def read(self, line: str) -> Ids | Reading:
-        """The ids of a line, or a Reading of each member's; empty for a line without words."""
+        """Convert a line to ids, or for an ensemble to a Reading with the ids of each member; empty for a
+        line without words."""
         ids = tuple(member.source_ids(line) for member in self.members)
         return ids[0] if len(ids) == 1 else Reading(ids)
 

@@ -54,7 +54,7 @@ class BestWordFinder(Generic[State]):
 
 
 def best_word_finder(model: StepModel[State]) -> BestWordFinder[State] | None:
-    """None for a model that computes log p of all words."""
+    """Create a finder for a model; None for a model that computes log p of all words."""
     if isinstance(model, Layered) and model.output_layer.finds_best_sooner:
         return BestWordFinder(model, model.output_layer)
     return None
@@ -68,7 +68,7 @@ REFILL = 0.7  # new sentences are started when less than this share of the rows 
 
 @dataclass
 class Rows(Generic[State]):
-    """R live hypotheses; those of a sentence are adjacent, the best first."""
+    """R live hypotheses; those of the same sentence are adjacent, best first."""
 
     state: State
     sentence: Tensor  # (R,) index of its sentence
@@ -154,7 +154,7 @@ class BeamSearch(Generic[State]):
         return finished
 
     def open_rows(self, sentences: Sequence[int]) -> Rows[State]:
-        """One row for each of some sentences, before the first word."""
+        """Create one row for each of some sentences, before the first word."""
         index = torch.tensor(sentences, device=self.device)
         totals = torch.zeros(len(index), dtype=torch.float64, device=self.device)
         return Rows(
@@ -271,7 +271,7 @@ class BeamSearch(Generic[State]):
         )
 
     def fallback(self, rows: Rows[State], end: EndLogProb, of_sentence: Tensor) -> list[FinishedHypothesis]:
-        """Hypotheses of one sentence that are ended by its length limit, unless constraints forbid it; their
+        """Hypotheses of one sentence ended by its length limit, unless constraints forbid it; their
         probabilities include that of the end symbol."""
         ended = [
             self.hypothesis(int(rows.nodes[row]), float(rows.totals[row]) + end(row), complete=False)
@@ -280,7 +280,7 @@ class BeamSearch(Generic[State]):
         return [entry for entry in ended if entry.log_prob > -math.inf] if self.constrained else ended
 
     def join(self, first: Rows[State], second: Rows[State]) -> Rows[State]:
-        """Concatenate the rows of both."""
+        """Concatenate the rows of two batches."""
         if not len(first.sentence) or not len(second.sentence):
             return first if len(first.sentence) else second
         assert first.words is not None and second.words is not None
@@ -335,7 +335,8 @@ def search(
 
 
 def rank_candidates(candidates: Sequence[FinishedHypothesis]) -> list[FinishedHypothesis]:
-    """Best first; a single empty hypothesis of probability 0 if no score is a number."""
+    """Sort hypotheses, best first. If no score is a number, returns a single empty hypothesis of probability
+    0."""
     nothing = [FinishedHypothesis(words=[], log_prob=-math.inf, score=-math.inf, complete=False)]
     return sorted(candidates, key=lambda candidate: -candidate.score) or nothing
 

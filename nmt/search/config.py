@@ -16,7 +16,7 @@ from nmt.errors import ConfigError
 
 
 class Allocation(Protocol):
-    """A way to share a beam."""
+    """A way of sharing a beam among banks of hypotheses."""
 
     def each(self, width: int) -> int:
         """Number of continuations of each hypothesis to examine, besides the sentence's best ones and those

@@ -81,7 +81,7 @@ MOST_RESULTS = 20_000  # cached for a sentence
 
 
 class PhraseProgress(NamedTuple):
-    """Which of the required phrases a hypothesis has, or has begun."""
+    """Which of the required phrases a hypothesis contains or has begun."""
 
     counts: tuple[int, ...]  # occurrences of each phrase, at most as many as are required
     partial: tuple[tuple[int, int], ...] = ()  # phrases that have begun, and how many of their units
@@ -167,8 +167,8 @@ class RequiredPhrases(Constraint[PhraseProgress]):
         return self.units - size + length
 
     def needed(self, state: PhraseProgress) -> int:
-        """The number of further units that is enough to meet everything: a partial phrase goes on, or a new
-        one begins, and all others follow one after the other."""
+        """Number of further units that suffice to meet everything: a partial phrase continues or a new one
+        begins, and all others follow one after the other."""
         missing, size, _ = self.summary(state)
         again = self.size(self.missing(state.counts))
         # Inside a word, the word has to end first.
@@ -212,7 +212,7 @@ class RequiredPhrases(Constraint[PhraseProgress]):
 
 
 def add_counts(counts: Sequence[int], phrases: Sequence[int]) -> tuple[int, ...]:
-    """Count some phrases once more."""
+    """Count one more occurrence of some phrases."""
     if not phrases:
         return tuple(counts)
     totals = list(counts)
@@ -222,7 +222,7 @@ def add_counts(counts: Sequence[int], phrases: Sequence[int]) -> tuple[int, ...]
 
 
 def required_occurrences(phrases: Counter[Phrase], joints: Joints) -> dict[Phrase, int]:
-    """Required occurrences of each phrase: as many as there are in all phrases, as whole words."""
+    """Number of required occurrences of each phrase: as many as all phrases contain as whole words."""
     times, sizes = dict.fromkeys(phrases, 0), {len(phrase) for phrase in phrases}
     for text, count in phrases.items():
         for size in sizes:

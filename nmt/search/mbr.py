@@ -47,10 +47,11 @@ def bleu_gains(lines: Sequence[str]) -> Floats:
 
 
 def chrf_gains(lines: Sequence[str]) -> Floats:
-    """chrF2 of each line (row) with each line (column) as its reference, 0 to 100: (T, T).
+    """chrF2 of each line (row) with each line (column) as its reference, 0 to 100: (T, T). The lines must be
+    distinct.
 
-    sacreBLEU's sentence_chrf: characters without blanks, n-grams up to 6, recall counts twice; orders that a
-    line is too short for are left out. An empty line is worth 100 where the reference is empty too.
+    Equals sacreBLEU's sentence_chrf: characters without blanks, n-grams up to 6, recall counts twice; orders
+    for which a line is too short are left out. Only an empty line against itself scores 100 instead.
     """
     texts = ["".join(line.split()) for line in lines]
     lengths = np.array([len(text) for text in texts])
@@ -69,13 +70,13 @@ GAINS: dict[str, Callable[[Sequence[str]], Floats]] = {"bleu": bleu_gains, "chrf
 
 
 def ngram_totals(lengths: Ints, longest: int) -> Ints:
-    """Number of n-grams of lines by their lengths: (orders, T)"""
+    """Number of n-grams of each line, given the lengths of the lines: (orders, T)"""
     return np.asarray(np.maximum(lengths - np.arange(longest)[:, None], 0))
 
 
 def common_ngrams(symbols: Ints, lengths: Ints, longest: int) -> Floats:
-    """Number of n-grams that each two lines have in common, counting repetitions: (orders, T, T), for n from
-    1 to `longest`. `symbols`: the concatenated lines; `lengths`: (T,)"""
+    """Number of n-grams that each pair of lines shares, counting repetitions: (orders, T, T), for n from 1 to
+    `longest`. `symbols`: the concatenated lines; `lengths`: (T,)"""
     symbols = np.unique(symbols, return_inverse=True)[1]
     size = int(symbols.max(initial=0)) + 1
     owner = np.repeat(np.arange(len(lengths)), lengths)
@@ -92,10 +93,10 @@ def common_ngrams(symbols: Ints, lengths: Ints, longest: int) -> Floats:
 
 
 def shared_ngrams(grams: Ints, owner: Ints, lines: int) -> Floats:
-    """Number of n-grams that each two lines have in common: (T, T). `owner`: the line of each n-gram.
+    """Number of n-grams that each pair of lines shares: (T, T). `owner`: the line of each n-gram.
 
-    min(a, b) is the number of k with a >= k and b >= k: the k-th occurrence of an n-gram is a column of its
-    own, of zeros and ones, and the product of the matrix with itself counts what two lines have in common.
+    min(a, b) is the number of k with a >= k and b >= k. So the k-th occurrence of an n-gram is a column of
+    its own, of zeros and ones, and the product of this matrix with itself counts shared n-grams.
     """
     keys = np.sort(grams * lines + owner)
     first = np.r_[True, keys[1:] != keys[:-1]][: len(keys)]
@@ -187,8 +188,9 @@ Translation = TypeVar("Translation", bound=Scored)
 
 
 def least_risk(translations: Sequence[Translation], metric: str, scale: float) -> Translation:
-    """The translation of minimum Bayes risk: p is exp(scale x score), normalized over these; 0 counts them
-    alike, as draws from the model are to be counted. `metric`: bleu or chrf, of tokenized words."""
+    """Choose the translation of minimum Bayes risk. `scale`: p is exp(scale x score), normalized over these
+    translations; 0 counts all alike, which is right for samples from the model. `metric`: bleu or chrf, of
+    tokenized words."""
     texts = [" ".join(translation.words) for translation in translations]
     scores = [translation.score for translation in translations]
     hypotheses = evidence([list(zip(texts, scores, strict=True))])

@@ -28,7 +28,7 @@ ROWS = 100  # nodes computed at a time: scores of 30k words for each stay in the
 
 
 class PrefixReader(Protocol[State]):
-    """A model that reads the units of one sentence, numbered as the caller numbers them."""
+    """A model that reads the units of one sentence, by the numbers that the caller assigns to them."""
 
     def start(self) -> State:
         """One row, before the first unit."""
@@ -123,8 +123,8 @@ def fastest_reader(
 
 
 class PrefixStates(Generic[State]):
-    """The prefixes of one sentence's translations, as numbers: 0 is the empty prefix, and prefixes of the
-    same units have the same number."""
+    """The prefixes of one sentence's translations, identified by numbers: 0 is the empty prefix, and prefixes
+    with the same units have the same number."""
 
     root = 0
 

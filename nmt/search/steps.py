@@ -18,7 +18,7 @@ __all__ = ["Ensemble", "Reading", "StepModel", "mean_log_probs"]
 
 @dataclass
 class Reading:
-    """A sentence as each model of an ensemble reads it: their vocabularies and subwords may differ."""
+    """A sentence as ids for each model of an ensemble, whose vocabularies and subwords may differ."""
 
     ids: tuple[Ids, ...]
 
@@ -81,7 +81,7 @@ class LayeredModel(StepModel[State], Layered[State], Protocol[State]):
 
 @dataclass
 class ShortlistState(Generic[State]):
-    """State of R hypotheses of S sentences, and the T words that any of these may use."""
+    """State of R hypotheses of S sentences, and the T words that any of them may use."""
 
     inner: State
     token_ids: Tensor  # (T,) in increasing order

@@ -204,7 +204,7 @@ class Engine:
 
 
 class EngineKind(Protocol):
-    """How engines of a kind are recognized and loaded."""
+    """How to recognize and load engines of a kind."""
 
     def reads(self, path: str) -> bool:
         """Whether this path is an engine of this kind. UserError for an engine that cannot be used."""
@@ -217,7 +217,8 @@ class EngineKind(Protocol):
 
 @runtime_checkable
 class TorchUse(Protocol):
-    """A kind that tells which of its engines compute with torch. Engines of other kinds are taken to."""
+    """A kind of engine that says which of its engines compute with torch; all engines of other kinds are
+    assumed to."""
 
     def needs_torch(self, path: str) -> bool:
         """Whether the engine at this path computes with torch. UserError for one that cannot be used."""

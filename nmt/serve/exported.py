@@ -42,9 +42,9 @@ class ExportedTask:
 
 
 class ExportedSession:
-    """Translates many lines with an exported run, a batch at each step; see `Session` in nmt/serve/engine.py.
-
-    A batch has parts of lines whose requests agree in kind of text and beam size, the oldest line's first."""
+    """Translates many lines with an exported run, one batch per step; see `Session` in nmt/serve/engine.py. A
+    batch contains parts of lines whose requests have the same kind of text and beam size, starting with the
+    oldest line."""
 
     def __init__(self, run: ExportedRun, config: BeamConfig) -> None:
         self.run, self.config = run, config
@@ -81,7 +81,8 @@ class ExportedSession:
         return [(key, answer(task)) for key, task in finished]
 
     def search(self, task: ExportedTask, parts: Sequence[ExportedPart]) -> None:
-        """Search parts together; one by one where that fails, so that no line fails for another."""
+        """Search parts together, or one by one if that fails, so that one bad line does not fail the
+        others."""
         config = replace(self.config, beam_size=self.width(task.options))
         readings = [part.units for part in parts]
         try:
@@ -118,7 +119,8 @@ class ExportedSession:
 
 
 def answer(task: ExportedTask) -> TranslatedLine | UserError:
-    """Build the translation of a line whose parts have all been searched, or the error of one of them."""
+    """Build the translation of a line whose parts have all been searched; returns it, or the error of one of
+    the parts."""
     for part in task.parts:
         if part.error is not None:
             return part.error

@@ -236,11 +236,9 @@ class TagPlacement:
         return round(words * min(1.0, max(0.0, (position - parent.first) / length)))
 
     def beside(self, element: TagPair, otherwise: int) -> int:
-        """Choose the index of the target word before which an element without words is placed.
-
-        The element follows the last target word aligned to the source word before it; without such a word,
-        the index is `otherwise`.
-        """
+        """Choose the target word before which an element without words is placed: it follows the last target
+        word aligned to the source word before it. Returns the word's index, or `otherwise` if there is no
+        such word."""
         preceding = [
             number for number, (start, end) in enumerate(self.sources) if start < min(end, element.first)
         ]
@@ -443,10 +441,8 @@ def check_depth(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
 
 
 def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
-    """Return the indices of the tokens that a parser reads as text of translated elements.
-
-    To find them, the document is parsed with a unique word in place of each text.
-    """
+    """Indices of the tokens that a parser reads as text of elements to translate. To find them, the document
+    is parsed with a unique word in place of each text."""
     document = "".join(token.raw for token in tokens)
     # no document contains its own digest
     stem = f"zq{hashlib.blake2b(document.encode(), digest_size=8).hexdigest()}n"

@@ -295,7 +295,7 @@ def translate_request(config: ServeConfig, engines: Sequence[str]) -> Schema:
     }
     more_flags = {
         "plain": "text in and out, also where the engine is tokenized_only",
-        "split_sentences": "translate each sentence of a line by itself; what stands between them stays",
+        "split_sentences": "translate each sentence of a line by itself; the spacing between them is kept",
     }
     terms: Schema = {
         "type": "object",

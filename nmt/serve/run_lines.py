@@ -44,8 +44,8 @@ class AnyRunEngine(Engine):
 
 
 def join_parts(run: Run, parts: Sequence[tuple[str, FinishedHypothesis]]) -> TranslatedLine:
-    """Join the parts of a line that was too long, each with its best hypothesis; words are counted across the
-    parts."""
+    """Join the parts of a line that was too long, each with its best hypothesis; word indices continue from
+    part to part."""
     member, words, missing = run.members[0], list[str](), list[int]()
     for text, _ in parts:
         units = member.source.units(text)
@@ -57,7 +57,7 @@ def join_parts(run: Run, parts: Sequence[tuple[str, FinishedHypothesis]]) -> Tra
 
 
 def to_hypothesis(run: Run, translation: BeamTranslation) -> LineHypothesis:
-    """Convert a translation to the hypothesis that an engine returns."""
+    """Convert a translation of a run to the server's hypothesis."""
     return LineHypothesis(
         text=run.text(translation),
         words=translation.words,

@@ -103,7 +103,8 @@ Finishing = Generator[None, None, TranslatedLine | UserError]
 
 
 class RunSession:
-    """Searches for the translations of many lines with a run; see `Session` in nmt/serve/engine.py."""
+    """Translates many lines at once with a run: their searches share one batch. See `Session` in
+    nmt/serve/engine.py."""
 
     def __init__(self, run: TorchRun, config: BeamConfig) -> None:
         self.run, self.search = run, ContinuousSearch(run.model, config)

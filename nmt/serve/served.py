@@ -121,7 +121,7 @@ EngineLoader = Callable[[str, EngineConfig], Engine]
 
 
 class ServedEngine:
-    """An engine with its name. After a reload the old engine finishes the lines that it has begun."""
+    """An engine with its name. After a reload the old engine still finishes the lines that it has begun."""
 
     def __init__(self, name: str, load: Callable[[], Engine], config: ServeConfig) -> None:
         self.name, self.load, self.config = name, load, config

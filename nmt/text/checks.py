@@ -71,14 +71,14 @@ def warn_of_tokenized(lines: Iterable[str], path: str) -> Iterator[str]:
         if not warned and (cut := find_cut_contraction(unescape(line))):
             warned = True
             log.warning(
-                "%s:%d: %s: tokenized already; raw text is expected, and --detokenize makes it",
+                "%s:%d: %s: tokenized already; raw text is expected; --detokenize restores it",
                 files.name_of(path), number, shown(cut[0].strip()),
             )  # fmt: skip
         yield line
     if not warned and punctuation.ends >= LEAST_LINES and punctuation.is_tokenized():
         log.warning(
-            "%s: tokenized already: full stops and commas are words of their own; raw text is expected, and "
-            "--detokenize makes it",
+            "%s: tokenized already: full stops and commas are words of their own; raw text is expected; "
+            "--detokenize restores it",
             files.name_of(path),
         )
 

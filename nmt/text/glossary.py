@@ -157,7 +157,8 @@ class Lexicon:
 
     @staticmethod
     def load(path: str | Path, most: int = 50) -> "Lexicon":
-        """Read the `most` most probable translations of each word. DataError for a malformed line."""
+        """Read the `most` most probable translations of each word. DataError for a malformed line, and for a
+        file without entries."""
         entries_by_word: dict[str, list[tuple[float, str]]] = {}
         for number, line in enumerate(files.read_lines(path), 1):
             parts = files.split_words(line)

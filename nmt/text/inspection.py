@@ -1,5 +1,5 @@
-"""Inspection of a training text and its development set: counts for each side, for both sides together and
-for repeated lines, the findings reported to the user, and the choice of held-out pairs."""
+"""Inspection of a training text and its development set: counts for each side and for both sides together,
+repeated lines, the findings reported to the user, and the choice of held-out pairs."""
 
 from array import array
 from collections import Counter
@@ -31,40 +31,41 @@ from nmt.text.scripts import (
 )
 
 # ---- repeated lines ----------------------------------------------------------------------------------------
-# Lines that occur more than once, found by 64-bit digests: 8 bytes a line, and 32 more while the repeated
-# ones are counted. Of 100 million lines two are taken for equal once in 4,000 texts.
+# Lines that occur more than once are detected by 64-bit digests, which take 8 bytes per line, and 32 more
+# while repeated lines are counted. Two different lines have the same digest in one of 4,000 texts of 100
+# million lines.
 
 Digests = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
 class RepeatedLines:
-    """Number of lines that repeat an earlier line, or a line of another text; and the numbers (from 1) of the
-    first such line and of the line it repeats."""
+    """How many lines repeat an earlier line, or occur in another text; and the line numbers (from 1) of the
+    first such line and of the line that it repeats."""
 
     lines: int
     first: tuple[int, int] | None
 
 
 class Digests64:
-    """The digests of the lines of a text, in their order."""
+    """64-bit digests of the lines of a text, in order."""
 
     def __init__(self) -> None:
-        self.kept = array("Q")
+        self.digests = array("Q")
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.digests)
 
     def add(self, line: str) -> None:
         """Add the digest of the next line."""
-        self.kept.append(int.from_bytes(digest64(line.encode("utf-8", "surrogatepass")), "little"))
+        self.digests.append(int.from_bytes(digest64(line.encode("utf-8", "surrogatepass")), "little"))
 
     def values(self) -> Digests:
         """The digests as an array, (n,)."""
-        return np.frombuffer(self.kept, np.uint64) if self.kept else np.zeros(0, np.uint64)
+        return np.frombuffer(self.digests, np.uint64) if self.digests else np.zeros(0, np.uint64)
 
     def repeated(self) -> RepeatedLines:
-        """Lines that have occurred before."""
+        """Count the lines that repeat an earlier line."""
         order = np.argsort(self.values(), kind="stable")
         ordered = self.values()[order]
         again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
@@ -79,8 +80,8 @@ class Digests64:
         result: NDArray[np.bool_] = counts[np.searchsorted(values, self.values())] == 1
         return result
 
-    def within(self, others: "Digests64") -> RepeatedLines:
-        """Lines that also occur in another text."""
+    def shared_with(self, others: "Digests64") -> RepeatedLines:
+        """Count the lines that also occur in another text."""
         order = np.argsort(others.values(), kind="stable")
         ordered, mine = others.values()[order], self.values()
         positions = np.searchsorted(ordered, mine)
@@ -96,7 +97,7 @@ class Digests64:
 EXAMPLES = 2  # of each kind
 SHOWN, BEFORE = 60, 20  # characters of an example; of those, the ones before the position
 HALF = 40  # characters of each side of an example of a pair
-COUNTED = 200_000  # lines, from the first on, whose words are counted: at most some 100 MB
+COUNTED = 200_000  # words are counted in this many lines at the start of a text: about 100 MB at most
 BAD, BOM, RETURNS = "encoding", "byte order mark", "carriage returns"  # found in bytes, not in characters
 
 
@@ -110,7 +111,7 @@ class Lengths:
         return sum(length * count for length, count in self.counts.items()) / max(1, self.counts.total())
 
     def quantile(self, share: float) -> int:
-        """The shortest length that this share of the lines does not exceed; 0 without lines."""
+        """The smallest length such that `share` of the lines are no longer; 0 without lines."""
         left = share * self.counts.total()
         for length in sorted(self.counts):
             left -= self.counts[length]
@@ -154,7 +155,7 @@ class SideReport:
             self.words.update(WORD.findall(line.lower()))
 
     def note(self, name: str, number: int, line: str, position: int = 0) -> None:
-        """Count a problem of a line, and keep the line as an example."""
+        """Count a problem found in a line, and keep the line as an example."""
         self.counts[name] += 1
         self.keep_example(name, number, line, position)
 
@@ -172,7 +173,7 @@ class SideReport:
         """Whether more than one line in 50 has a capital letter."""
         return 50 * self.capitals > self.lines
 
-    def once(self) -> float:
+    def hapax_share(self) -> float:
         """Share of running words that occur only once: an estimate of the share of unknown words in new
         text."""
         total = self.words.total()
@@ -210,9 +211,9 @@ def inspected_lines(path: str | Path, report: SideReport) -> Iterator[str]:
 
 
 # ---- both sides --------------------------------------------------------------------------------------------
-# Both sides of a parallel text, read together: repeated pairs, copies, what nmt-clean would drop.
+# Both sides of a parallel text, read together: repeated pairs, copies, and what nmt-clean would drop.
 
-SAME = "same"  # source and target are one text
+SAME = "same"  # source and target are identical
 
 
 @dataclass
@@ -233,7 +234,7 @@ class PairReport:
 
     @property
     def pairs(self) -> int:
-        """Lines that both sides have."""
+        """Number of line pairs: the length of the shorter side."""
         return min(self.source.lines, self.target.lines)
 
     @property
@@ -251,16 +252,18 @@ class PairReport:
         self.sound.append(not reason)
 
     def note(self, name: str, number: int, source: str, target: str) -> None:
-        """Count a problem of a pair, and keep the pair as an example."""
+        """Count a problem found in a pair, and keep the pair as an example."""
         self.reasons[name] += 1
         examples = self.examples.setdefault(name, [])
         if len(examples) < EXAMPLES:
             examples.append(f"line {number}: {excerpt(source[:HALF], 0)} | {excerpt(target[:HALF], 0)}")
 
 
-def inspect_pairs(source: str, target: str, passed: Callable[[int], None] = lambda count: None) -> PairReport:
-    """Read both files once. `passed` is called with the number of pairs read since its last call. DataError
-    for a file that cannot be read; bad bytes and unequal lengths go into the report."""
+def inspect_pairs(
+    source: str, target: str, advance: Callable[[int], None] = lambda count: None
+) -> PairReport:
+    """Read both files once and inspect them. `advance` is called with the number of pairs read since its last
+    call. DataError for a file that cannot be read; bad bytes and unequal lengths only go into the report."""
     report = PairReport(SideReport(files.name_of(source)), SideReport(files.name_of(target)))
     config = CleanConfig()
     rows = zip_longest(inspected_lines(source, report.source), inspected_lines(target, report.target))
@@ -270,24 +273,23 @@ def inspect_pairs(source: str, target: str, passed: Callable[[int], None] = lamb
                 side.add(number, line)
         if source_line is not None and target_line is not None:
             report.add(number, source_line, target_line, config)
-        passed(1)
+        advance(1)
     return report
 
 
 # ---- findings ----------------------------------------------------------------------------------------------
-# A line for each text, and one for each kind of thing that was found, with its count, what to do, and
-# examples.
+# A summary line for each text, then a finding for each kind of problem: its count, what to do, and examples.
 
 FAULTS = {  # reasons of nmt-clean, and SAME
     "empty": "pairs with an empty side",
     "long": "pairs with a side of more than 80 words",
-    "ratio": "pairs of which one side is more than nine times as long as the other",
-    SAME: "pairs whose sides are equal",
+    "ratio": "pairs with one side more than nine times as long as the other",
+    SAME: "pairs with identical sides",
 }
 NMT_CLEAN = "nmt-clean drops them"
-OTHER_SCRIPTS = 3  # that are named
-UNLIKE = 0.2  # share of running words; any training text has more of a development set in its language
-ENOUGH_WORDS = 20  # running words of a text, to say that they are of another language
+OTHER_SCRIPTS = 3  # at most so many are reported
+UNLIKE = 0.2  # any training text has a larger share of the running words of a dev set in its language
+ENOUGH_WORDS = 20  # running words of a text from which its language can be judged
 A_WORD = {  # what `line_length` counts where words have no blanks between them
     **dict.fromkeys(("ja", "zh"), f"{IDEOGRAPHS_A_WORD} characters"),
     **dict.fromkeys(("bo", "km", "lo", "my", "th"), f"{LETTERS_A_WORD} letters"),
@@ -315,7 +317,7 @@ def finding_text(what: str, count: int, advice: str = "") -> str:
 
 
 def side_title(side: SideReport) -> str:
-    """The summary line of one text."""
+    """Format the line that summarizes one text."""
     guess, ending = side.guess(), scripts.language_of_file(side.path)
     if len(guess.languages) > 1 and ending in guess.languages:  # much alike, and the name says which
         guess = replace(guess, languages=(ending,))
@@ -340,7 +342,9 @@ def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[
         yield Finding(text, side.examples[RETURNS][:1])
     language = side.guess().language
     if ending and language and ending != language:
-        yield Finding(f"it should be {ending}, its words look like {language}: are the two sides swapped?")
+        yield Finding(
+            f"its name says {ending}, but its words look like {language}: are the two sides swapped?"
+        )
     for name, check in CHECKS.items():
         if count := side.counts[name]:
             yield Finding(finding_text(check.what, count, check.advice), side.examples[name])
@@ -354,16 +358,16 @@ def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[
 
 
 def repeat_findings(path: str, digests: Digests64, what: str, advice: str = "") -> Iterator[Finding]:
-    """Lines or pairs that occur more than once."""
+    """Report lines or pairs that occur more than once."""
     repeated = digests.repeated()
     if repeated.first:
         later, earlier = repeated.first
         text = finding_text(f"{what} that repeat an earlier one", repeated.lines, advice)
-        yield Finding(text, [f"{path}:{later} is line {earlier} again"])
+        yield Finding(text, [f"{path}:{later} repeats line {earlier}"])
 
 
 def other_scripts(side: SideReport) -> Iterator[Finding]:
-    """Lines of another script than that of the text."""
+    """Report lines in a different script from that of the text."""
     own = side.guess().script
     others = Counter({name: count for name, count in side.scripts.items() if name not in ("", own)})
     for script, count in others.most_common(OTHER_SCRIPTS):
@@ -374,12 +378,12 @@ def other_scripts(side: SideReport) -> Iterator[Finding]:
 
 
 def pair_findings(report: PairReport) -> Iterator[Finding]:
-    """Findings about a parallel text, those that prevent training first."""
+    """Findings about a parallel text; those that prevent training come first."""
     source, target = report.sides
     if source.lines != target.lines:
         yield Finding(
             f"{source.path} has {source.lines:,} lines, {target.path} {target.lines:,}: line n of one has to "
-            "be the translation of line n of the other; find where they come apart",
+            "be the translation of line n of the other; find where they diverge",
             stops=True,
         )
     if not report.usable:
@@ -394,18 +398,18 @@ def pair_findings(report: PairReport) -> Iterator[Finding]:
 
 
 def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
-    """Findings about a development set: pairs that are also in the training text, and sides in another
-    language than the training text."""
-    both = dev.digests.within(train.digests)
-    sources = dev.source.digests.within(train.source.digests)
+    """Findings about a development set: pairs and source lines that are also in the training text, swapped
+    sides, and sides that do not seem to be in the language of the training text."""
+    both = dev.digests.shared_with(train.digests)
+    sources = dev.source.digests.shared_with(train.source.digests)
     for shared, what in ((both, "pairs"), (sources, "source lines")):
         if shared.first:
             here, train_row = shared.first
             yield Finding(
                 finding_text(
-                    f"{what} that are in the training text, too",
+                    f"{what} that are also in the training text",
                     shared.lines,
-                    "validations will score better than new text",
+                    "validation scores will be too good",
                 ),
                 [f"{dev.source.path}:{here} is {train.source.path}:{train_row}"],
             )
@@ -414,7 +418,7 @@ def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
 
 
 def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
-    """Findings about sides of a development set whose words hardly occur in the training text."""
+    """Report sides of a development set whose words hardly occur in the training text."""
     own = list(map(shared_words, dev.sides, train.sides))
     crossed = list(map(shared_words, dev.sides, reversed(train.sides)))
     if max(crossed) > UNLIKE and sum(crossed) > 2 * sum(own):
@@ -439,13 +443,13 @@ def shared_words(side: SideReport, reference: SideReport) -> float:
 
 
 def ratio_title(report: PairReport) -> str:
-    """The summary line of a parallel text."""
+    """Format the line that summarizes a parallel text."""
     words = [side.lengths.mean() * side.lengths.counts.total() for side in report.sides]
     return f"{report.pairs:,} pairs; {words[1] / max(1, words[0]):.2f} target words per source word"
 
 
 # ---- survey ------------------------------------------------------------------------------------------------
-# As commands print it before they work with the texts.
+# All findings, as commands print them before they use the texts.
 
 
 @dataclass(frozen=True)
@@ -466,8 +470,8 @@ class SurveySection:
 def survey_sections(
     train: PairReport, dev: PairReport | None, codes: tuple[str, str] | None = None, raw: bool = False
 ) -> Iterator[SurveySection]:
-    """Yield the findings about the texts in printing order. `codes`: the languages of both sides, by default
-    those in the file names; `raw`: whether the caller expects text that is not tokenized yet."""
+    """Yield the findings about the texts in the order in which they are printed. `codes`: the languages of
+    both sides, by default those in the file names; `raw`: whether the texts should not be tokenized yet."""
     for pairs in (train, dev) if dev else (train,):
         for number, side in enumerate(pairs.sides):
             language = codes[number] if codes else scripts.language_of_file(side.path)
@@ -483,8 +487,7 @@ def count_mistakes(survey: Iterable[SurveySection]) -> int:
 
 
 # ---- held out ----------------------------------------------------------------------------------------------
-# A development set for a text that has none: pairs that are taken out of the training text, always the same
-# ones.
+# A development set for a text without one: pairs taken out of the training text, the same ones each time.
 
 MOST_HELD_OUT, HELD_OUT_SHARE = 1000, 20  # pairs; at most one in this many
 

@@ -28,10 +28,8 @@ Key = TypeVar("Key")
 
 @cache
 def corpus() -> ModuleType:
-    """sacremoses.corpus, the lists of characters and abbreviations.
-
-    The rest of the package is not loaded: joblib, asyncio and patterns of its own would take 0.3 s.
-    """
+    """Load sacremoses.corpus: the lists of characters and abbreviations. The rest of the package is not
+    imported, since joblib, asyncio and its own patterns would take 0.3 s."""
     loaded = sys.modules.get("sacremoses")
     if loaded is None and (spec := find_spec("sacremoses")):
         sys.modules["sacremoses"] = module_from_spec(spec)
@@ -50,8 +48,8 @@ def characters(category: str) -> str:
 
 @cache
 def abbreviations(language: str | None) -> tuple[str, ...]:
-    """Moses' list of abbreviations: those of English for a language without a list, of all for None. Those
-    that are abbreviations only before a number end in `#NUMERIC_ONLY#`."""
+    """Moses' list of abbreviations for a language. A language without a list uses the English one; None uses
+    all. Abbreviations that count only before a number end in `#NUMERIC_ONLY#`."""
     return tuple(word.strip() for word in corpus().NonbreakingPrefixes().words(language))
 
 
@@ -163,7 +161,7 @@ class Normalizer:
         self.ascii_rules = [(needle, replace) for needle, replace in self.rules if needle.isascii()]
 
     def __call__(self, text: str) -> str:
-        """Normalize a line. Where nothing else is to do, blanks in a row stay."""
+        """Normalize the punctuation of a line, and strip it. Repeated blanks stay if no rule applies."""
         if CHANGEABLE.search(text):
             for needle, replace in self.ascii_rules if text.isascii() else self.rules:
                 if needle in text:
@@ -172,7 +170,7 @@ class Normalizer:
 
 
 def substitution(needle: str, pattern: str, replacement: str) -> Callable[[str], str]:
-    """The function that applies a rule to a text."""
+    """Build the function that applies a rule to a text."""
     if pattern:
         return partial(re.compile(pattern).sub, replacement)
     return methodcaller("replace", needle, replacement)
@@ -232,7 +230,7 @@ class MosesTokenizer:
         return tokens
 
     def tokens(self, words: list[str], at: int) -> list[str] | None:
-        """The tokens of a word of a line; None if the line must be looked at as a whole."""
+        """The tokens of a word; None if they depend on the rest of the line."""
         word = words[at]
         if word[0] not in ",'" and word[-1] not in ".,'":
             if self.alnum.issuperset(word) and "MULTI" not in word:
@@ -254,13 +252,14 @@ class MosesTokenizer:
         return store(self.in_context, key, tokens[:-1] if following else tokens)
 
     def kind(self, word: str) -> str:
-        """A word that has the same effect on the period before it."""
+        """A stand-in for the next word that has the same effect on a period before it."""
         if word[0] in self.lower:
             return NEXT_LOWER
         return NEXT_DIGIT if word[0] in "0123456789" else NEXT_OTHER
 
     def tokenize_line(self, text: str) -> list[str]:
-        """Split a line, whose words are separated by single blanks, into tokens: Moses' rules one by one."""
+        """Split a line, whose words are separated by single blanks, by applying Moses' rules one after the
+        other."""
         text = CONTROL.sub("", text).strip()
         for needle, replace in self.ascii_rules if text.isascii() else self.rules:
             if needle in text:
@@ -293,7 +292,7 @@ class MosesTokenizer:
 
 
 def store(cached: dict[Key, list[str]], key: Key, tokens: list[str]) -> list[str]:
-    """Remember the tokens of a word; a full cache is emptied."""
+    """Cache the tokens of a word; a full cache is emptied first."""
     if sum(map(len, tokens)) <= CACHED_LENGTH:
         if len(cached) >= CACHED_WORDS:
             cached.clear()
@@ -332,12 +331,12 @@ def token_rules(language: str, letters: str, alnum: str, numbers: str) -> list[S
 
 
 def dots_marker(match: re.Match[str]) -> str:
-    """A word that stands for several dots in a row while single periods are split off."""
+    """The word that stands for several dots in a row while single periods are split off."""
     return f" {'DOT' * len(match[0])}MULTI "
 
 
 def dots(match: re.Match[str]) -> str:
-    """Restore the dots that a marker stands for."""
+    """The dots that a marker stands for."""
     return "." * (len(match[0]) // 3 - 1)
 
 
@@ -414,7 +413,7 @@ class MosesDetokenizer:
         return "".join(text).strip()
 
     def find_kind(self, token: str) -> TokenKind:
-        """Find out what a token is, and remember it."""
+        """Determine the kind of a token, and cache it."""
         kind = TokenKind.WORD
         if CJK_CHARACTER.match(token) and self.language != "ko":
             kind = TokenKind.CJK
@@ -436,8 +435,8 @@ class MosesDetokenizer:
         return kind
 
     def opens(self, token: str, previous: str, quotes: Counter[str]) -> bool:
-        """Whether a quotation mark opens, so that the next token is attached to it; else it closes.
-        `quotes`: the marks of the line so far, which are counted here."""
+        """Whether a quotation mark opens a quotation, so that the next token is attached to it. `quotes`: the
+        number of each mark in the line so far, which is updated."""
         mark = '"' if DOUBLE_QUOTE.fullmatch(token) else token
         if self.language == "cs" and token in ("„", "“"):
             quotes[mark] = int(token == "“")

@@ -22,7 +22,7 @@ CHARACTER_BLANK = "_"  # between words whose units are characters
 
 @dataclass
 class SideConfig:
-    """How the text of one language is processed, and the settings of its vocabulary."""
+    """Settings of the text processing and the vocabulary of one language."""
 
     language: str = setting(
         "",
@@ -52,7 +52,7 @@ class SideConfig:
     vocabulary: int = number(
         30000, least=1, help="most frequent words kept, all others are UNK; the papers use 15000 and 30000"
     )
-    min_count: int = number(1, least=0, help="words rarer than this are UNK, too")
+    min_count: int = number(1, least=0, help="rarer words also become UNK")
     vocab_file: str = setting("", help="a file of nmt-vocab to use instead of counting the training text")
     codes: str = setting(
         "",
@@ -86,12 +86,12 @@ def is_raw(config: SideConfig) -> bool:
 
 
 def check_segment(config: SideConfig) -> None:
-    """ConfigError for a segmentation that this side cannot have; the message begins with the key."""
+    """ConfigError for a segmentation that this side does not support; the message begins with the key."""
     scripts.make_segmenter(config.segment, config.language, config.tokenize and not is_raw(config))
 
 
 def check_language(config: SideConfig, key: str = "language") -> None:
-    """ConfigError for an unknown language where its rules apply. `key`: what the message calls the
+    """ConfigError for an unknown language if its rules are needed. `key`: what the message calls the
     setting."""
     if needs_language(config):
         scripts.check_language_code(config.language, key)
@@ -136,8 +136,8 @@ def split_tag(line: str, tags: Iterable[str]) -> tuple[str, str]:
 
 
 class TextPipeline:
-    """Converts text for a model and back: `units(line)` -> units that the model reads, `text(units)` -> text
-    for people.
+    """Converts text for a model and back: `units(line)` returns the units that the model reads, `text(units)`
+    the text.
 
     A pipeline from `for_text(tokenized=True)` skips all steps but the subword units.
     """
@@ -255,7 +255,7 @@ class TextPipeline:
         return self.unescaped(files.split_words(text) if self.tokenized else self.tokenizer.split(text))
 
     def spell(self, unit: str) -> str:
-        """Spell a unit as in text, with a blank wherever a word is known to begin or end."""
+        """The text of a unit, with a blank wherever a word is known to begin or end."""
         return self.subwords.spell(unit) if self.subwords else f"{unit} "
 
     def join(self, units: list[str]) -> list[str]:

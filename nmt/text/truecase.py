@@ -28,17 +28,17 @@ Forms = Mapping[str, float]  # a word in its different cases -> how often it was
 
 
 class Truecaser:
-    """Gives words at the start of a sentence, and unknown words, their most frequent form."""
+    """Restores the most frequent form of words at the start of a sentence and of unknown words."""
 
     def __init__(self, forms: Iterable[Forms] = ()) -> None:
         self.forms = [options for options in forms if options]
         self.best = {first.lower(): first for first in map(next, map(iter, self.forms))}
-        self.known = {word for options in self.forms for word in options}
+        self.all_forms = {word for options in self.forms for word in options}
 
     def apply(self, words: list[str]) -> list[str]:
         """`The man : The End .` -> `the man : the End .`"""
         return [
-            word if word in self.known and not first else self.best.get(word.lower(), word)
+            word if word in self.all_forms and not first else self.best.get(word.lower(), word)
             for word, first in zip(words, sentence_starts(words), strict=True)
         ]
 
@@ -50,7 +50,8 @@ class Truecaser:
         ]
 
     def lines(self) -> Iterator[str]:
-        """`the (1234/1300) The (66)`: the best form, its count, the count of all forms; the other forms."""
+        """Format the model: `the (1234/1300) The (66)` lists the best form with its count and the count of
+        all forms, then the other forms."""
         for options in sorted(self.forms, key=lambda options: next(iter(options)).lower()):
             best, *others = options
             total = sum(options.values())
@@ -59,12 +60,13 @@ class Truecaser:
 
 
 def capital(word: str) -> str:
-    """Capitalize the first letter: `été` becomes `Été`."""
+    """Capitalize the first letter: `été` -> `Été`"""
     return word[:1].upper() + word[1:]
 
 
 def sentence_starts(words: Iterable[str]) -> Iterator[bool]:
-    """For each word, whether a sentence starts with it. Brackets and quotes do not end the start."""
+    """For each word, whether a sentence starts with it. After brackets and quotes at the start, the next word
+    is still the start."""
     first = True
     for word in words:
         yield first
@@ -86,8 +88,8 @@ def learn(sentences: Iterable[list[str]]) -> Truecaser:
 
 
 def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
-    """Load a model of nmt or of Moses. DataError for another file. `may_be_empty`: for the model of a run,
-    whose text may have had no word inside a sentence."""
+    """Load a truecase model of nmt or of Moses. DataError for any other file. `may_be_empty`: accept an empty
+    model, which a run has if its text has no word inside a sentence."""
     lines = enumerate(files.read_lines(path), 1)
     model = Truecaser(forms_of(line, f"{path}:{row}") for row, line in lines)
     if not model.best and not may_be_empty:
@@ -143,7 +145,7 @@ MARKUP = re.compile(r"(<[^ \t][^>]*>)")
 
 
 def pieces(line: str) -> list[str]:
-    """Split a line into text, tag, text ...: the markup of smt-decode's --xml-input is not text."""
+    """Split a line into text, tag, text ...; tags are the markup of smt-decode's --xml-input."""
     end = line.rfind(">") + 1  # behind it there is no tag to search for
     parts = MARKUP.split(line[:end])
     parts[-1] += line[end:]

@@ -74,8 +74,8 @@ class Vocab:
 
     @staticmethod
     def load(path: str | Path) -> "Vocab":
-        """The vocabulary that `save` wrote, or one of subword-nmt (`--write-vocabulary`). DataError for
-        another or a damaged file."""
+        """Load a vocabulary written by `save`, or by subword-nmt (`--write-vocabulary`). DataError for a
+        damaged file or one of another kind."""
         lines = files.read_lines(path)
         first = next(lines, "")
         if counted(first, " "):

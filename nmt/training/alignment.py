@@ -48,7 +48,8 @@ def check_aligned(config: DataConfig, thorough: bool = False) -> None:
         path = getattr(config, key)
         if bool(path) != bool(pair[0]):
             raise ConfigError(
-                f"data.{key} is missing: the word alignment of {pair[0]} and {pair[1]}, as smt-align makes it"
+                f"data.{key} is missing: the word alignment of {pair[0]} and {pair[1]}, as smt-align writes "
+                "it"
                 if pair[0]
                 else f"data.{key}: given without the text that it aligns"
             )
@@ -58,7 +59,7 @@ def check_aligned(config: DataConfig, thorough: bool = False) -> None:
 
 
 def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
-    """ConfigError for a side whose words may not be those that an alignment counts."""
+    """ConfigError for a side whose words may differ from those to which the alignment refers."""
     if (kind := subword_kind(side, merges)) != NONE:
         raise ConfigError(
             f"data.{name}: model.type joint reads whole words, as the alignment has them, not subwords "
@@ -68,7 +69,7 @@ def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
 
 
 def check_unjoined(side: SideConfig, name: str) -> None:
-    """ConfigError for a side whose words may be joined, so that an alignment does not fit."""
+    """ConfigError for a side whose text processing may join words, so that the alignment no longer fits."""
     if side.normalize and not side.tokenize:
         raise ConfigError(
             f"data.{name}.normalize: joins some words of text that is tokenized already, so that the "
@@ -79,8 +80,8 @@ def check_unjoined(side: SideConfig, name: str) -> None:
 def with_links(
     rows: Iterable[Sequence[list[str]]], path: str
 ) -> Iterator[tuple[list[str], list[str], Links]]:
-    """Pairs of lines as words, with their links. DataError for a point outside them, and for a file of
-    another length."""
+    """Yield pairs of lines as words, with their links. DataError for a link outside the pair, and for a file
+    of another length."""
     for number, (row, links) in enumerate(zip_longest(rows, pharaoh.read(path)), 1):
         if row is None or links is None:
             raise DataError(f"{path}: not as many lines as the text that it aligns; align the text again")
@@ -90,8 +91,8 @@ def with_links(
 
 
 def check_links(config: DataConfig, text: TokenizedText) -> None:
-    """DataError for an alignment that is not one of the training text, before a run is made. Case changes no
-    number of words, so it need not be learned yet."""
+    """Before a run is created, DataError for an alignment that does not fit the training text. Truecasing
+    does not change the number of words, so it need not be learned yet."""
     sides = [LearningSide.of(name, config).pipeline for name in ("source", "target")]
     for _ in with_links(text.split(*sides), config.alignment):
         pass
@@ -153,12 +154,13 @@ def check_guided(config: DataConfig, thorough: bool = False) -> None:
     if not config.alignment:
         raise ConfigError(
             f"{GUIDED_KEY}: data.alignment is missing: the word alignment of {config.train_source} and "
-            f"{config.train_target}, as smt-align makes it"
+            f"{config.train_target}, as smt-align writes it"
         )
     for key in RATES:
         if getattr(config, key):
             raise ConfigError(
-                f"{GUIDED_KEY}: does not go with data.{key}, which cuts words anew in each epoch"
+                f"{GUIDED_KEY}: cannot be combined with data.{key}, which segments words differently in each "
+                "epoch"
             )
     for name in ("source", "target"):
         check_unjoined(getattr(config, name), name)
@@ -168,8 +170,8 @@ def check_guided(config: DataConfig, thorough: bool = False) -> None:
 
 
 def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> GuidedStream:
-    """A stream whose batches have the links of `data.alignment`. They lie in a folder beside the binarized
-    pairs, and are made anew only when something has changed."""
+    """Add the links of `data.alignment` to the batches of a stream. They are stored in a folder beside the
+    binarized pairs, and rebuilt only if something has changed."""
     folder, stamp = data.cache / LINKS, aligned_stamp(data.config, *data.vocabs, "units")
     with lock_cache(data.cache):
         if read_stamp(folder).get("stamp") != stamp:
@@ -181,13 +183,15 @@ def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> Gui
         links = open_corpus(folder, thorough=data.thorough)
     if len(links) != len(stream.corpus):
         raise DataError(
-            f"{folder}: not the alignment of the pairs in {data.cache}; remove it: it is made again"
+            f"{folder}: not the alignment of the pairs in {data.cache}; remove it, and it will be created "
+            "again"
         )
     return GuidedStream(stream, links, weight)
 
 
 def read_links(data: ParallelData, report: BinarizeReport) -> Iterator[list[int]]:
-    """The links of each pair that training keeps, three numbers each; the report counts the pairs."""
+    """Yield the links of each pair that training uses, three numbers per link; counts the pairs in the
+    report."""
     config, pipelines = data.config, data.pipelines
     rows = with_links(data.text.words(*pipelines), config.alignment)
     shown = data.text.show_progress(rows, "pairs", "linking the units")
@@ -203,8 +207,8 @@ def read_links(data: ParallelData, report: BinarizeReport) -> Iterator[list[int]
 
 
 def word_numbers(pipeline: TextPipeline, words: list[str], units: list[str], location: str) -> list[int]:
-    """The number of the word of each unit. DataError for units of other words: Unicode normalization of
-    SentencePiece may join or part words."""
+    """Index of the word of each unit. DataError if the units belong to other words, since SentencePiece's
+    Unicode normalization may join or split words."""
     numbers = pipeline.word_numbers(units)
     if numbers[-1] + 1 != len(words):
         raise DataError(

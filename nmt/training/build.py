@@ -54,7 +54,7 @@ Part = TypeVar("Part")
 
 
 def translator(job: TrainingJob) -> None:
-    """Give a job the model, batches and development set of an encoder-decoder."""
+    """Set up a job for an encoder-decoder: its model, batches and development set."""
     config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
     data = parallel_data(job, bool(training.guided_alignment))
     vocabs = data.vocabs
@@ -83,7 +83,7 @@ def translator(job: TrainingJob) -> None:
 
 
 def aligned_model(job: TrainingJob) -> None:
-    """Give a job the model, batches and development set of a model that is given the alignment."""
+    """Set up a job for a model that reads the word alignment: its model, batches and development set."""
     config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
     data = parallel_data(job, aligned=True)
     vocabs = data.vocabs
@@ -101,7 +101,7 @@ def aligned_model(job: TrainingJob) -> None:
 
 
 def language_model(job: TrainingJob) -> None:
-    """Give a job the model, batches and development text of a language model."""
+    """Set up a job for a language model: its model, batches and development text."""
     config, training, sizes = job.config, job.training, cast(LMConfig, job.config.lm)
     kind = language_model_class(sizes.type)
     if kind.cpu_only and job.device != "cpu":
@@ -176,8 +176,8 @@ def create(
     stamps: dict[str, Stamp],
     run_files: Mapping[str, RunFile] = NO_FILES,
 ) -> None:
-    """A new run directory without weights: the text pipeline and vocabulary of each side, the configuration,
-    stamps of the inputs, and the files that the kind of model has beside its weights."""
+    """Create a run directory without weights: the text pipeline and vocabulary of each side, the
+    configuration, stamps of the inputs, and the further files of this kind of model."""
     with run_directory.writing(Path(config.run)) as new:
         text = config_file.to_yaml(config)
         files.write_text(new / run_directory.CONFIG, text.rstrip("\n").split("\n"))
@@ -191,14 +191,14 @@ def create(
 
 
 def remember_back_end(directory: Path) -> None:
-    """Record the matrix back end of this processor, unless the run has one for it."""
+    """Record the matrix back end of this processor in the run, unless it has one already."""
     memory = directory / run_directory.BACK_ENDS
     if not device.recall_choice(memory):
         device.remember_choice(memory, device.BackEndChoice(device.back_end_in_use()))
 
 
 def show_text(model: nn.Module, corpus: Corpus) -> None:
-    """Let output layers that adapt to the training text learn from its targets."""
+    """Let output layers that adapt to the training text learn from the targets."""
     layers = [part for part in model.modules() if isinstance(part, OutputLayer) and part.learns_text]
     if layers:
         text = running.join_sentences(corpus)
@@ -207,7 +207,8 @@ def show_text(model: nn.Module, corpus: Corpus) -> None:
 
 
 def load_parent(directory: str | Path) -> Parent:
-    """A run that a translator may start from. CheckpointError says in one line what is wrong with it."""
+    """Load a run to initialize a translator from. CheckpointError with a one-line message if that is
+    impossible."""
     path = run_directory.resolve(directory)
     config = run_directory.read_consistent(path, lambda: checkpoint.checked_config(path))
     kind = trainable_kind(config.model)
@@ -215,7 +216,7 @@ def load_parent(directory: str | Path) -> Parent:
 
 
 def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:
-    """Copy the weights of another run, as far as they fit."""
+    """Initialize a model with the weights of another run, as far as they fit."""
     done = transfer_weights(model, vocabs, load_parent(parent))
     log.info(
         "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent,
@@ -267,9 +268,9 @@ def save_stamps(stamps: dict[str, Stamp], new: Path) -> None:
 
 
 def check_inputs(config: DataConfig, directory: Path) -> None:
-    """DataError for a file that has changed since the run was started."""
+    """DataError for an input file that has changed since the run was started."""
     try:
-        with manifest.opened(directory, INPUTS, manifest.load(directory)) as stream:
+        with manifest.open_verified(directory, INPUTS, manifest.load(directory)) as stream:
             recorded = dict(json.load(stream))
         changed = [
             (key, path)
@@ -286,11 +287,9 @@ def check_inputs(config: DataConfig, directory: Path) -> None:
 
 
 def check_new_run(config: RunConfig, config_path: str) -> None:
-    """Before a run is made: nothing that is read lies in its folder, its languages are known, the run that it
-    starts from is there. `config_path`: the file of the configuration; empty where there is none.
-
-    ConfigError or CheckpointError before any work.
-    """
+    """Check a configuration before its run is created: no input lies in the run's folder, the languages are
+    known, and the run to start from exists. `config_path`: the configuration's file, or empty. ConfigError or
+    CheckpointError before any work."""
     if config.init_from:
         run_directory.check_version(run_directory.resolve(config.init_from))
     read = {"CONFIG.yaml": config_path, **{key: str(get_value(config, key)) for key in PATH_KEYS}}

@@ -75,9 +75,8 @@ class TrainingConfig:
     batch_tokens: int = number(
         0,
         least=0,
-        help="instead of batch_size: a batch holds as many sentences as have at most so many units (words or "
-        "subwords, end symbols included) on either side; a longer sentence is a batch of its own. 0: by "
-        "batch_size",
+        help="instead of batch_size: maximum number of units on either side of a batch (words or subwords, "
+        "end symbols included); a longer sentence is a batch of its own. 0: use batch_size",
     )
     accumulate: int = number(
         1,
@@ -238,8 +237,8 @@ def check_combinations(config: RunConfig) -> None:
 
 
 def check_output(config: RunConfig) -> None:
-    """ConfigError for label smoothing with an output layer that does not compute all words, and for an
-    average of weights with one whose weights change their meaning between updates."""
+    """ConfigError for label smoothing with an output layer that does not compute all words, and for averaged
+    weights with a layer whose weights change their meaning during training."""
     section, settings = "lm" if config.lm else "model", config.lm or config.model
     if isinstance(settings, OutputSettings):
         for what in ("label_smoothing", "ema"):
@@ -256,7 +255,8 @@ def check_guided(config: RunConfig) -> None:
 
 
 def check_vectors(config: RunConfig) -> None:
-    """ConfigError for word vectors without a table to put them into, and for frozen ones without a file."""
+    """ConfigError for word vectors without a table to put them into, for two files but one table (tied: all),
+    and for frozen vectors without a file."""
     settings, has_vectors = config.lm or config.model, dict[str, bool]()
     for key in VECTORS:
         side = key.removesuffix("_vectors")
@@ -287,13 +287,13 @@ LANGUAGE_FILES = {
 
 
 def text_sides(config: RunConfig) -> tuple[str, ...]:
-    """The sides that have text: plain text has `target` alone."""
+    """The sides that have text; monolingual text has `target` alone."""
     return ("target",) if config.monolingual else ("source", "target")
 
 
 def set_languages(config: RunConfig) -> None:
-    """Set the language of each side that has none and whose files say one. Scripts without spaces have no
-    case to learn, though a preset asks for it."""
+    """Fill in the language of each side from its file names if none is set. For scripts without spaces, which
+    have no case, truecasing is switched off even if a preset asks for it."""
     for name in text_sides(config):
         side = getattr(config.data, name)
         if not side.language and not has_several_languages(config.data, name):
@@ -304,8 +304,8 @@ def set_languages(config: RunConfig) -> None:
 
 
 def has_several_languages(data: DataConfig, name: str) -> bool:
-    """Whether the corpora of a side have several languages. ConfigError where the rules of a single one are
-    needed."""
+    """Whether the corpora of a side are in several languages. ConfigError if the rules of a single language
+    are needed."""
     languages = sorted({scripts.language_of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
     if len(languages) > 1 and needs_language(getattr(data, name)):
         raise ConfigError(
@@ -317,7 +317,7 @@ def has_several_languages(data: DataConfig, name: str) -> bool:
 
 
 def check_languages(config: RunConfig) -> None:
-    """ConfigError for a language that is unknown, or missing where its rules are used."""
+    """ConfigError for a language that is unknown, or that is missing although its rules are needed."""
     for name in text_sides(config):
         side, key = getattr(config.data, name), f"data.{name}.language"
         paths = side_paths(config.data, name) or list(filter(None, [config.data.phrase_table]))
@@ -337,7 +337,8 @@ def check_languages(config: RunConfig) -> None:
 
 
 def side_paths(data: DataConfig, side: str) -> list[str]:
-    """The files of a side whose names may end in its language; the name of a table of both sides does not."""
+    """The files of a side whose names may end in its language. A phrase table, which has both sides, is not
+    one of them."""
     listed = [getattr(corpus, side) for corpus in data.corpora]
     return listed + [path for key in LANGUAGE_FILES[side] if (path := str(getattr(data, key)))]
 

@@ -108,8 +108,8 @@ class Schema:
 
 
 def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
-    """Every key of a dataclass and of the dataclasses in it, for those in a list `data.corpora[].name`; not
-    `model` and `lm`, whose class depends on their type."""
+    """Every key of a dataclass and of the dataclasses in it; keys in a list look like `data.corpora[].name`.
+    Leaves out `model` and `lm`, whose class depends on their type."""
     keys: list[str] = []
     for item in fields(kind):
         if prefix or item.name not in SECTION_REGISTRIES:
@@ -123,7 +123,7 @@ def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
 
 
 def explain(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
-    """A configuration as the lines of a file, each key below what it means."""
+    """Format a configuration as a file, with a comment above each key that says what it means."""
     for item in fields(config):
         value, about = getattr(config, item.name), item.metadata.get(HELP, "")
         if value is None:
@@ -145,8 +145,8 @@ def explain(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
 
 
 def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
-    """Determine what a configuration trains, and the name of its type. ConfigError for both sections, or an
-    unknown type."""
+    """Determine what a configuration trains, and the name of its type. ConfigError if it has both sections,
+    or an unknown type."""
     sections = {
         section: [part for part in parts if part.content.get(section) is not None]
         for section in SECTION_REGISTRIES
@@ -179,18 +179,15 @@ PRESETS = Path(__file__).parents[1] / "presets"
 
 
 def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) -> RunConfig:
-    """Defaults, a preset, the file, the overrides: later ones win.
-
-    ConfigError, with a line number where there is one, for bad YAML, an unknown key, a value of the wrong
-    type or out of its range.
-    """
+    """Merge defaults, a preset, the file and the overrides; later ones win. ConfigError, with a line number
+    where possible, for bad YAML, an unknown key, and a value of the wrong type or out of range."""
     content, text = read(path)
     parts = [ConfigPart(content, partial(locate_key, path, text)), *map(parse_override, overrides)]
     return assemble(parts, path, preset)
 
 
 def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
-    """A configuration from nested dictionaries, checked as a file is."""
+    """Build a configuration from nested dictionaries, with the same checks as for a file."""
     try:
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
@@ -200,7 +197,7 @@ def from_mapping(content: Mapping[str, object], preset: str | None = None) -> Ru
 
 
 def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfig:
-    """A checked configuration from what is given, later parts winning over earlier ones and over a preset."""
+    """Merge parts into a checked configuration; later parts win over earlier ones and over a preset."""
     defaults = preset_parts(preset, parts)
     schema, kind = choose_schema([*defaults, *parts])
 
@@ -232,8 +229,9 @@ def suits_merges(data: DataConfig, monolingual: bool) -> bool:
 
 
 def check_config(config: RunConfig) -> None:
-    """ConfigError for a value out of range, and for values that do not go together. A language model has
-    neither BLEU nor a beam, nor has an aligned model, and files may name languages, which is set here."""
+    """ConfigError for a value out of range, and for values that contradict each other. Sets what follows from
+    other settings: languages from file names, and no BLEU and no beam for a language model or an aligned
+    model."""
     settings.check(config)
     corpus.check_corpora(config.data.corpora, config.data.temperature)
     if config.lm is not None:
@@ -258,7 +256,8 @@ def check_config(config: RunConfig) -> None:
 
 
 def preset_parts(preset: str | None, parts: Sequence[ConfigPart]) -> list[ConfigPart]:
-    """The parts of a preset, without its section `model` or `lm` where the configuration trains the other."""
+    """The parts of a preset, without its section `model` or `lm` if the configuration trains the other
+    kind."""
     if not preset:
         return []
     path = preset_file(preset)
@@ -278,7 +277,8 @@ def preset_file(preset: str) -> Path:
 
 
 def parse_override(override: str) -> ConfigPart:
-    """`section.key=value` as a configuration of that key alone."""
+    """Parse `section.key=value` into a configuration that sets this key alone. ConfigError if it is
+    malformed."""
     key, equals, value = override.partition("=")
     excerpt = override if len(override) <= 2 * LONGEST else f"{override[: 2 * LONGEST]}..."
     if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key, re.ASCII):
@@ -292,7 +292,7 @@ def parse_override(override: str) -> ConfigPart:
 
 
 def read(path: str) -> tuple[Section, str]:
-    """A YAML file as sections and keys, and its text."""
+    """Parse a YAML file into sections and keys; also returns its text."""
     text = "\n".join(files.read_lines(path))
     try:
         parsed = yaml_text.parse(text)
@@ -347,7 +347,8 @@ def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys:
 
 
 def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Every dotted key of nested sections, with its value; of a list of them `corpora[0].name`."""
+    """Yield every dotted key of nested sections with its value; keys in a list look like
+    `corpora[0].name`."""
     for key, value in content.items():
         yield f"{prefix}{key}", value
         if isinstance(value, dict):
@@ -388,8 +389,8 @@ def located(locate: KeyLocator) -> Iterator[None]:
 
 
 def locate_key(path: str, text: str, key: str) -> str:
-    """`file:line` of the last part of a dotted key; just the file when it cannot be found. What is in a list
-    has the line of its item, where it has none of its own."""
+    """`file:line` of the last part of a dotted key; just the file if the key cannot be found. A key in a list
+    that has no line of its own gets the line of its item."""
     if "[" in key:
         return f"{path}:{yaml_text.line_of(text, re.findall('[^.[]+', key.replace(']', '')))}"
     number = 0
@@ -410,14 +411,14 @@ def locate_key(path: str, text: str, key: str) -> str:
 
 
 def to_yaml(config: RunConfig) -> str:
-    """A configuration as the text of a file, without the section, `model` or `lm`, that is not used."""
+    """Format a configuration as YAML, leaving out the section, `model` or `lm`, that is not used."""
     structured = OmegaConf.structured(config)
     values = {key: structured[key] for key in structured if structured[key] is not None}
     return str(OmegaConf.to_yaml(OmegaConf.create(values)))
 
 
 def read_run_config(directory: Path) -> RunConfig:
-    """The configuration that a run was started with."""
+    """Read the configuration with which a run was started. CheckpointError if it is damaged."""
     content = checkpoint.read_yaml(directory)
     part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:
@@ -430,8 +431,8 @@ def read_run_config(directory: Path) -> RunConfig:
 
 
 def differences(config: RunConfig, directory: Path) -> list[str]:
-    """Keys in which a configuration differs from the one a run was started with, except those that may; a
-    derived setting may be AUTO."""
+    """Keys in which a configuration differs from the one with which the run was started, except those that
+    may change. A derived setting may be AUTO."""
     now, saved = dict(flat(config)), dict(flat(read_run_config(directory)))
     now.update({key: saved.get(key) for key in DERIVED_KEYS if now[key] == AUTO})
     kinds = [key for key in ("model.type", "lm.type") if now.get(key) != saved.get(key)]
@@ -444,7 +445,7 @@ def differences(config: RunConfig, directory: Path) -> list[str]:
 
 
 def flat(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Every dotted key that is not a section, with its value."""
+    """Map every dotted key that is not a section to its value."""
     for item in fields(config):
         value = getattr(config, item.name)
         if sections := settings.sections_of(item.name, value):

@@ -21,7 +21,7 @@ from nmt.training.validation import DevScore
 
 @dataclass
 class TrainingProgress:
-    """Where a run stands; saved with every checkpoint. Costs are sums since the last log line."""
+    """Progress of a run; saved with every checkpoint. Costs are sums since the last log line."""
 
     step: int = 0  # updates
     epoch: int = 0
@@ -45,7 +45,7 @@ class TrainingProgress:
 
 @dataclass(frozen=True)
 class BatchSize:
-    """Sentences of a batch, units of its longer side, units of its longest sentence."""
+    """Size of a batch: sentences, units of its longer side, units of its longest sentence."""
 
     sentences: int = 0
     tokens: int = 0
@@ -123,19 +123,19 @@ class TrainingJob:
 
     @cached_property
     def callbacks(self) -> list[Callback]:
-        """The parts of the model that follow the training."""
+        """The parts of the model that are notified during training."""
         return [part for part in cast(nn.Module, self.model).modules() if isinstance(part, Callback)]
 
     @property
     def update_batches(self) -> int:
-        """Batches of an update, by all processes together: as configured, as before, or `accumulate` of each
-        process."""
+        """Batches per update, summed over processes: the configured number, the recorded one, or `accumulate`
+        times the number of processes."""
         config, size = self.training, self.team.size
         return config.update_batches or self.progress.update_batches or config.accumulate * size
 
     @cached_property
     def epoch_updates(self) -> int:
-        """Updates of the first epoch, by all processes together; later epochs are about as long."""
+        """Number of updates in the first epoch; later epochs have about as many."""
         return -(-self.stream.count(0) // self.update_batches)
 
     def mixed(self) -> AbstractContextManager[object]:
@@ -143,8 +143,8 @@ class TrainingJob:
         return Mixed() if self.config.precision == "bf16" else nullcontext()
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Context in which the model has the weights that are validated and saved: their average, if one is
-        kept."""
+        """Context in which the model has the weights to validate and save: their moving average, if there is
+        one."""
         return self.average.in_place() if self.average else nullcontext()
 
 
@@ -172,14 +172,14 @@ def deciding(metric: str, progress: TrainingProgress) -> str:
 
 
 def seconds_allowed(config: TrainingConfig, progress: TrainingProgress) -> float:
-    """The seconds after which the last update ends, so that `max_minutes` holds the last validation, too: it
-    takes about as long as the one before."""
+    """Seconds after which the last update must end so that the final validation stays within `max_minutes`;
+    it is assumed to take as long as the previous one."""
     return 60 * config.max_minutes - progress.validation_seconds
 
 
 def time_used(config: TrainingConfig, progress: TrainingProgress) -> float:
-    """The share of `max_minutes` that has passed, 0 to 1; 0 without such a limit. It follows from the saved
-    state alone, so that a resumed run has the rates of one that never stopped."""
+    """Share of `max_minutes` used so far, 0 to 1; 0 without this limit. Computed from the saved state alone,
+    so that a resumed run has the same learning rates as one that was never stopped."""
     if not config.max_minutes:
         return 0.0
     allowed = seconds_allowed(config, progress)
@@ -187,16 +187,16 @@ def time_used(config: TrainingConfig, progress: TrainingProgress) -> float:
 
 
 def last_update(job: TrainingJob) -> int:
-    """The update that max_steps or max_epochs, whichever comes first, makes the last one; all epochs are
-    taken to be as long as the first. 0: neither is set."""
+    """The last update allowed by max_steps or max_epochs, whichever comes first, assuming that all epochs are
+    as long as the first; 0 if neither is set."""
     config = job.training
     by_epochs = config.max_epochs * job.epoch_updates if config.max_epochs else 0
     return min(filter(None, (config.max_steps, by_epochs)), default=0)
 
 
 def seconds_left(job: TrainingJob, pace: float) -> float | None:
-    """Seconds until a limit ends the training, validations included; patience may end it sooner. None: no
-    limit is set. `pace`: seconds of an update."""
+    """Seconds until a limit ends training, including validations; patience may end it sooner. None if no
+    limit is set. `pace`: seconds per update."""
     config, progress = job.training, job.progress
     times = []
     if last := last_update(job):

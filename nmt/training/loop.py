@@ -101,7 +101,7 @@ def agree(job: TrainingJob, reason: str) -> str:
 
 def groups(job: TrainingJob, batch_count: int) -> Iterator[tuple[int, list[AnyBatch]]]:
     """Yield, for each update until the end of the epoch, its number of batches and the batches that this
-    process computes; the last update may have fewer. `batch_count`: batches of the epoch."""
+    process computes. The last update may have fewer. `batch_count`: number of batches of the epoch."""
     progress, size = job.progress, job.update_batches
     share = job.team.share(progress.batch, size)
     batches = iter(job.stream.batches(progress.epoch, progress.batch, share))
@@ -173,7 +173,7 @@ def count(progress: TrainingProgress, batches: int, done: Updated) -> None:
 
 
 def write_log(job: TrainingJob, logs: TrainingLogs, norm: float) -> None:
-    """Write a line to the log and to train.tsv, and add a point to each curve."""
+    """Log the progress, write it to train.tsv, and add a point to each curve."""
     progress = job.progress
     if not job.team.first:
         progress.log_cost, progress.log_words = 0.0, 0
@@ -196,14 +196,13 @@ def write_log(job: TrainingJob, logs: TrainingLogs, norm: float) -> None:
 
 
 def time_left(job: TrainingJob, logs: TrainingLogs) -> str:
-    """`12 min 3 s left`, of the whole training; empty where no limit says when it ends."""
+    """Format the time left in the whole training: `12 min 3 s left`; empty if no limit determines its end."""
     seconds = seconds_left(job, logs.clock.pace)
     return "" if seconds is None else f"{bars.duration(seconds)} left"
 
 
 def validate_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
-    """Score the development set, note whether it got better, adapt the learning rate, save: in the first
-    process, for which the others wait."""
+    """Validate, adapt the learning rate, and save, in the first process; the others wait for it."""
     job.progress.validated = job.progress.step
     if job.team.first:
         with job.team.busy():
@@ -229,8 +228,7 @@ def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
 
 
 def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better: bool) -> None:
-    """Write a line to the log and to dev.tsv, and add a point to each curve. Warns if BLEU or chrF stays
-    0."""
+    """Log a validation, write it to dev.tsv, and add a point to each curve. Warns if BLEU or chrF stays 0."""
     config, progress = job.training, job.progress
     by_cost = config.metric != "cost" and deciding(config.metric, progress) == "cost"
     if score.signature != logs.signature:
@@ -270,8 +268,8 @@ def judge(config: TrainingConfig, progress: TrainingProgress, value: float) -> b
 
 
 def decay(config: TrainingConfig, progress: TrainingProgress, better: bool, perplexity: float) -> None:
-    """Lower the learning rate after validations without a better score, or with `decay_below` after one whose
-    perplexity is not that much below the one before."""
+    """Lower the learning rate after validations without improvement or, with `decay_below`, after one whose
+    perplexity is not lower than the previous one by at least this much."""
     if config.decay_below:
         due = progress.perplexity is not None and progress.perplexity - perplexity < config.decay_below
     else:
@@ -284,8 +282,8 @@ def decay(config: TrainingConfig, progress: TrainingProgress, better: bool, perp
 def show_progress(
     job: TrainingJob, logs: TrainingLogs, updates: Iterator[Item], batch_count: int
 ) -> Iterator[Item]:
-    """Yield the updates of the epoch, showing its progress and the time left in the whole training.
-    `batch_count`: batches of the epoch."""
+    """Yield the updates of the epoch while showing progress and the time left in the whole training.
+    `batch_count`: number of batches of the epoch."""
     if not job.team.first:
         yield from updates
         return
@@ -352,8 +350,8 @@ def compute_first_batch(job: TrainingJob) -> None:
 
 @contextmanager
 def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Iterator[None]:
-    """Record in `job.largest` the largest of the batches that the body computes with. UserError where they do
-    not fit into memory."""
+    """Record in `job.largest` the largest batch computed in the block. UserError if it does not fit into
+    memory."""
     size = max(map(BatchSize.of, batches), key=lambda batch: batch.tokens, default=BatchSize())
     try:
         yield
@@ -370,7 +368,7 @@ def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Itera
 
 @contextmanager
 def validating(job: TrainingJob) -> Iterator[None]:
-    """UserError where the development set does not fit into memory."""
+    """UserError if the development set does not fit into memory."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -411,6 +409,6 @@ def remedy(job: TrainingJob, batch: BatchSize) -> str:
 
 
 def in_round_numbers(tokens: int) -> int:
-    """Two digits and zeros, not more than the number: 3,978 -> 3,900"""
+    """Round down to two significant digits: 3,978 -> 3,900"""
     unit: int = 10 ** max(0, len(str(tokens)) - 2)
     return max(1, tokens // unit * unit)

@@ -58,7 +58,7 @@ Tensors = list[Tensor]
 def in_blocks(
     parameters: Tensors, grads: Tensors, squares: Tensors, deltas: Tensors, lr: float, rho: float, eps: float
 ) -> None:
-    """Adadelta's update, block by block of each tensor: for the caches of a processor."""
+    """Adadelta's update, block by block within each tensor, so that blocks stay in the processor's cache."""
     for flat in zip(parameters, grads, squares, deltas, strict=True):
         for p, g, square, delta in zip(*(tensor.split(BLOCK) for tensor in flat), strict=True):
             square.mul_(rho).addcmul_(g, g, value=1 - rho)
@@ -91,8 +91,8 @@ def make_optimizer(
     eps: float,
     betas: tuple[float, float] = (0.9, 0.999),
 ) -> Optimizer:
-    """The optimizer of `training.optimizer`; `rho` and `eps` are Adadelta's, `betas` Adam's. ConfigError for
-    an unknown name."""
+    """Create the optimizer that `training.optimizer` names. `rho` and `eps` are for Adadelta, `betas` for
+    Adam. ConfigError for an unknown name."""
     parameters = list(parameters)
     if name == "adadelta":
         return Adadelta(parameters, rate, rho, eps)
@@ -104,7 +104,7 @@ def make_optimizer(
 
 
 def current_rate(optimizer: Optimizer) -> float:
-    """The learning rate of the optimizer now."""
+    """The optimizer's current learning rate."""
     return float(optimizer.param_groups[0]["lr"])
 
 
@@ -126,7 +126,7 @@ def clip(parameters: Iterable[Parameter], threshold: float) -> float:
 
 
 def total_norm(grads: Tensors) -> float:
-    """√Σ g². The host waits for the device once."""
+    """√Σ g². Waits for the device only once."""
     norms: list[float] = torch.stack(torch._foreach_norm(grads)).tolist() if grads else []
     return math.sqrt(sum(norm**2 for norm in norms))
 
@@ -142,13 +142,13 @@ def total_norm(grads: Tensors) -> float:
 
 
 def ema_decay_at(step: int, decay: float) -> float:
-    """d_t: the share of the mean that an update keeps, for updates from 1 on."""
+    """d_t: the decay, that is, the share of the average that update t keeps, for updates from 1 on."""
     return min(decay, (step + 1) / (step + 10)) if step > 1 else 0.0
 
 
 class WeightAverage:
-    """The mean of the weights of a model. The model itself keeps its raw weights, from which training goes
-    on."""
+    """Exponential moving average of a model's weights. The model itself keeps the raw weights, with which
+    training continues."""
 
     def __init__(self, parameters: Iterable[Parameter], decay: float) -> None:
         self.decay = decay
@@ -158,17 +158,18 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Add the weights after an update, numbered from 1, to the mean."""
+        """Update the average with the weights after update `step`, counted from 1."""
         torch._foreach_lerp_(self.mean, self.weights, 1 - ema_decay_at(step, self.decay))
 
     @torch.no_grad()
     def set(self) -> None:
-        """Set the mean to the current weights of the model."""
+        """Set the average to the current weights of the model."""
         torch._foreach_copy_(self.mean, self.weights)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Context in which the model has the mean; afterwards it has its own weights again, bit for bit."""
+        """Context in which the model has the averaged weights; afterwards it has its own weights again, bit
+        for bit."""
         raw = [weight.clone() for weight in self.weights]
         with torch.no_grad():
             torch._foreach_copy_(self.weights, self.mean)

@@ -46,7 +46,7 @@ LOST = re.compile(r"(?i)gloo|connection (closed|reset|refused)|broken pipe")
 
 
 class LostProcess(UserError):
-    """Another process of the training has ended, or cannot be reached."""
+    """Another process of the training has ended or cannot be reached."""
 
 
 class Costs(nn.Module):
@@ -62,11 +62,11 @@ class Costs(nn.Module):
 
 
 class Team:
-    """The processes of a training; one alone unless `join` says otherwise.
+    """The processes of a training; a single one unless created by `join`.
 
-    `waiting`: the connections on which the others wait for the first one, while it prepares data, validates
-    or saves; it sends signs of life there. `counting`: those for the sums of an update. On all of them, and
-    on those of the gradients, a wait of ten minutes means that a process is lost.
+    `waiting`: process group on which the others wait while the first process prepares data, validates or
+    saves; meanwhile it sends heartbeats. `counting`: process group for the sums of an update. On both, and on
+    the one for gradients, a wait of ten minutes means that a process is lost.
     """
 
     def __init__(
@@ -86,8 +86,9 @@ class Team:
         return self.rank == 0
 
     def wrap(self, model: Trainable) -> None:
-        """Let the gradients of a model be summed over the processes. ConfigError for one that carries its
-        state through the text, or has a part with `one_process`, the reason why it needs one."""
+        """Wrap a model so that its gradients are summed over all processes. ConfigError for a model that
+        carries its state through the text, or that has a part with `one_process`, the reason why it needs a
+        single process."""
         if self.size == 1:
             return
         if getattr(model, "carries", False):
@@ -111,17 +112,17 @@ class Team:
         return 0 < batches % self.size <= self.rank
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
-        """The context of a batch forward and backward: gradients are exchanged with the last batch of an
-        update."""
+        """Context for the forward and backward pass of a batch: gradients are exchanged only with the last
+        batch of an update."""
         return nullcontext() if last or self.costs is None else self.costs.no_sync()
 
     def cost(self, batch: AnyBatch, smoothing: float) -> Tensor:
-        """The cost of a batch of this process, after `wrap`: ()"""
+        """Compute the cost of a batch in this process; call `wrap` first: ()"""
         assert self.costs is not None
         return cast(Tensor, self.costs(batch, smoothing))
 
     def begin_update(self, step: int) -> None:
-        """Seed the random numbers of an update: others in each process, the same after a resume."""
+        """Seed the random numbers of an update: different in each process, the same after a resume."""
         if self.size > 1:
             torch.manual_seed(((self.seed * 1_000_003 + step) * 1_009 + self.rank) % (1 << 63))
 
@@ -134,14 +135,14 @@ class Team:
         return [float(value) for value in tensor]
 
     def agree(self, reason: str, *values: float) -> tuple[str, list[float]]:
-        """The first process' reason to stop and its values, at most three, for all."""
+        """Broadcast the first process's reason to stop and its values, at most three."""
         if self.size == 1:
             return reason, list(values)
         stops, *heard = self.hear(float(bool(reason)), *values)
         return (reason if self.first else "the first process stops") if stops else "", heard
 
     def hear(self, *values: float) -> list[float]:
-        """The values of the first process, sent to all; the others wait for them."""
+        """Broadcast the values of the first process; the others wait for them."""
         said = torch.tensor([1.0, *values] if self.first else [0.0] * (1 + SAID), dtype=torch.float64)
         said = torch.nn.functional.pad(said, (0, 1 + SAID - len(said)))
         dist.broadcast(said, 0, group=self.waiting)
@@ -151,7 +152,7 @@ class Team:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """The first process sends signs of life while it works in the body, and the others wait for it."""
+        """Context in which the first process works and sends heartbeats, while the others wait for it."""
         if self.size == 1 or not self.first:
             yield
             return
@@ -172,8 +173,8 @@ class Team:
 
     @contextmanager
     def first_then_others(self, directory: Path) -> Iterator[None]:
-        """The first process runs the block before the others, which find what it wrote into a run directory.
-        ConfigError in those that do not: they are on hosts that do not share it."""
+        """Context that the first process runs before the others, which find in the run directory what it
+        wrote. ConfigError in processes on hosts that do not share this directory."""
         if self.size > 1 and not self.first:
             self.see(directory)
         with self.busy():
@@ -182,8 +183,8 @@ class Team:
             self.see(directory)
 
     def see(self, directory: Path) -> None:
-        """Wait until all processes see what the first process sees in a run directory: a shared file system
-        may show it later to other hosts."""
+        """Wait until all processes see the same files in a run directory as the first one, since a shared
+        file system may show them later on other hosts."""
         [wanted] = self.hear(float(fingerprint(directory)))
         until = time.monotonic() + DYING
         while not (seen := fingerprint(directory) == wanted) and time.monotonic() < until:
@@ -198,8 +199,8 @@ class Team:
             )
 
     def leave(self) -> None:
-        """End all together: a process that ends while another still validates or saves would break its
-        connections."""
+        """Let all processes end together. One that ended while another still validates or saves would break
+        its connections."""
         if self.size > 1:
             self.hear()
             dist.barrier(self.counting)
@@ -216,7 +217,7 @@ def fingerprint(directory: Path) -> int:
 
 @contextmanager
 def reached() -> Iterator[None]:
-    """LostProcess where the body cannot reach the other processes."""
+    """LostProcess if the block cannot reach the other processes."""
     try:
         yield
     except RuntimeError as error:
@@ -231,8 +232,8 @@ def reached() -> Iterator[None]:
 
 
 def patience() -> float:
-    """Seconds to wait for a process that holds the run directory: under torchrun it may be one that is being
-    ended."""
+    """Seconds to wait for another process that holds the run directory: under torchrun, it may be about to
+    end."""
     return DYING if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
 
 
@@ -252,8 +253,8 @@ def check_restarts() -> None:
 
 
 def join(device: str, seed: int) -> tuple[Team, str]:
-    """The team that torchrun's environment variables describe, and this process' device. ConfigError when
-    there are fewer GPUs than processes, and where a restart would not work."""
+    """Create the team that torchrun's environment variables describe; also returns the device of this
+    process. ConfigError if there are fewer GPUs than processes, or if a restart would not work."""
     check_restarts()
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:

@@ -44,7 +44,7 @@ UNKNOWN = 0.1  # more unknown words than this are worth a warning; the papers ha
 
 @dataclass(frozen=True)
 class ParallelData:
-    """The parallel texts of a training, and how their lines become ids."""
+    """The parallel texts of a training, and how their lines are converted to ids."""
 
     config: DataConfig
     pipelines: Pipelines
@@ -55,7 +55,8 @@ class ParallelData:
 
 
 def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool = False) -> TokenizedText:
-    """The text that a configuration names: of a translator or a language model, or the lines of a table."""
+    """The training text that a configuration names: that of a translator, of a language model, or of a phrase
+    table."""
     paths = [config.train_source, config.train_target, config.train_text, config.phrase_table]
     listed = ListedText(config.corpora) if config.corpora else None
     return TokenizedText(
@@ -64,8 +65,8 @@ def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool
 
 
 def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[Pipelines, Vocabs]:
-    """Create text pipelines and vocabularies; whatever is not given (truecase, subwords, words) is learned
-    from the training text. `text`: the training text, which keeps its words for `make_corpus`."""
+    """Create text pipelines and vocabularies; whatever is not given (truecase models, subwords, vocabularies)
+    is learned from the training text. `text`: the training text, which stores its words for `make_corpus`."""
     text = text or training_text(config)
     source, target = sides = [LearningSide.of(name, config) for name in ("source", "target")]
     pipelines = source.pipeline, target.pipeline
@@ -102,7 +103,8 @@ def learn_case(pipelines: Sequence[TextPipeline], text: TokenizedText) -> None:
 def make_vocabs(
     config: DataConfig, pipelines: Pipelines, counts: tuple[Counter[str], Counter[str]]
 ) -> Vocabs:
-    """The vocabulary of each side, or for shared_vocabulary one of both together. `counts`: of units."""
+    """Make the vocabulary of each side or, with shared_vocabulary, one for both sides together. `counts`: of
+    units."""
     if not config.shared_vocabulary:
         source, target = (
             make_vocab(side, pipeline, count, name)
@@ -116,7 +118,8 @@ def make_vocabs(
 
 
 def make_cut(data: ParallelData) -> Cut | None:
-    """The function that segments words anew each time they are read in training; None without sampling."""
+    """Create the function that segments words anew each time that training reads them; None without
+    sampling."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     check_sampling(config, [pipeline.subwords for pipeline in pipelines])
     samplers = [make_sampler(config, *side) for side in zip(pipelines, vocabs, strict=True)]
@@ -215,7 +218,8 @@ def report_pairs(report: BinarizeReport, max_length: int) -> None:
 
 
 def lock_cache(cache: Path) -> AbstractContextManager[None]:
-    """Lock a cache while it is made or opened: trainings may share it. A read-only one needs no lock."""
+    """Lock a cache while it is built or opened, since several trainings may share it. A read-only cache needs
+    no lock."""
     if cache.exists() and not os.access(cache, os.W_OK):
         return nullcontext()
     return locked(cache, "nmt-train", wait=True)
@@ -251,7 +255,7 @@ def make_dev(data: ParallelData, bleu_tokenizer: str) -> DevSet | None:
 
 
 def remark_dev(sources: Sequence[list[int]], targets: Sequence[list[int]], pipelines: Pipelines) -> None:
-    """Log how much of the development pairs is unknown."""
+    """Log the share of unknown units in the development pairs."""
     source, target = unknown_share(sources), unknown_share(targets)
     log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(sources):,}", 100 * target)
     warn_of_unknown("source", source, pipelines[0])
@@ -264,21 +268,21 @@ def unknown_share(texts: Sequence[list[int]]) -> float:
 
 
 def warn_of_unknown(side: str, share: float, pipeline: TextPipeline) -> None:
-    """A warning where a model cannot read, or write, much of the development text."""
+    """Warn if a model cannot read, or cannot write, much of the development text."""
     if share > UNKNOWN:
         log.warning("development %s: %.2f%% are unknown: %s", side, 100 * share, remedy(pipeline))
 
 
 def remedy(pipeline: TextPipeline) -> str:
-    """Settings that reduce unknown words, for a warning."""
+    """Suggest settings that reduce unknown words, for a warning."""
     if pipeline.subwords or pipeline.characters:
         return "is the text of this language, and the vocabulary that of these units?"
     return "cut words into units, with data.bpe_merges=8000 or subword: unigram"
 
 
 def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[TextPipeline, Vocab]:
-    """Pipeline and vocabulary of a language model, learned from its training text unless they are given.
-    `text`: the training text, which keeps its words for `known_units` and `make_running`."""
+    """Create the pipeline and vocabulary of a language model; what is not given is learned from the training
+    text. `text`: the training text, which stores its words for `known_units` and `make_running`."""
     text = text or training_text(config)
     side = LearningSide.of("target", config)
     learn_case([side.pipeline], text)
@@ -289,7 +293,7 @@ def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[Te
 
 
 def known_units(pipeline: TextPipeline, vocab: Vocab, text: TokenizedText) -> Iterator[list[str]]:
-    """The units of each line of the training text, without those outside the vocabulary."""
+    """Yield the units of each line of the training text, leaving out those that are not in the vocabulary."""
     for (words,) in text.words(pipeline):
         yield [unit for unit in pipeline.cut(words) if unit in vocab.ids]
 
@@ -338,7 +342,7 @@ RATES = {  # keys of `data`, see `rate_key` of Subwords -> what to set for subwo
 
 @dataclass
 class LearningSide:
-    """One side of the training text, and what is learned of it."""
+    """A side of the training text for which subwords are learned."""
 
     name: str  # source or target
     config: SideConfig
@@ -348,8 +352,8 @@ class LearningSide:
 
     @classmethod
     def of(cls, name: str, data: DataConfig) -> Self:
-        """A side of which nothing is read yet. ConfigError, with the side, for settings that contradict each
-        other."""
+        """Create a side without reading any text. ConfigError, naming the side, for settings that contradict
+        each other."""
         config = data.source if name == "source" else data.target
         try:
             kind = subword_kind(config, data.bpe_merges)
@@ -360,7 +364,7 @@ class LearningSide:
 
 
 def check_sides(data: DataConfig, *sides: LearningSide) -> None:
-    """ConfigError for settings of subwords that contradict each other, before any text is read."""
+    """Before any text is read, ConfigError for subword settings that contradict each other."""
     pairs = [side for side in sides if side.kind == BPE.kind]
     if data.bpe_merges and any(side.pipeline.subwords for side in pairs):
         raise ConfigError(
@@ -378,8 +382,8 @@ def check_sides(data: DataConfig, *sides: LearningSide) -> None:
 
 
 def learn_subwords(data: DataConfig, *sides: LearningSide, show_bar: bool = False) -> None:
-    """Give the pipelines the subwords that are not given as files. ConfigError for settings that contradict
-    each other."""
+    """Learn the subwords that are not given as files, and set them in the pipelines. ConfigError for settings
+    that contradict each other."""
     check_sides(data, *sides)
     waiting = [side for side in sides if side.kind != NONE and side.pipeline.subwords is None]
     groups = [waiting] if len(waiting) > 1 and is_joint(data, *waiting) else [[side] for side in waiting]
@@ -388,7 +392,7 @@ def learn_subwords(data: DataConfig, *sides: LearningSide, show_bar: bool = Fals
 
 
 def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> None:
-    """Learn the subwords that these sides share."""
+    """Learn the subwords for one side, or for several sides together."""
     text = sides[0].text if len(sides) == 1 else sides[0].text + sides[1].text
     names = " and ".join(side.name for side in sides)
     with Progress(data.bpe_merges, "merges", show_bar, f"learning {sides[0].kind}") as progress:
@@ -420,7 +424,7 @@ def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bo
 
 
 def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:
-    """How often each unit occurs; with sampling every unit that it can make, too."""
+    """Count the units; with sampling, also include every unit that sampling can produce."""
     cutting = side.pipeline.subwords
     if not side.text.sentences:
         counts = side.pipeline.unit_counts(side.text.words)
@@ -444,7 +448,7 @@ def make_sampler(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Samp
 
 
 def check_sampling(data: DataConfig, used: Sequence[Subwords | type[Subwords] | None]) -> None:
-    """ConfigError for a rate that none of the subwords, or of their classes, can use."""
+    """ConfigError for a sampling rate that no kind of subwords in use supports."""
     keys = {item.rate_key for item in used if item}
     for key, remedy in RATES.items():
         if getattr(data, key) and key not in keys:

@@ -117,7 +117,7 @@ def propose(
     sides = list(zip(report.sides, texts.languages, strict=True))
     merged = [is_cut_here(*side) for side in sides]
     if any(merged):
-        rare = max(side.once() for side, language in sides if is_cut_here(side, language))
+        rare = max(side.hapax_share() for side, language in sides if is_cut_here(side, language))
         reason = f"{100 * rare:.1f}% of the running words occur once; as whole words as many would be unknown"
         proposal.data["bpe_merges"] = (by_size(MERGES, pairs), reason)
         scripts = {side.guess().script for side in report.sides}
@@ -132,8 +132,8 @@ def propose(
 
 
 def is_cut_here(side: SideReport, language: str) -> bool:
-    """Whether BPE would segment this side: not if it is segmented already, nor if SentencePiece reads raw
-    text."""
+    """Whether BPE would be learned for this side: not if it is segmented already, or if SentencePiece reads
+    it as raw text."""
     return not side.counts["subwords"] and bool(language) and not is_spaceless(language)
 
 
@@ -192,7 +192,7 @@ def values_as_yaml(values: Values, indent: str) -> Iterator[str]:
 
 
 def quoted(text: str | Path) -> str:
-    """A string of YAML, in quotes where it needs them."""
+    """Format a string for YAML, quoted if necessary."""
     text = str(text)
     return text if PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
 
@@ -214,8 +214,8 @@ FEWEST_MERGES = 100
 
 @dataclass(frozen=True)
 class Cost:
-    """A measurement, and what it means for the whole training. Units are those of the target, end symbols
-    included."""
+    """A speed measurement, and what follows from it for the whole training. Units are those of the target,
+    end symbols included."""
 
     device: str
     parameters: int
@@ -242,7 +242,7 @@ class Cost:
 
     @property
     def planned_epochs(self) -> float:
-        """Epochs until a limit ends the training; 0: no limit is set."""
+        """Number of epochs until a limit ends training; 0 if no limit is set."""
         limits = [self.epochs] if self.epochs else []
         if self.minutes:
             limits.append(max(0.0, 60 * self.minutes - self.validation_seconds) / self.epoch_seconds)
@@ -266,7 +266,7 @@ class Cost:
 
 @dataclass
 class TrainingSample:
-    """Pairs from all over a text, as a model reads them."""
+    """Pairs sampled from the whole text, as a model reads them."""
 
     share: float  # of its pairs in those of the text
     corpus: Corpus
@@ -274,7 +274,7 @@ class TrainingSample:
 
 
 def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path) -> TrainingSample:
-    """A sample of the training text; its files lie in `folder`."""
+    """Sample the training text; the sample's files are written to `folder`."""
     data, merges = config.data, config.data.bpe_merges
     paths = folder / "sample.source", folder / "sample.target"
     pairs = files.number_of_lines(data.train_source)
@@ -300,8 +300,8 @@ def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder:
 
 
 def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequence[tuple[str, ...]]) -> int:
-    """Number of BPE merges that split the words of a sample about as finely as the whole text's cut its
-    words."""
+    """Number of BPE merges that split the words of the sample about as finely as the configured number splits
+    those of the whole text."""
     if not merges:
         return 0
     words = sum(len(side.words) for side in sides)
@@ -313,8 +313,8 @@ def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequen
 def vocab_size(
     config: SideConfig, side: SideReport, vocab: Vocab, pipeline: TextPipeline, growth: float
 ) -> int:
-    """About how many words or units the vocabulary of a side will have, of which a sample shows fewer.
-    `growth`: merges of the text over those of the sample."""
+    """Estimate the vocabulary size of a side for the whole text, of which the sample shows only a part.
+    `growth`: number of merges for the text divided by that for the sample."""
     if pipeline.subwords:
         expected = PIECES if pipeline.subwords.raw else round(growth * len(vocab))
     else:
@@ -328,8 +328,8 @@ def vocab_size(
 def measure(
     config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path, seconds: float = SECONDS
 ) -> Cost:
-    """Train for some seconds on a sample, which is kept in `folder`. `sides`: what the text holds.
-    UserError where the batches do not fit into memory."""
+    """Train for some seconds on a sample, which is stored in `folder`, to measure the speed. `sides`: reports
+    on the text. UserError if the batches do not fit into memory."""
     sample = take_sample(config, sides, folder)
     device = devices.resolve_device(config.device)
     shown = devices.set_up_device(device, config.threads or None, config.matmul)
@@ -352,8 +352,8 @@ def measure(
 
 
 def validation_seconds(config: RunConfig, sample: TrainingSample, job: TrainingJob) -> float:
-    """About how long a validation takes: lines of the sample stand for those of the development set, and
-    translations are as long as the other side. 0 without a development set."""
+    """Estimate the time of a validation, using lines of the sample for those of the development set and
+    assuming that translations are as long as the references. 0 without a development set."""
     if not config.data.dev_source:
         return 0.0
     model = cast(AnyModel, job.model)
@@ -391,7 +391,7 @@ def job_of(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJo
 
 
 def time_updates(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
-    """Updates, their units, and the seconds that they took."""
+    """Run updates for some seconds; returns their number, their units, and the seconds that they took."""
     job.model.train()
     stream = chain.from_iterable(map(job.stream.batches, count()))
     updates = units = 0
@@ -413,15 +413,15 @@ def time_updates(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
 
 
 def epoch_batches(config: RunConfig, sample: TrainingSample, stream: Stream) -> int:
-    """Batches of an epoch of the whole text; `stream`: those of the sample."""
+    """Number of batches in an epoch of the whole text. `stream`: the batches of the sample."""
     if config.training.batch_tokens:
         return round(stream.count(0) / sample.share)
     return -(-round(len(sample.corpus) / sample.share) // config.training.batch_size)
 
 
 def planned_epochs(config: RunConfig, updates: float) -> float:
-    """How often a training sees its text, in so many updates each time, if nothing ends it sooner; 0: no
-    limit is set."""
+    """Number of epochs until a limit ends training, given the number of updates per epoch; 0 if no limit is
+    set."""
     limits = [float(config.training.max_epochs)] if config.training.max_epochs else []
     if config.training.max_steps:
         limits.append(config.training.max_steps / updates)
@@ -430,7 +430,7 @@ def planned_epochs(config: RunConfig, updates: float) -> float:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Suppress log messages, which would describe the sample instead of the text."""
+    """Context that suppresses log messages, which would describe the sample instead of the text."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -18,8 +18,8 @@ def inverse_sqrt(warmup: int, step: int, last: int) -> float:
 
 
 def linear(warmup: int, step: int, last: int) -> float:
-    """A straight line from 1 at the end of the warm-up to 0 after update `last`, which still has a rate above
-    0. `last` 0: always 1."""
+    """Linear decay from 1 at the end of the warm-up to 0 after update `last`, whose own rate is still above
+    0. Always 1 if `last` is 0."""
     if not last:
         return 1.0
     return max(0.0, (last + 1 - step) / max(1, last + 1 - warmup))
@@ -30,8 +30,8 @@ SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_
 
 
 def scheduled(schedule: str, warmup: int, step: int, last: int = 0, used: float = 0.0) -> float:
-    """Factor of the learning rate at update `step`, from 1: step / warmup during the warm-up, then that of
-    the schedule. `last`: the last update of the training, 0 where only time limits it; `used`: the share of
-    its time that has passed. What falls to 0 at the end does so at whichever comes first."""
+    """Factor of the learning rate at update `step`, counted from 1: step / warmup during the warm-up, then
+    that of the schedule. `last`: number of the last update, 0 if only a time limit applies; `used`: share of
+    the time limit used so far. Schedules that end at 0 reach it at whichever comes first."""
     factor = step / warmup if step < warmup else SCHEDULES[schedule](warmup, step, last)
     return min(factor, 1 - used) if schedule == LINEAR else factor

@@ -39,7 +39,7 @@ RECENT = 100  # updates
 
 
 class LogTable:
-    """A log as TSV that can be cut back to an earlier length."""
+    """A TSV log that can be truncated to an earlier length."""
 
     def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
         self.path, self.columns = path, columns
@@ -84,7 +84,7 @@ def without_links(path: str, flags: int) -> int:
 
 
 class NullLogTable(LogTable):
-    """A log that discards its lines: that of all processes but the first."""
+    """A log that discards everything, for all processes but the first."""
 
     def __init__(self) -> None:
         pass
@@ -100,7 +100,8 @@ class NullLogTable(LogTable):
 
 
 def open_tables(directory: Path, sizes: tuple[int, int] | None) -> tuple[LogTable, LogTable]:
-    """train.tsv and dev.tsv of a run, cut back to their sizes at the last save. `sizes` None: a new run."""
+    """Open train.tsv and dev.tsv of a run, truncated to their sizes at the last save. `sizes`: None for a new
+    run."""
     train_size, dev_size = sizes or (None, None)
     return (
         LogTable(directory / TRAIN_LOG, TRAIN_COLUMNS, train_size),
@@ -109,12 +110,12 @@ def open_tables(directory: Path, sizes: tuple[int, int] | None) -> tuple[LogTabl
 
 
 class Clock:
-    """Seconds of work over all starts of a run, and words per second since the last call of `rate`, or since
-    this start."""
+    """Measures seconds of training over all starts of a run, and words per second since the last call of
+    `rate` or since this start."""
 
     def __init__(self, earlier_seconds: float, words: int = 0) -> None:
-        """`earlier_seconds`: those of earlier starts; `words`: words that they read since their last call of
-        `rate`."""
+        """`earlier_seconds`: seconds of earlier starts; `words`: words that they read after their last call
+        of `rate`."""
         self.words_before = words
         self.mark = self.last = time.monotonic()
         self.start = self.mark - earlier_seconds
@@ -126,7 +127,7 @@ class Clock:
         return time.monotonic() - self.start
 
     def tick(self) -> None:
-        """Note that an update is done."""
+        """Record that an update is finished."""
         now = time.monotonic()
         self.updates += 1
         self.pace += (now - self.last - self.pace) / min(self.updates, RECENT)
@@ -147,11 +148,11 @@ class Clock:
 
 
 class Board:
-    """Curves for TensorBoard where it is installed; imported at the first value, so that it does not delay
-    the first update."""
+    """Curves for TensorBoard, if it is installed. It is imported only with the first value, so that it does
+    not delay the first update."""
 
     def __init__(self, directory: Path, wanted: bool, step: int) -> None:
-        """`step`: where the run is resumed; what was written after it is dropped."""
+        """`step`: the update at which the run is resumed; later values are dropped."""
         self.wanted = wanted
         self.directory = directory
         self.step = step
@@ -194,7 +195,7 @@ class TrainingLogs:
 
 
 def open_logs(job: TrainingJob) -> TrainingLogs:
-    """train.tsv and dev.tsv, cut back to where the last save left them, curves and clock."""
+    """Open train.tsv, dev.tsv and the curves, truncated to the last save, and start the clock."""
     progress, first = job.progress, job.team.first
     board = Board(job.directory / CURVES, job.training.tensorboard and first, progress.step)
     tables = open_tables(job.directory, job.log_sizes) if first else (NullLogTable(), NullLogTable())
@@ -205,7 +206,7 @@ def open_logs(job: TrainingJob) -> TrainingLogs:
 
 
 class TrainingState(TypedDict):
-    """Content of training.pt, from which a training is resumed."""
+    """The content of training.pt, with which training is resumed."""
 
     progress: dict[str, object]
     optimizer: dict[str, object]
@@ -258,7 +259,7 @@ def check_finite(job: TrainingJob) -> None:
 
 
 def load_state(directory: Path) -> TrainingState | None:
-    """The last saved training state, or None when nothing was saved yet."""
+    """Load the last saved training state; None if nothing has been saved yet."""
     if not (directory / STATE).exists():
         return None
     run_directory.verify(directory, INDEX)
@@ -269,7 +270,7 @@ def load_state(directory: Path) -> TrainingState | None:
 
 
 def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgress, tuple[int, int]]:
-    """Where a saved training stood, and the sizes of its logs. CheckpointError for a damaged state."""
+    """The progress of a saved training, and the sizes of its logs. CheckpointError for a damaged state."""
     try:
         train_size, dev_size = map(int, state["sizes"])
         return TrainingProgress(**state["progress"]), (train_size, dev_size)  # type: ignore[arg-type]
@@ -278,7 +279,7 @@ def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgr
 
 
 def restore(job: TrainingJob, state: TrainingState) -> None:
-    """Bring model, optimizer and random numbers to where they were saved."""
+    """Restore model, optimizer and random numbers from a saved state."""
     job.progress, job.log_sizes = saved_position(job.directory, state)
     try:
         job.optimizer.load_state_dict(state["optimizer"])
@@ -298,7 +299,7 @@ def restore(job: TrainingJob, state: TrainingState) -> None:
 
 
 def load_weights(job: TrainingJob, state: TrainingState) -> None:
-    """Load the weights of the last save, and their average where the training keeps one."""
+    """Load the last saved weights, and their moving average if training maintains one."""
     checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
     if "raw" in state:
         if job.average:
@@ -310,7 +311,8 @@ def load_weights(job: TrainingJob, state: TrainingState) -> None:
 
 
 def tidy(directory: Path, progress: TrainingProgress) -> None:
-    """After a kill: write the index that training.pt implies, and remove weights that it does not name."""
+    """Clean up after a kill: write the index that training.pt implies, and remove weights that it does not
+    name."""
     stale = tuple(
         weights_path(directory, step).name
         for step in run_directory.steps(directory)
@@ -321,7 +323,8 @@ def tidy(directory: Path, progress: TrainingProgress) -> None:
 
 
 def move(carried: Carried, device: torch.device) -> Carried:
-    """Move what a batch carries to the next, a tensor, a tuple of tensors or None, to a device."""
+    """Move a state that is carried from batch to batch (a tensor, a tuple of tensors, or None) to a
+    device."""
     if isinstance(carried, tuple):
         return tuple(part.to(device) for part in carried)
     return None if carried is None else carried.to(device)

@@ -105,8 +105,8 @@ def run_training(
     stop: Callable[[], bool] = never,
     show_bar: bool = False,
 ) -> str:
-    """Check what can be checked, then train in a run directory that no other training works in; returns why
-    the training ended. `config_path`: the file of the configuration."""
+    """Check what can be checked beforehand, then train in a run directory, which is locked; returns why
+    training ended. `config_path`: the file of the configuration."""
     directory = Path(config.run)
     if overwrite and parallel.may_restart():
         raise ConfigError(
@@ -141,7 +141,7 @@ def run_training(
 
 
 def run_job(job: TrainingJob, overwrite: bool) -> str:
-    """Make or reopen the run directory, fill the job, train; returns why it ended."""
+    """Create or reopen the run directory, set up the job, and train; returns why training ended."""
     team = job.team
     with team.first_then_others(job.directory):
         if team.first and overwrite:
@@ -167,8 +167,8 @@ def run_job(job: TrainingJob, overwrite: bool) -> str:
 
 
 def reopen(job: TrainingJob) -> state.TrainingState | None:
-    """The saved training state of an existing run; None for a new one. Configuration and input files have to
-    be the same."""
+    """Load the saved training state of an existing run; None for a new run. Configuration and input files
+    must not have changed."""
     directory = job.directory
     if job.team.first:
         run_directory.sweep(directory)
@@ -187,8 +187,8 @@ def reopen(job: TrainingJob) -> state.TrainingState | None:
 
 
 def limit_of_saved(job: TrainingJob, saved: state.TrainingState) -> str:
-    """The limit that a saved training has reached already, or an empty string. If there is one, neither texts
-    nor model are loaded."""
+    """The limit that a saved training has already reached; empty if there is none. If there is one, neither
+    texts nor model need to be loaded."""
     progress, sizes = state.saved_position(job.directory, saved)
     reason = limit_reached(job.training, progress)
     if not reason or progress.validated != progress.step:
@@ -202,7 +202,7 @@ def limit_of_saved(job: TrainingJob, saved: state.TrainingState) -> str:
 
 
 def assemble(job: TrainingJob, saved: state.TrainingState | None) -> None:
-    """Give a job the model, batches and development set of a new run, or of one that was saved."""
+    """Set up a job for a new run or a saved one: its model, batches and development set."""
     config, job.fresh = job.config, saved is None
     resolve_tokenizer(config)
     devices.settle_threads()
@@ -216,7 +216,8 @@ def assemble(job: TrainingJob, saved: state.TrainingState | None) -> None:
 
 
 def resolve_tokenizer(config: RunConfig) -> None:
-    """Set `bleu_tokenizer: auto` to what the run has, or for a new one to what suits the data."""
+    """Replace `bleu_tokenizer: auto` by the tokenizer that the run has recorded or, for a new run, by one
+    that suits the data."""
     directory, training = Path(config.run), config.training
     if config.monolingual:
         return
@@ -227,7 +228,7 @@ def resolve_tokenizer(config: RunConfig) -> None:
 
 
 def report_sizes(job: TrainingJob) -> None:
-    """Log how large the model is, and how many batches it learns from."""
+    """Log the size of the model, and the number of batches per epoch."""
     log.info("parameters: %s", f"{sum(p.numel() for p in job.model.parameters()):,}")
     if job.training.batch_tokens:
         log.info(

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Transfer:
-    """Counts of the parameters that a model took from its parent."""
+    """What a model has taken over from its parent, in numbers."""
 
     copied: int  # numbers of the model's parameters that came from the parent
     total: int
@@ -33,10 +33,10 @@ class Transfer:
 
 
 def transfer_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Parent) -> Transfer:
-    """Copy what fits into `model`: parameters of equal shape as a whole, those of words or characters row by
-    row, where both models know the word.
+    """Copy the weights that fit into `model`: parameters of equal shape as a whole, those of words or
+    characters row by row for the words that both models know.
 
-    ConfigError when no parameter fits.
+    ConfigError if no parameter fits.
     """
     ours, fixed = rows_of(model, vocabs), made_for_text(model)
     theirs = rows_of(parent.model, (parent.source_words, parent.target_words))
@@ -76,7 +76,8 @@ def transfer_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Paren
 
 
 def made_for_text(model: AnyModel) -> set[str]:
-    """Names of the parameters whose rows mean what an output layer has learned from the text."""
+    """Names of the parameters whose rows have a meaning that an output layer learned from its training text,
+    so that they cannot be transferred."""
     return {
         f"{path}.{name}"
         for path, layer in model.named_modules()
@@ -87,13 +88,13 @@ def made_for_text(model: AnyModel) -> set[str]:
 
 
 def rows_of(model: object, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:
-    """Parameter name -> the words or characters of its rows; empty for a model that is not
-    `WordParameters`."""
+    """Map the name of each parameter that is organized by words or characters to those of its rows; empty for
+    a model that is not `WordParameters`."""
     return model.rows_of(vocabs[0].words, vocabs[1].words) if isinstance(model, WordParameters) else {}
 
 
 def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Positions in both lists of the entries that both have."""
+    """Indices, in both lists, of the entries that occur in both."""
     row_of = {word: row for row, word in enumerate(theirs)}
     pairs = [(row_of[word], row) for row, word in enumerate(ours) if word in row_of]
     parent = torch.tensor([a for a, _ in pairs], dtype=torch.long)
@@ -107,19 +108,20 @@ def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Ten
 
 @dataclass
 class PretrainedVectors:
-    """The vectors that a file has for words of a vocabulary."""
+    """Vectors from a file for some words of a vocabulary."""
 
     ids: Tensor  # (n,)
     values: Tensor  # (n, E)
 
 
 def vectors_file(config: RunConfig, side: str) -> str:
-    """The file of a side; empty without one."""
+    """The file of pretrained vectors for a side; empty if there is none."""
     return config.data.source_vectors if side == "source" else config.data.target_vectors
 
 
 def read_vectors(config: RunConfig, side: str, vocab: Vocab) -> PretrainedVectors:
-    """The vectors of a side. DataError for a file that is none, and for one without any of the words."""
+    """Read the pretrained vectors of a side. DataError for a malformed file, and for one that has none of the
+    vocabulary's words."""
     path, section = vectors_file(config, side), "lm" if config.lm else "model"
     size: int = getattr(config.lm or config.model, "embedding")  # noqa: B009  # of models with `vector_sides`
     vectors = dict(word_vectors.read(path, vocab.ids, size, f"{section}.embedding"))
@@ -133,14 +135,14 @@ def read_vectors(config: RunConfig, side: str, vocab: Vocab) -> PretrainedVector
 
 
 def check_vectors(config: RunConfig, vocabs: Mapping[str, Vocab]) -> None:
-    """Read the files of all sides, before a run is made."""
+    """Check the vector files of all sides before a run is created."""
     for side, vocab in vocabs.items():
         if vectors_file(config, side):
             read_vectors(config, side, vocab)
 
 
 def apply_vectors(config: RunConfig, model: object, vocabs: Mapping[str, Vocab], fresh: bool) -> None:
-    """Put the vectors of the files into a `fresh` model, and freeze those that the configuration wants so."""
+    """Put pretrained vectors into a `fresh` model, and freeze them if the configuration says so."""
     for side, vocab in vocabs.items():
         frozen = config.training.freeze_vectors in (side, "both")
         if vectors_file(config, side) and (fresh or frozen):
@@ -163,15 +165,15 @@ def put_vectors(table: nn.Embedding, vectors: PretrainedVectors) -> None:
 
 
 def freeze_rows(table: nn.Embedding, ids: Tensor) -> None:
-    """Keep these rows: their gradient is 0, and no optimizer here moves a weight whose gradient was always
-    0."""
+    """Freeze these rows by setting their gradient to 0; no optimizer here moves a weight whose gradient was
+    always 0."""
     learned = torch.ones(table.num_embeddings, 1, device=table.weight.device)
     learned[ids.to(learned.device)] = 0
     table.weight.register_hook(lambda grad: grad * learned)
 
 
 def report_vectors(vectors: PretrainedVectors, vocab: Vocab, side: str, path: str) -> None:
-    """Log how many words have a vector, and how much of the running text they are."""
+    """Log how many words have a pretrained vector, and their share of the running text."""
     total = sum(vocab.counts.values())
     running = sum(vocab.counts.get(word, 0) for word in vocab.decode(vectors.ids.tolist()))
     log.info(

@@ -45,7 +45,7 @@ class DevSet:
 
 @dataclass
 class DevScore:
-    """A validation: the cost, and BLEU and chrF where they were computed; else they are nan."""
+    """The results of a validation: the cost, and BLEU and chrF, which are nan if they were not computed."""
 
     cost: float  # -log p a word (with end symbols), natural logarithm
     bleu: float = math.nan  # of what nmt-translate writes, 0 to 100
@@ -86,7 +86,7 @@ def bleu_tokenizer(wish: str, data: DataConfig) -> str:
 
 
 def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool = False) -> DevScore:
-    """Cost and, unless `beam_size` is 0, BLEU; chrF if requested."""
+    """Compute the cost and, unless `beam_size` is 0, BLEU; also chrF if requested."""
     with evaluating(model):
         score = DevScore(cost=dev_cost(model, dev.pairs))
         if beam_size:
@@ -101,8 +101,8 @@ def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool
 
 
 def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
-    """The cost. A model that carries its state reads the text in 16 tracks, each from a fresh state, which
-    costs slightly more than one track."""
+    """Compute the cost. A model that carries its state reads the text in 16 tracks, each from a fresh state;
+    the cost is slightly higher than with a single track."""
     with evaluating(model):
         if model.carries:
             return DevScore(cost=running_cost(model, dev))

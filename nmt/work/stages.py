@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 #     of each part         its offset in the file, its length in bytes, its CRC-32
 #     the parts
 #
-# A file is written whole or not at all; checksums reveal damage. Processes on several hosts may write the
-# same file at the same time: they write the same bytes.
+# A file is written completely or not at all; checksums reveal damage. Processes on several hosts may write
+# the same file at the same time: they write the same bytes.
 
 
 PARTS_MAGIC = b"nmt-smt parts 1\n"

@@ -52,14 +52,14 @@ def changed_settings(recorded: Mapping[str, object], settings: Mapping[str, obje
 
 
 def is_started(
-    path: Path, settings: Mapping[str, object], folder: Path, other: str = "another folder"
+    path: Path, settings: Mapping[str, object], folder: Path, suggestion: str = "another folder"
 ) -> bool:
-    """Whether the file `path` of the job in `folder` has recorded settings. ConfigError if these differ from
-    `settings`; the message suggests `other`."""
+    """Whether the job in `folder` has recorded settings in the file `path`. ConfigError if these differ from
+    `settings`; the message proposes `suggestion`."""
     recorded = read_settings(path)
     if recorded is not None and (changed := changed_settings(recorded, settings)):
         raise ConfigError(
-            f"{folder}: was started with another {', '.join(changed)}; name {other}, or remove this one "
+            f"{folder}: was started with another {', '.join(changed)}; name {suggestion}, or remove this one "
             "to start over"
         )
     return recorded is not None
@@ -74,11 +74,11 @@ def is_ours(folder: Path, name: str) -> bool:
     return name in names or all(entry == locks.FILE or entry.startswith(f"{name}.part") for entry in names)
 
 
-def check_ours(folder: Path, name: str, what: str, other: str = "another folder") -> None:
-    """ConfigError for a folder with files in it that is not `what`, judging by its settings file `name`; the
-    message suggests `other`."""
+def check_ours(folder: Path, name: str, what: str, suggestion: str = "another folder") -> None:
+    """ConfigError for a non-empty folder that is not `what`, judging by its settings file `name`; the message
+    proposes `suggestion`."""
     if not is_ours(folder, name):
-        raise ConfigError(f"{folder}: is not empty, and not {what}; name {other}")
+        raise ConfigError(f"{folder}: is not empty, and not {what}; name {suggestion}")
 
 
 # ---- folder beside an output -------------------------------------------------------------------------------
@@ -94,11 +94,8 @@ def job_folder_path(output: str) -> Path:
 
 @contextmanager
 def lock_job(output: str, command: str) -> Iterator[None]:
-    """Lock the job folder of an output; to be entered before any work. UserError if another process works on
-    this output.
-
-    A job that ends before its first result leaves no folder.
-    """
+    """Lock the job folder of an output, before any work. UserError if another process works on this output. A
+    job that ends before its first result leaves no folder behind."""
     folder = job_folder_path(output)
     with locks.locked(folder, command):
         try:
@@ -109,7 +106,7 @@ def lock_job(output: str, command: str) -> Iterator[None]:
 
 
 def has_results(folder: Path) -> bool:
-    """Whether a job folder holds anything that takes time to compute again."""
+    """Whether a job folder holds anything that would take time to compute again."""
     own = (SETTINGS, locks.FILE, files.UNFINISHED)
     return any(path.name not in own and path.stat().st_size for path in folder.iterdir())
 
@@ -120,8 +117,8 @@ def recorded_settings(output: str) -> dict[str, object]:
 
 
 def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
-    """Whether the folder has a job to be resumed. ConfigError if it has one without `resume`, or with other
-    settings."""
+    """Whether the folder holds an unfinished job to resume. ConfigError if it holds one but `resume` is
+    false, or one with other settings."""
     recorded = read_settings(folder / SETTINGS)
     if recorded is None:
         return False
@@ -252,7 +249,8 @@ class Store:
         missing = []
         for name, contents in self.entries().items():
             path = self.folder / name
-            remedy = f"remove {top} to start anew" if name in fixed else "remove it, and it is made again"
+            remedy = f"remove {top} to start over" if name in fixed else "remove it, and it will be created "
+            "again"
             if path.exists() and manifest.entry(path) not in contents:
                 raise DataError(f"{path}: was changed since it was finished; restore it, or {remedy}")
             if not path.exists():
@@ -365,9 +363,9 @@ def run_steps(
     record: Callable[[Step[Job]], None],
     around: Callable[[Step[Job]], AbstractContextManager[None]],
 ) -> None:
-    """Run the unfinished steps, in order: a job that is killed at any moment and started again ends with the
-    same files. `record`: records that a step is done; `around`: a context for both, such as a clock. Steps
-    are drawn one at a time."""
+    """Run the unfinished steps in order. A job that is killed at any moment and started again ends with the
+    same files. `record`: records that a step is finished; `around`: a context around both, such as a clock.
+    Steps are drawn one at a time."""
     for step in steps:
         if not finished(step):
             with around(step):

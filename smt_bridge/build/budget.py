@@ -53,11 +53,8 @@ def read_times(folder: Path) -> dict[str, float]:
 
 
 class BuildClock:
-    """Compares the actual with the planned time of the steps.
-
-    `once` returns the seconds spent so far on work that a machine does only once, such as compiling. They
-    count against the budget but not for the pace.
-    """
+    """Compares actual and planned times of the steps. `once` returns the seconds spent so far on work that a
+    machine does only once, such as compiling; they count against the budget but not for the pace."""
 
     def __init__(
         self,
@@ -166,10 +163,8 @@ LATE = 1.05, 15.0  # factor of the time left, and seconds: a smaller excess coun
 
 
 def is_late(plan: Plan, step: str, left: float, pace: float, workers: int) -> bool:
-    """Whether a step and those after it clearly need more than the time left.
-
-    `left`: seconds; `pace`: actual seconds per planned second.
-    """
+    """Whether this step and those after it clearly need more than the time left. `left`: seconds; `pace`:
+    actual seconds per planned second."""
     factor, slack = LATE
     return pace * remaining_seconds(plan, step, workers) > factor * max(0.0, left) + slack
 
@@ -183,7 +178,7 @@ def remaining_seconds(plan: Plan, step: str, workers: int) -> float:
 
 
 def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Plan:
-    """Find the longest plan whose remaining work fits into the time left; if none does, the shortest."""
+    """Find the longest plan whose remaining work fits into the time left; if none fits, the shortest plan."""
     shortest = plan
     for shortest in shorter_plans(plan, step):
         following = next(name for name in shortest.seconds if name not in earlier_steps(plan, step))
@@ -199,7 +194,7 @@ def earlier_steps(plan: Plan, step: str) -> list[str]:
 
 
 def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
-    """Plans that need no more time from this step on than `plan`, the longest first."""
+    """List plans that need no more time from this step on than `plan`, the longest first."""
     names = tuple(network.name for network in plan.networks)
     most = plan.tuning.hybrid_iterations
     if step == "networks":
@@ -219,14 +214,13 @@ def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
 
 
 def no_longer(networks: list[NetworkPlan], than: list[NetworkPlan]) -> bool:
-    """Whether no network gets more updates than in `than`."""
+    """Whether none of the networks gets more updates than in `than`."""
     updates = {network.name: network.updates for network in than}
     return all(network.updates <= updates[network.name] for network in networks)
 
 
 def change_plan(plan: Plan, step: str, networks: list[NetworkPlan], iterations: int, lines: int) -> Plan:
-    """Replace the networks and the tuning of the system with networks; at most `lines` lines for the
-    latter."""
+    """Replace the networks and the tuning of the system with networks, which gets at most `lines` lines."""
     lines = min(lines, plan.tuning.lines_of_hybrid)
     compared = min(plan.evaluated, EVALUATED * lines)
     tuning = replace(plan.tuning, hybrid_iterations=iterations, hybrid_lines=lines)
@@ -271,11 +265,9 @@ def difference(longer: Plan, shorter_plan: Plan) -> str:
 def shorten_late(
     plan: Plan, step: str, spent: float, budget: float, pace: float, workers: int
 ) -> tuple[Plan, str]:
-    """Shorten the plan before a step if the build is late.
-
-    Returns the plan with the decision recorded, and an explanation; the latter is empty if the build is on
-    time or nothing is left to shorten. `spent`: seconds so far; `budget`: seconds of the whole build.
-    """
+    """Shorten the plan before a step if the build is late. Returns the plan, with the decision recorded, and
+    an explanation, which is empty if the build is on time or nothing is left to shorten. `spent`: seconds so
+    far; `budget`: seconds of the whole build."""
     new, why = plan, ""
     if is_late(plan, step, budget - spent, pace, workers):
         shorter_plan = shorten(plan, step, budget - spent, pace, workers)

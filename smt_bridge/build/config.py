@@ -33,7 +33,7 @@ class BuildConfig:
         2, least=1, help="networks trained and sentences decoded at a time; the result does not depend on it"
     )
     seed: int = number(1, least=0, help="seed of the networks and of the tuning")
-    plan: str = setting("", help="build by this plan.json, of another build, instead of making one")
+    plan: str = setting("", help="use this plan.json, written by another build, instead of making a plan")
     keep_plan: bool = setting(
         False,
         help="keep to the plan even if the build falls behind; otherwise later steps are shortened",

@@ -65,7 +65,8 @@ def check_glossary(config: BuildConfig) -> None:
 
 
 def survey(config: BuildConfig) -> CorpusSizes:
-    """Sizes of the texts after cleaning. DataError for unequal texts, bad bytes, or no pair left."""
+    """Measure the texts after cleaning. DataError for texts of unequal length, bad bytes, or if no pair is
+    left."""
     source, target = sides(config)
     dev = clean_pairs(config.dev_source, config.dev_target, DEV)
     pairs = clean_pairs(config.source, config.target, RAW)

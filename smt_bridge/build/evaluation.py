@@ -239,7 +239,7 @@ def tuned_systems(build: Build) -> list[str]:
 
 
 def choose(scores: dict[str, float]) -> str:
-    """Name of the system with the highest BLEU; of equals the last, which has networks."""
+    """Name of the system with the highest BLEU; on ties the last one, which has networks."""
     return max(reversed(scores), key=lambda name: scores[name])
 
 
@@ -257,7 +257,7 @@ def expected_seconds(build: Build) -> dict[str, float]:
 
 @dataclass
 class EvaluationProgress:
-    """Report the completed share of the evaluation to the build."""
+    """Reports the completed share of the evaluation to the build."""
 
     build: Build
     total: float  # seconds, as expected
@@ -291,12 +291,13 @@ def translate_alone(build: Build) -> list[str]:
 
 
 def ablation(
-    build: Build, name: str, passed: Callable[[], None] = lambda: None
+    build: Build, name: str, on_tuned: Callable[[], None] = lambda: None
 ) -> tuple[float, dict[str, float]]:
-    """BLEU of a system on the n-best lists of its tuning, and BLEU without each part.
+    """Measure what each part of a system contributes: BLEU (0 to 1) on the n-best lists of its tuning with
+    all parts, and BLEU without each part.
 
-    All are the best that MERT reaches on these lists, whichever tuner the system was tuned with. `passed` is
-    called after each tuning.
+    Weights are tuned again by MERT for each measurement, whichever tuner the system was tuned with, so that
+    the numbers can be compared. `on_tuned` is called after each tuning.
     """
     result = read_result(build, name)
     system_tuning = make_tuning(build, name, result.names, result.lines)
@@ -308,7 +309,7 @@ def ablation(
         pools.drop_features(without, parts)
         seeds = [build.config.seed]
         points = tuner.run_seeds(without, Mert(), start, seeds, system_tuning.threads, silent)
-        passed()
+        on_tuned()
         without_what = f" without {', '.join(parts)}" if parts else ""
         log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * points[0].bleu)
         return points[0].bleu
@@ -318,7 +319,7 @@ def ablation(
 
 
 def parts(build: Build) -> dict[str, str]:
-    """Descriptions of the features whose worth is measured."""
+    """The features whose contribution is measured, by name, with descriptions."""
     networks = {feature_name(FEATURES[network.name]): WORDS[network.name] for network in build.plan.networks}
     return networks | PARTS
 

@@ -28,7 +28,7 @@ AVERAGED = 5  # number of last checkpoints of the attention model whose weights 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a network for corpora from `pairs` pairs on."""
+    """Settings of a network for corpora of at least `pairs` pairs."""
 
     network: Name
     pairs: int  # size of the smallest corpora that the recipe is for
@@ -55,7 +55,7 @@ TO_ZERO = {
 
 
 def attention(dropout: float) -> dict[str, Section]:
-    """Configuration of an attention model, on top of its preset."""
+    """Configuration of an attention model, to be merged into its preset."""
     return {"model": {"type": "rnn", "dropout": dropout}, "training": TO_ZERO}
 
 

@@ -69,7 +69,7 @@ def package(build: Build) -> None:
 
 
 def write_ini(build: Build, chosen: str) -> None:
-    """Write the tuned ini with paths relative to the folder."""
+    """Write the tuned ini into the system's folder, with paths relative to that folder."""
     ini = moses_ini.read(str(evaluation.ini_path(build, chosen)))
     for feature in ini.features:
         if "path" in feature.options:
@@ -108,7 +108,7 @@ log = logging.getLogger(__name__)
 
 
 class LogFollower:
-    """Log what other processes append to the log files of a folder."""
+    """Logs what other processes append to the log files of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

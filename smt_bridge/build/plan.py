@@ -110,7 +110,7 @@ class CorpusSizes:
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """Settings of one network's training and the time that it will take."""
+    """Training settings of one network, and the time that it will take."""
 
     name: Name
     what: str

@@ -173,7 +173,7 @@ def system_section(facts: Facts) -> str:
 
 
 def ablation_section(facts: Facts) -> str:
-    """BLEU without each part, and the difference that the part makes."""
+    """BLEU without each part, and how much the part contributes."""
     if not facts.without:
         return ""
     columns = [

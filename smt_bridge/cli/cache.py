@@ -12,13 +12,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> options.Parser:
-    from smt_bridge.decoder.cache import DEFAULT_GB, FOLDER, LIMIT
+    from smt_bridge.decoder.cache import DEFAULT_GB, FOLDER_VARIABLE, LIMIT_VARIABLE
 
     parser = options.Parser(
         "smt-cache",
         "smt-decode and smt-tune cache the phrase tables and language models that they load, in a form that "
         "loads fast. When the cache is full, the files unused for the longest time are removed. It holds "
-        f"{DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT} says.",
+        f"{DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT_VARIABLE} says.",
     )
     actions = parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
@@ -32,7 +32,7 @@ def parser() -> options.Parser:
             "--cache",
             metavar="DIR",
             default=None,
-            help=f"cache folder; default: ${FOLDER}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
+            help=f"cache folder; default: ${FOLDER_VARIABLE}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
         )
     return parser
 

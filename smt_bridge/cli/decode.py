@@ -131,11 +131,11 @@ def parser() -> options.Parser:
 
 
 def check_split(args: argparse.Namespace) -> None:
-    """ConfigError for a model or options that do not go with --split-sentences."""
+    """ConfigError for a model or options that exclude --split-sentences."""
     if wrong := [name for name in OUTPUTS if getattr(args, name)]:
         raise ConfigError(
-            f"--split-sentences does not go with {options.flags(wrong)}, which apply to whole lines; split "
-            "the text beforehand"
+            f"--split-sentences cannot be combined with {options.flags(wrong)}, which apply to whole lines; "
+            "split the text beforehand"
         )
     if not folder.is_hybrid(args.model):
         raise ConfigError(
@@ -170,7 +170,7 @@ def check_markup(decoder: "Decoder", args: argparse.Namespace, hybrid: Hybrid | 
     policy = decoder.markup.policy
     if args.split_sentences and policy != "pass-through":
         raise ConfigError(
-            f"--split-sentences does not go with --xml-input {policy}, whose tags may span sentences"
+            f"--split-sentences cannot be combined with --xml-input {policy}, whose tags may span sentences"
         )
     for number, line in enumerate(split_lines(args, hybrid, files.preview(args.input)), 1):
         for sentence in line.sentences:

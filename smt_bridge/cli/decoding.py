@@ -79,7 +79,7 @@ def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = Fa
 
 
 def parse_brackets(text: str) -> tuple[str, str]:
-    """Argument type: the beginning and the end of tags."""
+    """Argument type: the brackets around a tag, such as `< >`."""
     try:
         return xml_input.brackets(text)
     except ValueError as error:
@@ -123,7 +123,7 @@ def load_decoder(
 
 
 def longest_line(args: argparse.Namespace) -> int:
-    """Most words of a line that is translated as a whole."""
+    """The maximum number of words of a line that is translated as a whole."""
     return int(args.max_line_words or MAX_LINE_WORDS)
 
 

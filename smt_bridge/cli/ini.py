@@ -127,7 +127,7 @@ def edit(args: argparse.Namespace, ini: Ini) -> Ini:
     if args.name:
         return moses_ini.add_columns(ini, args.name, args.weight, args.path)
     if args.path:
-        raise ConfigError("--path goes with --name; write path=... into the --line")
+        raise ConfigError("--path requires --name; write path=... into the --line")
     return moses_ini.add_feature(ini, args.line, args.weight)
 
 

@@ -85,8 +85,8 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, line: str) -> None:
-    """Propose rows for the thinly covered phrases of the texts, and write both tables with them. `line`: how
-    torch was set up, for the log."""
+    """Propose rows for the phrases of the texts that the table hardly covers, and write both tables with
+    them. `line`: how torch was set up, for the log."""
     from smt_bridge.tables import propose
 
     config = arguments.parse_settings(ProposeConfig, args)

@@ -93,7 +93,7 @@ def parser() -> options.Parser:
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the weights of new and old totals."""
+    """Add the options for the weights of new and old totals."""
     parser.add_argument(
         "--weights",
         "-w",
@@ -110,7 +110,7 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the outputs."""
+    """Add the options for the outputs."""
     parser.add_argument(
         "--output",
         "-o",
@@ -127,7 +127,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_mbr(parser: argparse.ArgumentParser) -> None:
-    """Add the options of minimum Bayes risk."""
+    """Add the options for minimum Bayes risk decoding."""
     arguments.add_setting(parser, MBRConfig, "mbr", default=None)
     help_text = (
         "with --mbr: the probability of a hypothesis is exp(A x total), normalized; default: 1. For several "
@@ -163,8 +163,8 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def check_mbr(args: argparse.Namespace) -> None:
-    """ConfigError for options of minimum Bayes risk that do not go together, DataError for references of
-    another text."""
+    """ConfigError for options of minimum Bayes risk decoding that exclude each other, DataError for
+    references of another length."""
     if not args.mbr and (args.mbr_scale or args.mbr_tune or args.mbr_scale_output):
         raise ConfigError("--mbr-scale, --mbr-tune and --mbr-scale-output go with --mbr bleu or --mbr chrf")
     if args.mbr and not args.best:

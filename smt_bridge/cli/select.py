@@ -86,7 +86,7 @@ def score_lines(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Seque
         yield sides, values
         return
     learn = partial(
-        load_scorer, domain=list(map(os.path.abspath, args.in_domain)), samples=write_samples(args, job)
+        train_scorer, domain=list(map(os.path.abspath, args.in_domain)), samples=write_samples(args, job)
     )
     work = learn(args)
     with job.run(learn, work) as compute:
@@ -96,8 +96,8 @@ def score_lines(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Seque
 
 
 def write_samples(args: argparse.Namespace, job: TextJob) -> list[str]:
-    """Write samples of the general text, from which models are learned, to files in the job folder, for all
-    workers. ConfigError for a job without a folder."""
+    """Write samples of the general text, on which models are estimated, to files in the job folder that all
+    workers read. ConfigError for a job without a folder."""
     from nmt.ngram import selection
 
     if job.folder is None:
@@ -111,11 +111,12 @@ def write_samples(args: argparse.Namespace, job: TextJob) -> list[str]:
     return paths
 
 
-def load_scorer(
+def train_scorer(
     args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]
 ) -> "DifferenceScorer":
-    """Learn the models of each side and return a scorer of lines. `domain`: the files of in-domain text, one
-    per side; `samples`: those of sampled general text."""
+    """Estimate the in-domain and the general model of each side, and return a scorer of cross-entropy
+    differences. `domain`: paths of the in-domain texts, one per side; `samples`: paths of the samples of the
+    general text."""
     from nmt.ngram import selection
 
     config = parse_settings(SelectionConfig, args)
@@ -128,17 +129,17 @@ def load_scorer(
 
 @dataclass
 class DifferenceScorer:
-    """Scores blocks of lines by their difference of cross-entropies (Moore and Lewis 2010)."""
+    """Scores blocks of lines by cross-entropy difference (Moore and Lewis 2010)."""
 
     sides: "Sequence[Side]"
     texts: Sequence[str]  # from which the models were learned
 
     def models(self) -> list[Path]:
-        """The texts: models learned from the same texts are equal."""
+        """The texts on which the models are estimated, since the same texts give the same models."""
         return list(map(Path, self.texts))
 
     def lines(self, rows: Sequence[tuple[str, ...]]) -> Lines:
-        """The difference of each line, with all digits."""
+        """Format the difference of each line, with all digits."""
         from nmt.ngram import selection
 
         return [[repr(value) for value in selection.differences(self.sides, rows).tolist()]]
@@ -162,7 +163,7 @@ def count_progress(parts: Iterable[FinishedChunk], progress: Progress) -> Iterat
 
 
 def print_sizes(trials: "Sequence[Trial]") -> int:
-    """Print the perplexity of each size that was tried; returns the best size."""
+    """Print the perplexity for each size that was tried; returns the best size."""
     chosen = min(trials, key=lambda trial: trial.perplexity)
     print("lines\tperplexity\tbest")
     for trial in trials:

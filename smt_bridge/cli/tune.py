@@ -242,7 +242,7 @@ def decode_text(
 def write_weights(
     args: argparse.Namespace, tuning: "Tuning", paths: TuningPaths, all_weights: "Callable[[Floats], Weights]"
 ) -> None:
-    """Write the best weights, to a file of their own and in the tuned ini."""
+    """Write the best weights to a file of their own, and the ini with these weights."""
     best = tuning.best()
     iteration = tuning.iterations[best]
     weights = all_weights(iteration.weights)

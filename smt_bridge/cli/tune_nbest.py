@@ -119,7 +119,7 @@ def check_options(args: argparse.Namespace) -> None:
     if bool(args.n_best) == bool(args.features):
         raise ConfigError("give either --n-best and --reference, or --features and --scores")
     if bool(args.n_best) != bool(args.reference) or bool(args.features) != bool(args.scores):
-        raise ConfigError("--n-best goes with --reference, --features with --scores")
+        raise ConfigError("--n-best requires --reference, and --features requires --scores")
     if bool(args.export_features) != bool(args.export_scores):
         raise ConfigError("--export-features and --export-scores go together")
     if args.export_features and (args.output or args.drop or args.init):

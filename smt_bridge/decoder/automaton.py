@@ -28,7 +28,7 @@ class Automaton(NamedTuple):
 
     words: int  # V, the size of the vocabulary
     unknown: int  # word id of <unk>
-    begin: int  # state after <s>
+    start_state: int  # state after <s>
     end: int  # word id of </s>
     root: int
     keys: Int64s  # hash table: context * V + word
@@ -46,7 +46,7 @@ class CachedNgramModel(NamedTuple):
     vocabulary: list[str]
     words: int
     unknown: int
-    begin: int
+    start_state: int
     end: int
     root: int
     keys: Int64s
@@ -78,7 +78,7 @@ class CachedNgramModel(NamedTuple):
             sizes
             and words
             and table
-            and 0 <= self.begin < nodes
+            and 0 <= self.start_state < nodes
             and all(within(part, nodes) for part in (self.values, self.shorter, self.state))
         )
 
@@ -94,7 +94,7 @@ def silent() -> CachedNgramModel:
         vocabulary=["<unk>", "<s>", "</s>"],
         words=3,
         unknown=0,
-        begin=3,
+        start_state=3,
         end=2,
         root=3,
         keys=np.full(2, -1, np.int64),
@@ -146,7 +146,7 @@ def build(model: NgramModel) -> Automaton:
         most[:] = 0.0  # with a back-off weight above 1, the stored probabilities are no bound
     start = model.ids[BOS]
     return Automaton(
-        words=V, unknown=model.unknown, begin=int(state[start]), end=model.ids[EOS], root=root,
+        words=V, unknown=model.unknown, start_state=int(state[start]), end=model.ids[EOS], root=root,
         keys=table, values=content, log_prob=log_prob, backoff=backoff,
         shorter=shorter.astype(np.int32), state=state.astype(np.int32), most=most,
     )  # fmt: skip
@@ -221,7 +221,7 @@ def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Float
 @njit
 def sentence_score(lm: Automaton, ids: Int32s, complete: bool) -> float:
     """Natural log p of a sentence that starts with <s>. `complete`: include </s>."""
-    state, total = lm.begin, 0.0
+    state, total = lm.start_state, 0.0
     for i in range(len(ids)):
         gain, state = step(lm, state, ids[i])
         total += gain

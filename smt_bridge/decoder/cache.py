@@ -1,11 +1,11 @@
 """A cache of parsed tables and language models, so that their text is parsed only once. Each is a file in the
 user's cache folder.
 
-    Cache().keep(["phrase-table.gz"], make, Table)     # the result of make(), or that of an earlier call
+    Cache().keep(["phrase-table.gz"], make, Table)     # the result of make(), cached for later calls
 
-A file is named KEY.CHECKSUM.npz: KEY is a hash of what it was made from (paths, sizes, times, format), and
+A file is named KEY.CHECKSUM.npz: KEY is a hash of what it was created from (paths, sizes, times, format), and
 CHECKSUM that of its content. It gets this name once it is complete, so that several processes may fill the
-cache at the same time; a damaged file is made again. The folder has a size limit; the least recently used
+cache at the same time; a damaged file is created again. The folder has a size limit; the least recently used
 files are removed first.
 """
 
@@ -31,7 +31,7 @@ from nmt.io.numbers import real
 log = logging.getLogger(__name__)
 
 FORMAT = 2
-FOLDER, LIMIT = "NMT_CACHE", "NMT_CACHE_GB"  # environment variables
+FOLDER_VARIABLE, LIMIT_VARIABLE = "NMT_CACHE", "NMT_CACHE_GB"
 DEFAULT_GB = 10.0
 STAMP = "stamp"
 
@@ -57,7 +57,7 @@ class CacheEntry:
     used: float  # time of the last use, in seconds since the epoch
 
     def sources(self) -> list[str]:
-        """Paths of the files that the entry was made from; empty if the entry is damaged."""
+        """Paths of the files from which the entry was created; empty if the entry is damaged."""
         try:
             with np.load(self.path, allow_pickle=False) as archive:
                 return [str(source[0]) for source in json.loads(archive[STAMP].tobytes())["sources"]]
@@ -80,7 +80,7 @@ DAMAGED = (
 
 def default_folder() -> Path:
     """The user's cache folder: $NMT_CACHE, else nmt-smt in $XDG_CACHE_HOME, else ~/.cache/nmt-smt."""
-    if folder := os.environ.get(FOLDER):
+    if folder := os.environ.get(FOLDER_VARIABLE):
         return Path(folder)
     home = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "nmt-smt"
@@ -88,13 +88,15 @@ def default_folder() -> Path:
 
 def default_limit() -> int:
     """The user's size limit in bytes. ConfigError if $NMT_CACHE_GB is not a number of 0 or more."""
-    text = os.environ.get(LIMIT) or f"{DEFAULT_GB:g}"
+    text = os.environ.get(LIMIT_VARIABLE) or f"{DEFAULT_GB:g}"
     try:
         gigabytes = real(text)
     except ValueError as error:
-        raise ConfigError(f"{LIMIT}: {error}, expected the size of the cache in GB") from error
+        raise ConfigError(f"{LIMIT_VARIABLE}: {error}, expected the size of the cache in GB") from error
     if gigabytes < 0:
-        raise ConfigError(f"{LIMIT}: {gigabytes:g} is negative, expected the size of the cache in GB")
+        raise ConfigError(
+            f"{LIMIT_VARIABLE}: {gigabytes:g} is negative, expected the size of the cache in GB"
+        )
     return int(gigabytes * 1e9)
 
 
@@ -107,7 +109,7 @@ class Cache:
         self.limit = default_limit() if limit is None else limit
 
     def keep(self, sources: Sequence[str], make: Callable[[], K], kind: type[K]) -> K:
-        """Return the result of `make()`, from the cache if an earlier call stored it for the same sources."""
+        """Return the result of `make()`, or a cached result of an earlier call for the same sources."""
         stamp = stamp_of(sources, kind)
         key = hashlib.sha256(stamp).hexdigest()[:24]
         for entry in self.entries(key):
@@ -121,7 +123,7 @@ class Cache:
             except DAMAGED as error:
                 if isinstance(error.__cause__ or error, PermissionError):
                     continue  # the file belongs to another user
-                log.warning("%s: damaged; made again from %s", entry.path, sources[0])
+                log.warning("%s: damaged; created again from %s", entry.path, sources[0])
                 with suppress(OSError):
                     entry.path.unlink()
         content = make()
@@ -155,9 +157,9 @@ class Cache:
                         **{STAMP: np.frombuffer(stamp, np.uint8)},
                         **arrays(content),
                     )
-                if part.stat().st_size > self.limit:
+                if (size := part.stat().st_size) > self.limit:
                     raise UserError(
-                        f"{part.stat().st_size / 1e9:.1f} GB are more than the cache may hold ({LIMIT})"
+                        f"{size / 1e9:.1f} GB exceed the size limit of the cache ({LIMIT_VARIABLE})"
                     )
                 part.rename(self.folder / f"{key}.{manifest.digest(part)}.npz")
             finally:
@@ -165,9 +167,10 @@ class Cache:
             self.trim()
 
     def sweep(self) -> None:
-        """Remove temporary files of killed processes. The caller holds the lock, so none is being written."""
-        for left in self.folder.glob("*.part"):
-            left.unlink(missing_ok=True)
+        """Remove temporary files of killed processes. The caller holds the lock, so none of them is still
+        being written."""
+        for path in self.folder.glob("*.part"):
+            path.unlink(missing_ok=True)
 
     def trim(self) -> None:
         """Remove the least recently used files until the cache is within its limit."""
@@ -222,7 +225,7 @@ def lines(texts: Iterable[str | bytes]) -> NDArray[np.uint8]:
 
 
 def load(path: Path, kind: type[K]) -> K:
-    """Read a cache entry. Raises one of DAMAGED if the file has been changed since it was written."""
+    """Read a cache entry. Raises one of DAMAGED if the file has changed since it was written."""
     if manifest.digest(path) != path.name.split(".")[1]:
         raise DataError(f"{path}: damaged")
     types = kind.__annotations__

@@ -29,7 +29,7 @@ from smt_bridge.decoder.arrays import (
 )
 from smt_bridge.decoder.automaton import Automaton
 from smt_bridge.decoder.compiled import HAVE_NUMBA, go_on, njit
-from smt_bridge.decoder.features.protocol import Candidates, Gains, checked
+from smt_bridge.decoder.features.protocol import Candidates, Gains, check_values
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask
 from smt_bridge.decoder.search import add_candidates, expand_from, search, select, start_search
 
@@ -57,8 +57,9 @@ class CompiledSearch:
         self.memory = ThreadMemory()
 
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
-        """The best derivations; none if walls and zones leave no way to translate the whole sentence. If
-        memory runs out, the search is repeated with twice as much."""
+        """Find the best derivations: their options in target order, and their totals. Both lists are empty if
+        walls and zones leave no way to translate the whole sentence. If memory runs out, the search is
+        repeated with twice as much."""
         state = self.room(task)
         while True:
             if task.scorers:
@@ -105,7 +106,7 @@ class CompiledSearch:
     def fill_deferred(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
         """Fill all stacks, rescoring each with the stateful features before it is extended."""
         start_search(state, task.options, self.automata, task.parameters)
-        state.memory[0] = [scorer.begin for scorer in task.scorers]
+        state.memory[0] = [scorer.start_state for scorer in task.scorers]
         room = np.zeros(len(self.automata), np.int32)
         for stack in range(task.parameters.words + 1):
             if stack:
@@ -138,7 +139,7 @@ class CompiledSearch:
                 chosen, gains = chosen[survivors], gains[survivors]
                 keys, states = keys[survivors], states[survivors]
             scored: Gains = scorer.gains(candidates(state, task, stack, number, chosen))
-            gains += checked(weighted.feature, scored.values, len(chosen)) @ weighted.weights
+            gains += check_values(weighted.feature, scored.values, len(chosen)) @ weighted.weights
             keys = (keys ^ (keys >> 31)) * MIX + scored.recombined + 1
             states[:, number] = scored.states
             missing -= task.model.stand_in_of(number)

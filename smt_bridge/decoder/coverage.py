@@ -132,7 +132,7 @@ def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tup
 
 @njit
 def after(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uint64]:
-    """The coverage after a span has been translated: returns its first untranslated word and its mask."""
+    """The coverage after a span has been translated: its first untranslated word, and its mask."""
     bit = np.uint64(1)
     if start != gap:
         return gap, mask | (((bit << np.uint64(last - start + 1)) - bit) << np.uint64(start - gap))

@@ -16,7 +16,7 @@ from smt_bridge.decoder.features.protocol import (
     SearchFeature,
     SentenceScorer,
     StatefulFeature,
-    checked,
+    check_values,
 )
 from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.options import OptionBuilder
@@ -144,11 +144,11 @@ def search_feature_scores(
     columns = {}
     for weighted in builder.features:
         feature = weighted.feature
-        values = checked(feature, feature.of_options(task.sentence), task.sentence.size)
+        values = check_values(feature, feature.of_options(task.sentence), task.sentence.size)
         columns[feature.name] = sums(values[phrases.option], phrases.owner, len(paths))
         if isinstance(feature, StatefulFeature):
             values = scorer_of(feature, task).of_derivations(paths)
-            columns[feature.name] += checked(feature, values, len(paths))
+            columns[feature.name] += check_values(feature, values, len(paths))
     return columns
 
 
@@ -178,7 +178,7 @@ def table_columns(
 
 
 def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -> dict[str, Floats]:
-    """The scores of all features for derivations: name -> (N, K)"""
+    """Compute the scores of all features for derivations: name -> (N, K)"""
     phrases = path_phrases(task.sentence, paths)
     columns = table_columns(builder, task.sentence, phrases, len(paths))
     for number, name in enumerate(builder.system.lm_names):
@@ -248,7 +248,9 @@ def phrase_search_scores(
     columns = {}
     for weighted in builder.features:
         feature = weighted.feature
-        of_options = checked(feature, feature.of_options(task.sentence), task.sentence.size)[phrases.option]
+        of_options = check_values(feature, feature.of_options(task.sentence), task.sentence.size)[
+            phrases.option
+        ]
         rows = np.vstack([of_options, np.zeros((1, feature.scores))])
         if isinstance(feature, StatefulFeature):
             rows += step_scores(feature, scorer_of(feature, task), path)
@@ -259,12 +261,12 @@ def phrase_search_scores(
 def step_scores(feature: SearchFeature, scorer: SentenceScorer, path: Int32s) -> Floats:
     """Values of a stateful feature phrase by phrase: (P + 1, K). The last row, the end of the sentence, is
     the rest of the derivation's exact value, including any error of the search's approximation."""
-    state, rows = np.array([scorer.begin], np.int64), list[Floats]()
+    state, rows = np.array([scorer.start_state], np.int64), list[Floats]()
     for option in path.astype(np.int64):
         gains = scorer.gains(Candidates(np.array([option]), state, complete=False))
-        rows.append(checked(feature, gains.values, 1))
+        rows.append(check_values(feature, gains.values, 1))
         state = gains.states
-    whole = checked(feature, scorer.of_derivations([path]), 1)
+    whole = check_values(feature, scorer.of_derivations([path]), 1)
     return np.vstack([*rows, whole - sum(rows)])
 
 

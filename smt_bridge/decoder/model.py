@@ -42,7 +42,7 @@ class WordLM(ABC, Generic[State]):
 
     @abstractmethod
     def nowhere(self) -> State:
-        """The state without any context."""
+        """The state without any context, not even the start of a sentence."""
 
     @abstractmethod
     def step(self, state: State, word: int) -> tuple[float, State]:
@@ -96,7 +96,7 @@ class AutomatonLM(WordLM[int]):
         return self.number(word) != self.automaton.unknown
 
     def start(self) -> int:
-        return int(self.automaton.begin)
+        return int(self.automaton.start_state)
 
     def nowhere(self) -> int:
         return int(self.automaton.root)

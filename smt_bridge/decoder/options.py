@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s, OptionArrays, constraints
 from smt_bridge.decoder.config import SearchSettings
 from smt_bridge.decoder.feature_lines import UNKNOWN
-from smt_bridge.decoder.features.protocol import SearchFeature, checked
+from smt_bridge.decoder.features.protocol import SearchFeature, check_values
 from smt_bridge.decoder.model import SearchModel, WeightedFeature
 from smt_bridge.decoder.sentence import (
     UNKNOWN_WORD,
@@ -59,13 +59,15 @@ class RowScores:
         self.bound: Floats = np.maximum(bounds, estimates)[table.target]  # (R,) see OptionArrays
         self.estimate: Floats = self.score + estimates[table.target]  # (R,) for future costs
         self.set_up_reordering()
-        self.kept, self.kept_starts = self.best_rows(settings)
+        self.top_rows, self.top_starts = self.best_rows(settings)
 
     def of(self, source: bytes) -> Int64s:
         """The rows of a source phrase within the table limit, best first."""
         number = self.system.table.sources.get(source)
         return (
-            NO_ROWS if number is None else self.kept[self.kept_starts[number] : self.kept_starts[number + 1]]
+            NO_ROWS
+            if number is None
+            else self.top_rows[self.top_starts[number] : self.top_starts[number + 1]]
         )
 
     def oov_scores(self) -> Floats:
@@ -295,7 +297,7 @@ class OptionBuilder:
             bound[option] = 0.0 if (self.model.lm_weights >= 0).all() else math.inf
         for weighted in self.features:
             values = weighted.feature.of_options(sentence)
-            more = checked(weighted.feature, values, sentence.size) @ weighted.weights
+            more = check_values(weighted.feature, values, sentence.size) @ weighted.weights
             score += more
             estimate += more
         first, number = span_index(sentence.first, sentence.last, n, sentence.longest)

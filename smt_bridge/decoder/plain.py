@@ -1,8 +1,9 @@
-"""Stack search in plain Python. The compiled search is tested against it, and it is used if numba is missing
-or a language model is a binary file of KenLM.
+"""Stack decoding in plain Python: the reference against which the compiled search is tested. It is also used
+if numba is missing, or if a language model is a KenLM binary.
 
 Everything is done in the simplest way: candidates are scored immediately, recombined in a dictionary, sorted,
-and pruned."""
+and pruned.
+"""
 
 import heapq
 import itertools
@@ -24,8 +25,8 @@ Key = tuple[Hashable, ...]  # hypotheses with equal keys are recombined
 
 @dataclass
 class SearchNode:
-    """A hypothesis. `ways` lists every (total score, edge score, parent, option) that leads to it; `score` is
-    the best of their total scores."""
+    """A hypothesis. `ways` lists all recombined ways to reach it, as (total score, edge score, parent,
+    option); `score` is the highest of these total scores."""
 
     covered: frozenset[int]
     first: int  # first source word of the last phrase
@@ -40,7 +41,8 @@ class SearchNode:
 
 
 def future(options: OptionArrays, covered: frozenset[int], n: int) -> float:
-    """The future cost: the sum of the best scores of the untranslated stretches of a sentence of n words."""
+    """The future cost of a coverage: the sum of the best scores of the untranslated stretches of a sentence
+    of n words."""
     total, start = 0.0, 0
     while start < n:
         if start in covered:
@@ -58,8 +60,8 @@ def first_gap(node: SearchNode) -> int:
     return next(word for word in itertools.count() if word not in node.covered)
 
 
-def allowed(node: SearchNode, start: int, last: int, limit: int) -> bool:
-    """Whether a span may be translated next: it must be untranslated, within the distortion limit, and leave
+def within_distortion_limit(node: SearchNode, start: int, last: int, limit: int) -> bool:
+    """Whether a span can be translated next: it must be untranslated, within the distortion limit, and leave
     the first gap within reach."""
     if any(word in node.covered for word in range(start, last + 1)):
         return False
@@ -67,10 +69,10 @@ def allowed(node: SearchNode, start: int, last: int, limit: int) -> bool:
     return limit < 0 or (abs(start - node.last - 1) <= limit and (start == gap or last + 1 - gap <= limit))
 
 
-def permitted(
+def respects_constraints(
     node: SearchNode, start: int, last: int, limit: int, constraints: ReorderingConstraints
 ) -> bool:
-    """Whether walls and zones allow a span to be translated next. Follows the wording of the rules, using
+    """Whether walls and zones allow a span to be translated next. Written like the rules themselves, with
     sets of words."""
     gap = next(word for word in range(start + 1) if word not in node.covered)
     beyond = {word for word in node.covered if word > gap}
@@ -103,8 +105,8 @@ def permitted(
 def lm_gains(
     task: SearchTask, node: SearchNode, option: int, complete: bool, gain: float
 ) -> tuple[float, tuple[Hashable, ...]]:
-    """Add to `gain` the language model scores of an option that extends a hypothesis; also returns the states
-    after it."""
+    """Add the weighted language model scores of an option that extends a hypothesis to `gain`; also returns
+    the language models' states after it."""
     options, after = task.options, []
     words = slice(int(options.start[option]), int(options.start[option] + options.length[option]))
     for weight, lm, ids, state in zip(
@@ -147,8 +149,8 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
         gain += float(options.backward[option, way])
         gain += float(options.forward[node.option, way]) if node.parent else 0.0
     gain, contexts = lm_gains(task, node, option, complete, gain)
-    by_features, memory, keys = feature_gains(task, node, option, complete)
-    score = node.score + (gain + by_features)
+    feature_gain, memory, keys = feature_gains(task, node, option, complete)
+    score = node.score + (gain + feature_gain)
     extended = SearchNode(
         covered=covered,
         first=first,
@@ -167,12 +169,14 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
 def search(
     task: SearchTask, listing: Listing, stop: threading.Event | None = None
 ) -> tuple[list[Int32s], list[float]]:
-    """Option paths and totals, best first: one, or the n best."""
+    """Search the whole sentence, stack by stack. Returns the options of the best derivation and its total
+    score, or those of the n best derivations, best first; nothing if the sentence cannot be translated.
+    Raises Stopped once `stop` is set."""
     options, parameters, n = task.options, task.parameters, task.parameters.words
     number, first, constraints = options.number, options.first, options.constraints
     empty: frozenset[int] = frozenset()
     contexts = tuple(lm.start() for lm in task.model.word_lms)
-    memory = tuple(scorer.begin for scorer in task.scorers)
+    memory = tuple(scorer.start_state for scorer in task.scorers)
     stacks: list[dict[Key, SearchNode]] = [{} for _ in range(n + 1)]
     stacks[0][()] = SearchNode(empty, -2, -1, contexts, memory, 0.0, future(options, empty, n))
     best = [-math.inf] * (n + 1)
@@ -187,8 +191,11 @@ def search(
             for a, b, span in spans:
                 if (
                     not number[span]
-                    or not allowed(node, a, b, parameters.distortion)
-                    or (constraints.active and not permitted(node, a, b, parameters.distortion, constraints))
+                    or not within_distortion_limit(node, a, b, parameters.distortion)
+                    or (
+                        constraints.active
+                        and not respects_constraints(node, a, b, parameters.distortion, constraints)
+                    )
                 ):
                     continue
                 for option in range(first[span], first[span] + number[span]):
@@ -196,7 +203,7 @@ def search(
                     size = len(extended.covered)
                     if extended.total >= best[size] + parameters.beam:
                         # as in Moses, hypotheses below the beam are not even recombined
-                        put(stacks[size], key, extended)
+                        add_to_stack(stacks[size], key, extended)
                         best[size] = max(best[size], extended.total)
     finals = survivors(stacks[-1], parameters)
     if not finals:
@@ -206,8 +213,9 @@ def search(
     return best_paths(finals, task, listing)
 
 
-def put(stack: dict[Key, SearchNode], key: Key, node: SearchNode) -> None:
-    """Add a hypothesis to a stack, or add it as another way to the hypothesis that it recombines with."""
+def add_to_stack(stack: dict[Key, SearchNode], key: Key, node: SearchNode) -> None:
+    """Add a hypothesis to a stack. If it recombines with one that is there, it becomes another way to reach
+    that one."""
     assert node.parent
     way = (node.score, node.score - node.parent.score, node.parent, node.option)
     recombined = stack.setdefault(key, node)
@@ -242,21 +250,21 @@ def path_of(node: SearchNode) -> Int32s:
 def best_paths(
     finals: Sequence[SearchNode], task: SearchTask, listing: Listing
 ) -> tuple[list[Int32s], list[float]]:
-    """The n best derivations from the graph of recombined hypotheses: returns option paths and totals, best
-    first."""
+    """List the n best derivations in the graph of recombined hypotheses, best first: their options in target
+    order, and their total scores."""
     heap: list[tuple[float, int, SearchNode, tuple[int, ...], float]] = []
     for age, node in enumerate(finals):
         heap.append((-node.score, age, node, (), 0.0))
     heapq.heapify(heap)
-    age, looked = len(heap), 0
+    age, derivations = len(heap), 0
     seen: set[tuple[int, ...]] = set()
     paths: list[Int32s] = []
     totals = []
     while heap and len(paths) < listing.nbest:
         negative, _, node, path, tail = heapq.heappop(heap)
         if not node.parent:
-            looked += 1
-            if listing.distinct and looked > listing.nbest * listing.factor:
+            derivations += 1
+            if listing.distinct and derivations > listing.nbest * listing.factor:
                 break
             text = tuple(task.sentence.word_ids(path))
             if not listing.distinct or text not in seen:

@@ -253,7 +253,7 @@ def start_search(
     S.score[0], S.total[0] = 0.0, S.future[0]
     S.key[0], S.edge[0], S.listed[0], S.following[0] = 0, -1, 1, -1
     for model in range(len(lms)):
-        S.context[0, model] = lms[model].begin
+        S.context[0, model] = lms[model].start_state
     S.head[0], S.size[0], S.best[0] = 0, 1, S.total[0]
     S.counters[HYPOTHESES] = 1
 

@@ -36,8 +36,9 @@ class SecondSearch:
         self.compiled = compiled_search(model)
 
     def paths(self, task: SearchTask, stop: threading.Event | None = None) -> list[Int32s]:
-        """The best derivations of a task of the first search, under its constraints: their options in target
-        order. None if walls and zones leave no way to translate the whole sentence."""
+        """Search again for a task of the first search, under its constraints. Returns the best derivations as
+        options in target order; an empty list if walls and zones leave no way to translate the whole
+        sentence."""
         own = replace(
             task,
             # the bounds of the first search are for the language model's own weight
@@ -51,7 +52,7 @@ class SecondSearch:
 
 
 def union(first: Sequence[Int32s], second: Sequence[Int32s]) -> list[Int32s]:
-    """Unite the paths of both searches, each once."""
+    """Merge the paths of both searches, without duplicates."""
     return list({path.tobytes(): path for path in (*first, *second)}.values())
 
 

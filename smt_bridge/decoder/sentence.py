@@ -130,7 +130,7 @@ class Sentence:
 def future_costs(
     n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
 ) -> Floats:
-    """The best score of any sequence of options for each span, ignoring reordering: (n, n)"""
+    """The best score of any sequence of options that covers each span, ignoring reordering: (n, n)"""
     cost = np.full((n, n), -1e9)
     size, start = 1, 0
     while size <= n:

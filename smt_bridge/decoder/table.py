@@ -201,7 +201,7 @@ class RowCollector:
         )
 
     def sound(self) -> bool:
-        """Whether it is certain that no line contains anything that Moses refuses or misreads."""
+        """Whether it is certain that no line contains anything that Moses would refuse or misread."""
         sources, targets = sound_phrases(self.sources), sound_phrases(self.targets)
         needed = sound_alignments(self.alignments)
         words = b"".join(self.scores).translate(None, SCORE_BYTES)  # such as `inf`
@@ -251,7 +251,7 @@ def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
 
 
 def alone(path: str) -> RowCollector:
-    """Read a phrase table without a reordering table."""
+    """Read a phrase table that has no reordering table."""
     collector = RowCollector(path)
     for line in files.read_byte_lines(path):
         collector.add(line)

@@ -90,8 +90,8 @@ def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSet
 
 
 def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes: dict[str, int]) -> str:
-    """Format a line of an n-best list as Moses does, with segmentation and alignment. `sizes`: number of
-    scores of each feature."""
+    """Format an n-best list entry as Moses does, with segmentation and alignment. `number`: number of the
+    sentence; `sizes`: number of scores of each feature."""
     values = iter(derivation.features.tolist())
     segments, points = [], []
     at = 0
@@ -147,7 +147,7 @@ class Lines:
 
     def sentences(self, lines: Iterable[str]) -> SplitText:
         """Split lines into sentences. ConfigError for tokenized text."""
-        raise ConfigError("split_sentences goes with raw text: load the folder of a hybrid system")
+        raise ConfigError("split_sentences requires raw text: load the folder of a hybrid system")
 
 
 def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:

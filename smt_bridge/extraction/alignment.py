@@ -43,10 +43,9 @@ DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = NEIGHBORS) -> Links:
-    """Extend the intersection by links of the union that are next to a link and align an unaligned word.
-
-    Candidates are visited in order, repeatedly, as in fast_align's atools; another order gives other links.
-    """
+    """Add links of the union that are adjacent to a link and align a word that had none, starting from the
+    intersection. Candidates are visited repeatedly in a fixed order, as in fast_align's atools; another order
+    would give other links."""
     links, around = set(forward & reverse), tuple(around)
     candidates = sorted((forward | reverse) - links)
     sources, targets = {source for source, _ in links}, {target for _, target in links}
@@ -117,8 +116,8 @@ Texts = list[list[str]]
 def thot() -> Any:
     """Import the package sil-thot. ConfigError if it is not installed.
 
-    It runs with one thread: several add floating-point numbers in varying order, so that now and then a link
-    differs from run to run. Its OpenMP reads the variable when it is loaded.
+    It runs with one thread: several threads add floating-point numbers in varying order, so that a link
+    occasionally differs from run to run. Its OpenMP reads the variable when it is loaded.
     """
     previous = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -140,8 +139,9 @@ def thot() -> Any:
 class Aligner(ABC):
     """Aligns the words of a parallel text.
 
-    Several workers train once and align shards with what `train` has written. By default that is the links of
-    the whole text; an aligner whose model can be saved overrides `train`, `load` and `align_part`.
+    With several workers, one trains the model, and each aligns shards with the files that `train` has
+    written. By default these are the links of the whole text; an aligner whose model can be saved overrides
+    `train`, `load` and `align_part`.
     """
 
     def check(self) -> None:
@@ -217,8 +217,7 @@ class Thot(Aligner):
 
 
 class FastAlign(Aligner):
-    """fast_align's model, compiled by numba; with sil-thot where numba is missing, which gives the same
-    links."""
+    """fast_align's model, compiled by numba; without numba by sil-thot, which gives the same links."""
 
     compiled = LazyPart("smt_bridge.extraction.fast_align:best_links")
     fallback = Thot((("FastAlignModel", 4),))
@@ -243,15 +242,13 @@ class FastAlign(Aligner):
 
 
 class Eflomal(Aligner):
-    """The program eflomal-align, if the user has installed it: Gibbs sampling with word order and fertility.
-
-    It takes its seed from the system, so that some links vary from run to run.
-    """
+    """The program eflomal-align, if it is installed: Gibbs sampling with word order and fertility. It is
+    seeded by the system, so that some links vary from run to run."""
 
     name = "eflomal-align"
 
     def program(self) -> str:
-        """Its path. ConfigError if it is neither on PATH nor beside the interpreter."""
+        """Path of the program. ConfigError if it is neither on PATH nor beside the interpreter."""
         path = shutil.which(self.name) or shutil.which(self.name, path=str(Path(sys.executable).parent))
         if path is None:
             raise ConfigError(
@@ -287,8 +284,8 @@ class Eflomal(Aligner):
 
 
 def numbered_lines(texts: Texts) -> Iterable[str]:
-    """Lines of numbers instead of words, one for all spellings of a word in capitals and small letters, as in
-    eflomal, which would also split words at other blanks than ours."""
+    """Replace words by numbers, the same for all spellings of a word that differ only in case, as in eflomal;
+    eflomal itself would also split words at characters other than our blanks."""
     numbers: dict[str, int] = {}
     for words in texts:
         yield " ".join(str(numbers.setdefault(word.lower(), len(numbers))) for word in words)
@@ -343,7 +340,7 @@ def split_sides(rows: Iterable[Sequence[str]]) -> tuple[Texts, Texts]:
 
 
 def no_words_error(source: str | Path) -> DataError:
-    """DataError for a parallel text without words."""
+    """The error for a parallel text without words."""
     return DataError(f"{source}: no pair has words on both sides, nothing to align")
 
 
@@ -449,7 +446,7 @@ def link_lines(part: int, path: Path) -> list[str]:
 
 
 class AlignmentWorker(stages.StageWorker):
-    """Run the stages of an alignment; loaded models stay in memory."""
+    """Runs the stages of an alignment; loaded models stay in memory."""
 
     def __init__(self, folder: Path, method: str, heuristic: str) -> None:
         """`method`, `heuristic`: names in ALIGNERS and HEURISTICS."""
@@ -479,8 +476,8 @@ class AlignmentWorker(stages.StageWorker):
 
 
 def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
-    """Train the model of one direction; returns the names of its files, then their contents: the model, or
-    the links of all pairs."""
+    """Train the model of one direction. Returns the names of its files, followed by their contents: the
+    model, or the links of all pairs."""
     with tempfile.TemporaryDirectory() as folder:
         run_training([str(worker.folder), worker.method, str(number), f"{folder}/{MODEL_PREFIX}"])
         paths = sorted(Path(folder).iterdir())
@@ -538,10 +535,8 @@ def train_process(folder: str, method: str, way: str, prefix: str) -> int:
 
 
 def train_on_shards(folder: Path, method: str, way: int, prefix: str) -> None:
-    """Train on the shards of a job, in the direction `way`: 0 source to target, 1 target to source.
-
-    Writes the model into files whose paths begin with `prefix`.
-    """
+    """Train on the shards of a job in one direction. `way`: 0 source to target, 1 target to source. Writes
+    the model into files whose paths begin with `prefix`."""
     sources, targets = split_sides(stages.read_shards(folder))
     if way:
         sources, targets = targets, sources

@@ -20,7 +20,7 @@ Int64s = NDArray[np.int64]
 
 
 class Packing(NamedTuple):
-    """Layout of a phrase, with its end, in 64-bit columns."""
+    """How a phrase, with its end symbol, is packed into 64-bit columns."""
 
     bits: int  # of a word
     each: int  # words a column holds
@@ -29,7 +29,7 @@ class Packing(NamedTuple):
 
 
 def make_packing(side: SideVocab, longest: int) -> Packing:
-    """Layout of phrases of at most `longest` words."""
+    """Choose the packing for phrases of at most `longest` words."""
     each = 64 // side.bits
     return Packing(bits=side.bits, each=each, columns=-(-(longest + 1) // each), end=side.end)
 
@@ -178,7 +178,7 @@ def extract(
 
 
 class Extractor:
-    """Extract the instances of block after block, reusing memory."""
+    """Extracts the instances of one block after the other, reusing memory."""
 
     def __init__(self, words: CorpusSurvey, longest: int) -> None:
         self.longest = longest

@@ -171,10 +171,11 @@ def lexical_weights(
     square: UINT,
     by_target: bool,
 ) -> Floats:
-    """Lexical weights of pairs: source, target (P, longest + 1) words, 0 from the end on; square (P,) -> (P,)
+    """Lexical weights of pairs: source and target words (P, longest + 1), padded with 0, alignment squares
+    (P,) -> (P,)
 
     The product, over the words of one side, of the mean probability given the words that it is linked to, or
-    NULL. A pair that is not in the table counts as 1, as in Moses.
+    NULL. As in Moses, a pair that is not in the table counts as 1.
     """
     weight = np.ones(len(square))
     for row in range(len(square)):
@@ -215,7 +216,7 @@ MAX_COUNT = 10  # larger counts are not discounted by Good-Turing
 
 @dataclass
 class CorpusTotals:
-    """Totals over all pairs, for smoothing."""
+    """Totals over all pairs, which smoothing needs."""
 
     pairs: int = 0
     # How many pairs occur c times: (MAX_COUNT + 2,)
@@ -385,7 +386,7 @@ def write_lexical(stem: str, words: CorpusSurvey, lexicon: WordTable) -> None:
 
 
 def phrase_texts(ids: NDArray[np.int32], words: list[str]) -> list[str]:
-    """Phrases as text, from rows of word numbers that are 0 from the end on."""
+    """Convert phrases to text, given rows of word ids padded with 0."""
     lengths = (ids > 0).sum(1).tolist()
     return [
         " ".join([words[word] for word in row[:length]])

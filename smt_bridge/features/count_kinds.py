@@ -47,12 +47,12 @@ class CountLM(PairFeature):
 
 
 class UnknownWords(PairFeature):
-    """Counts the words of one side that are not in a vocabulary, which is a run's or a file of nmt-vocab.
+    """Counts the words of one side that are not in a vocabulary, given as a run or as a file of nmt-vocab.
     Moses' escapes are undone first, as for a network."""
 
     def __init__(self, path: Path, side: str = "target") -> None:
         self.path, self.side = path, side
-        self.known = Vocab.load(path).ids
+        self.vocabulary = Vocab.load(path).ids
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "UnknownWords":
@@ -70,7 +70,7 @@ class UnknownWords(PairFeature):
         return np.array([counts[source] for source in pairs.source_of], np.float64)
 
     def count(self, words: list[str]) -> int:
-        return sum(unescape(word) not in self.known for word in words)
+        return sum(unescape(word) not in self.vocabulary for word in words)
 
 
 def vocab_path(path: str, side: str) -> Path:

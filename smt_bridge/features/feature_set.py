@@ -27,8 +27,8 @@ FeatureExecutor = Executor[Task, list[Values]]
 
 
 class FeatureSet:
-    """Loaded features in the order of their columns. ConfigError, DataError or CheckpointError, in one line,
-    if one cannot be loaded."""
+    """Loaded features in the order of their columns. ConfigError, DataError or CheckpointError with a
+    one-line message if a feature cannot be loaded."""
 
     def __init__(self, specs: Sequence[FeatureSpec], settings: FeatureSettings) -> None:
         self.specs, self.settings = list(specs), settings
@@ -46,13 +46,13 @@ class FeatureSet:
         """Score each feature's pairs. DataError for a feature that does not return one number for each
         pair."""
         return [
-            checked(feature.score(pairs), len(pairs), spec) if len(pairs) else np.zeros(0)
+            check_scores(feature.score(pairs), len(pairs), spec) if len(pairs) else np.zeros(0)
             for feature, pairs, spec in zip(self.features, task, self.specs, strict=True)
         ]
 
     def executor(self, config: ExecutorConfig) -> FeatureExecutor:
-        """Create an executor that scores chunks. Its workers load the same models; DataError if their models
-        differ from those here."""
+        """Create an executor that scores chunks. Its workers load the same models; DataError if theirs differ
+        from those here."""
         specs = [replace(spec, path=absolute(spec.path)) for spec in self.specs]
         settings = replace(self.settings, backoff=absolute(self.settings.backoff))
         elsewhere = partial(load_worker, specs, settings, self.identities())
@@ -75,7 +75,7 @@ class FeatureSet:
         return f"{self.settings.precision} against fp32 on {len(pairs):,} pairs: {'; '.join(parts)}"
 
 
-def checked(values: object, count: int, spec: FeatureSpec) -> Values:
+def check_scores(values: object, count: int, spec: FeatureSpec) -> Values:
     """Return a feature's scores as an array if they are of shape (count,) and not nan, else raise
     DataError."""
     option = f"--feature {spec.kind}:{spec.name}={spec.path}"

@@ -36,8 +36,8 @@ class FeatureSpec:
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """How features compute their scores. The same in all workers, when a job is resumed, and when a table is
-    reused."""
+    """How features compute their scores. All workers use the same settings, as do resumed jobs and reused
+    tables."""
 
     checkpoint: str = "best"
     device: str = "cpu"
@@ -76,7 +76,7 @@ NOT_A_NAME = (
 
 
 class FeatureKind(Protocol):
-    """A kind of features: a class with these two attributes and a classmethod `load`."""
+    """A kind of feature: a class with these two attributes and a classmethod `load`."""
 
     @property
     def column(self) -> str:
@@ -89,13 +89,14 @@ class FeatureKind(Protocol):
         ...
 
     def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
-        """Load a feature. ConfigError, DataError or CheckpointError, in one line, if it cannot be used."""
+        """Load a feature. ConfigError, DataError or CheckpointError with a one-line message if the feature
+        cannot be used."""
         ...
 
 
 @dataclass(frozen=True)
 class LazyKind:
-    """A kind whose class is imported when it is first needed; `target` is `module:Class`."""
+    """A kind of feature whose class is imported when it is first needed; `target` is `module:Class`."""
 
     column: str
     help: str

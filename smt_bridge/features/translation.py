@@ -110,12 +110,12 @@ class CorpusShares:
     Words that the training corpus lacks count as one further word that occurred once."""
 
     def __init__(self, vocab: Vocab) -> None:
-        self.known = vocab.ids
+        self.vocabulary = vocab.ids
         self.counts = vocab.counts
         self.total = 1 + sum(count for word, count in vocab.counts.items() if word not in vocab.ids)
 
     def log(self, words: list[str]) -> float:
         """Sum of the natural logs of the shares of all unknown words in `words`; 0 if there are none."""
         return sum(
-            math.log(self.counts.get(word, 1) / self.total) for word in words if word not in self.known
+            math.log(self.counts.get(word, 1) / self.total) for word in words if word not in self.vocabulary
         )

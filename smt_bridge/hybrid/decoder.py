@@ -95,9 +95,12 @@ class RawLines(Lines):
             else:
                 text.append(unescape(token))
         mixed = placeholders.split(self.source.split("".join(text)))
-        words = [word for word in mixed if not placeholders.is_one(word)]
+        words = [word for word in mixed if not placeholders.is_placeholder(word)]
         cased = iter(escaped(self.source.cased(words)))
-        tokens = [placeholders.original(word) if placeholders.is_one(word) else next(cased) for word in mixed]
+        tokens = [
+            placeholders.original(word) if placeholders.is_placeholder(word) else next(cased)
+            for word in mixed
+        ]
         return words, xml_input.parse_markup(" ".join(tokens), markup)
 
     def tag(self, token: str, brackets: tuple[str, str]) -> str:

@@ -75,17 +75,17 @@ class Placeholders:
         """Split words so that every placeholder is a separate word."""
         return [part for word in words for part in self.pattern.split(word) if part]
 
-    def is_one(self, word: str) -> bool:
+    def is_placeholder(self, word: str) -> bool:
         return self.pattern.fullmatch(word) is not None
 
     def original(self, word: str) -> str:
         """The text that a placeholder stands for; any other word is returned unchanged."""
-        return self.hidden[self.number(word)] if self.is_one(word) else word
+        return self.hidden[self.number(word)] if self.is_placeholder(word) else word
 
 
 def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
-    """Replace protected text in a raw line by placeholders; also returns these. `blank`: inserted around each
-    placeholder; empty for scripts in which blanks are words."""
+    """Replace protected text in a raw line by placeholders; returns the line and the placeholders. `blank`:
+    inserted around each placeholder; empty for scripts in which a blank would be a word."""
     placeholders = Placeholders(line)
     parts, end = list[str](), 0
     for match in PROTECTED.finditer(line):
@@ -206,8 +206,8 @@ def escaped(words: Sequence[str]) -> list[str]:
 
 
 def restored(text: str, placeholders: Placeholders) -> str:
-    """Put the original text back for placeholders in a detokenized line. Removes blanks after opening and
-    before closing tags."""
+    """Replace the placeholders in a detokenized line by the original text. Also removes blanks after opening
+    and before closing tags."""
     parts = placeholders.pattern.split(text)  # text, placeholder, text ...
     whole = [placeholders.original(part) for part in parts]
     for first, last in tag_pairs(whole):

@@ -36,7 +36,7 @@ MOST_LISTS = 3  # most lists whose scales are tuned together: there are a thousa
 
 @dataclass
 class NbestEntry:
-    """An entry of the output list: its total, its whole line, and its words."""
+    """An entry of the output list: its total score, its whole line, and its words."""
 
     total: float
     line: str
@@ -44,23 +44,23 @@ class NbestEntry:
 
 
 class Chooser(ABC):
-    """Chooses the best translation of each sentence; takes the sentences one by one, and returns their
-    translations in the same order."""
+    """Chooses the best translation of each sentence. Takes sentences one by one, and returns translations in
+    the same order, possibly later."""
 
     scales: Sequence[float] = ()  # chosen by references, known after `rest`
 
     @abstractmethod
     def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
-        """Add a sentence. `groups`: the hypotheses of each list; `entries`: the entries of the output.
-        Returns the translations that can be chosen by now."""
+        """Add a sentence, and return the translations that can be chosen by now. `groups`: the hypotheses of
+        each list; `entries`: the entries of the output."""
 
     def rest(self) -> list[str]:
-        """The translations that can be chosen only after the last sentence."""
+        """Return the translations that can be chosen only after the last sentence."""
         return []
 
 
 class ByTotal(Chooser):
-    """The entry with the greatest total, the first of equals."""
+    """Chooses the entry with the highest total; on ties the first one."""
 
     def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
         return [" ".join(max(entries, key=lambda entry: entry.total).text)]
@@ -68,8 +68,8 @@ class ByTotal(Chooser):
 
 @dataclass
 class ByRisk(Chooser):
-    """Minimum Bayes risk. `of_totals`: the entries have new totals of one model and form one list; otherwise
-    each list has scores of its own and is normalized by itself."""
+    """Minimum Bayes risk decoding. `of_totals`: the entries have new totals from one model and form a single
+    list; otherwise each list has scores of its own and is normalized separately."""
 
     config: MBRConfig
     of_totals: bool
@@ -89,7 +89,7 @@ class ByRisk(Chooser):
 
 @dataclass
 class TunedRisk(Chooser):
-    """Minimum Bayes risk with the scales of GRID that score best on references of the lists."""
+    """Minimum Bayes risk decoding with those scales of GRID that score best on the references."""
 
     risk: ByRisk
     lists: int  # how many have scales of their own
@@ -131,17 +131,17 @@ class TunedRisk(Chooser):
 
 
 def format_scales(scales: Sequence[float]) -> str:
-    """The scales, as --mbr-scale takes them."""
+    """Format the scales for --mbr-scale."""
     return " ".join(f"{scale:g}" for scale in scales)
 
 
 def plain(words: Sequence[str]) -> str:
-    """The text without Moses' escapes, which nmt-translate does not write."""
+    """The text without Moses' escapes, as nmt-translate writes it."""
     return " ".join(map(unescape, words))
 
 
 def texts_as_written(entries: Sequence[NbestEntry]) -> dict[str, str]:
-    """Map each text without escapes to its first entry's text, as written."""
+    """Map each unescaped text to the text, as written, of its first entry."""
     return {plain(entry.text): " ".join(entry.text) for entry in reversed(entries)}
 
 
@@ -149,8 +149,8 @@ def texts_as_written(entries: Sequence[NbestEntry]) -> dict[str, str]:
 
 
 def corpus_bleu(choices: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> list[Score]:
-    """BLEU of many outputs of one text, words split at blanks: (sentences, outputs) -> (outputs,). A
-    translation that several outputs share is compared with the references once."""
+    """BLEU of many outputs of one text, with words split at blanks: (sentences, outputs) -> (outputs,). A
+    translation that several outputs share is compared with the references only once."""
     texts, indices, owners = distinct(choices)
     statistics = BleuStatistics(texts, [[text[owner] for owner in owners] for text in references], "none")
     return [statistics.bleu(column) for column in indices.T]
@@ -167,8 +167,8 @@ METRICS = {"bleu": corpus_bleu, "chrf": corpus_chrf}
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[list[str], Ints, list[int]]:
-    """The distinct texts of each sentence, one sentence after the other: (N,); the index of each choice among
-    them: (sentences, outputs); the sentence of each: (N,)"""
+    """Find the distinct texts of each sentence. Returns them, concatenated, (N,); the index of each output's
+    choice among them, (sentences, outputs); and the sentence of each, (N,)."""
     texts: list[str] = []
     owners: list[int] = []
     indices = []
@@ -192,8 +192,8 @@ TOTAL_TOLERANCE = 0.01  # printed totals have six digits
 
 
 def beyond_features(hypothesis: Hypothesis, weights: Weights | None) -> float:
-    """Part of a total that the decoder of these weights added for unknown words; 0 for an entry of another
-    decoder."""
+    """Part of a total that the decoder added for unknown words, assuming that it used these weights; 0 for an
+    entry of another decoder."""
     if weights and nbest.UNLABELED in hypothesis.features:
         raise ConfigError(
             f"sentence {hypothesis.sentence}: features without names, which --decoder-weights cannot check; "
@@ -205,7 +205,7 @@ def beyond_features(hypothesis: Hypothesis, weights: Weights | None) -> float:
 
 
 def entry_total(features: dict[str, list[float]], weights: Weights) -> float:
-    """Σ weight x feature; a feature that a hypothesis lacks (a sparse one) counts 0."""
+    """Σ weight x feature; a (sparse) feature that a hypothesis lacks counts as 0."""
     return math.fsum(
         weight * value
         for name, values in features.items()
@@ -215,10 +215,8 @@ def entry_total(features: dict[str, list[float]], weights: Weights) -> float:
 
 def unknown_words(hypothesis: Hypothesis, weights: Weights) -> float:
     """Part of the decoder's total that no printed feature accounts for: -100 for each unknown word.
-
-    `weights` are those of the decoder. ConfigError when the rest is not a multiple of that: these are not its
-    weights.
-    """
+    `weights`: those that the decoder used. ConfigError if the rest is not a multiple of -100, since the
+    weights are then wrong."""
     try:
         rest = hypothesis.total - entry_total(
             {name: values for name, values in hypothesis.features.items() if name in weights}, weights
@@ -236,7 +234,7 @@ def unknown_words(hypothesis: Hypothesis, weights: Weights) -> float:
 
 
 def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
-    """ConfigError when weights and features do not match."""
+    """ConfigError if weights and features do not match."""
     for name, values in features.items():
         if name not in weights:
             raise ConfigError(

@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 
 class Way(Enum):
-    """Form in which a feature scores a hypothesis."""
+    """The form in which a feature scores hypotheses."""
 
     SENTENCE = auto()  # its text
     PHRASES = auto()  # the phrases of its segmentation, to be summed
@@ -79,7 +79,8 @@ def choose_way(feature: PairFeature, by_phrase: bool) -> Way:
 
 @dataclass
 class FeatureQuestions:
-    """The distinct pairs of a chunk, and for each hypothesis the rows of them that make up its value."""
+    """The distinct pairs of a chunk that a feature has to score, and for each hypothesis the indices of the
+    pairs that make up its value."""
 
     pairs: WordPairs
     rows: list[list[int]]
@@ -91,9 +92,9 @@ Affiliation = Callable[[Hypothesis, int, str], list[int]]
 def ask_sentences(
     chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | None = None
 ) -> FeatureQuestions:
-    """Collect the distinct pairs of a source sentence and a hypothesis. `aligned`: function that adds
-    affiliations to each pair; DataError, with the `name` of the list, for a hypothesis whose segmentation or
-    alignment is missing or does not fit."""
+    """Collect the distinct pairs of a source sentence and a hypothesis. `aligned`: a function that computes
+    the affiliations of each pair; DataError, with the `name` of the list, for a hypothesis whose segmentation
+    or alignment is missing or does not fit."""
     targets: list[list[str]] = []
     source_of: list[int] = []
     affiliations: list[list[int]] = []
@@ -117,16 +118,16 @@ def ask_sentences(
 
 
 def affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
-    """Index of the source word that each word of a hypothesis belongs to, found within its phrase as in the
-    search. `source`: number of source words. DataError for a segmentation or an alignment that does not
+    """Index of the source word with which each word of a hypothesis is affiliated, within its phrase as in
+    the search. `source`: number of source words. DataError for a segmentation or an alignment that does not
     fit."""
     links, phrases = aligned_phrases(hypothesis, source, location)
     return affiliations_by_phrase(links, phrases, len(hypothesis.text))
 
 
 def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
-    """Index of the word of a hypothesis that each source word belongs to; parameters and errors as in
-    `affiliation`."""
+    """Index of the word of a hypothesis with which each source word is affiliated; parameters and errors as
+    in `affiliation`."""
     links, phrases = aligned_phrases(hypothesis, source, location)
     read = sorted(word for (first, last), _ in phrases for word in range(first, last + 1))
     if read != list(range(source)):
@@ -159,8 +160,8 @@ def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple
 
 
 def ask_phrases(chunk: Sequence[NbestSentence], name: str) -> FeatureQuestions:
-    """Collect the phrase pairs of the segmentations. DataError, with the `name` of the list, for a
-    segmentation that points outside its sentence."""
+    """Collect the distinct phrase pairs that the segmentations of all hypotheses use. DataError, with the
+    `name` of the list, for a segmentation that points outside its sentence."""
     sources: dict[tuple[str, ...], int] = {}
     distinct: dict[tuple[int, tuple[str, ...]], int] = {}
     rows = []
@@ -194,15 +195,15 @@ ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], FeatureQuestions]] = 
 
 
 def ask(chunk: Sequence[NbestSentence], ways: Sequence[Way], name: str) -> list[FeatureQuestions]:
-    """Collect the pairs that each feature has to score; features of the same way share one object. `name` is
-    that of the list, for error messages."""
+    """Collect the pairs that each feature has to score; features that score hypotheses in the same form share
+    them. `name`: of the list, for messages."""
     questions = {way: ASKING[way](chunk, name) for way in dict.fromkeys(ways)}
     return [questions[way] for way in ways]
 
 
 def sum_scores(questions: FeatureQuestions, scores: Values, way: Way) -> Values:
-    """Compute one value for each hypothesis. Phrases are floored like the column of a phrase table, so that
-    both give the same number."""
+    """Compute the value of each hypothesis from the scores of its pairs. Scores of phrases have the same
+    floor as a column of the phrase table, so that both give the same number."""
     if way is Way.PHRASES:
         scores = np.maximum(scores, math.log(FLOOR))
     return np.array([math.fsum(scores[row] for row in rows) for rows in questions.rows])
@@ -235,15 +236,16 @@ class RescoreConfig:
 
     @property
     def target(self) -> str:
-        """The output beside which the job folder lies."""
+        """The output beside which the job folder is created."""
         return self.output or self.best or "-"
 
 
 def rescore(
     lists: NbestLists, features: FeatureSet, config: RescoreConfig, progress: Callable[[int, int], None]
 ) -> int:
-    """Write the lists with the values of the features, and new totals; returns the number of sentences.
-    `lists` must have been surveyed. `progress` is called with the sentences done and all sentences."""
+    """Write the lists with the values of the features and new totals; returns the number of sentences.
+    `lists` must have been surveyed. `progress` is called with the number of finished sentences and of all
+    sentences."""
     ways = [choose_way(feature, config.by_phrase) for feature in features.features]
     if config.by_phrase and Way.PHRASES not in ways:
         raise ConfigError(
@@ -362,7 +364,7 @@ def compute_chunks(
     chunks: Iterator[Chunk], executor: FeatureExecutor, ways: Sequence[Way], name: str
 ) -> Iterator[tuple[Chunk, Scores]]:
     """Yield each chunk with the values of its hypotheses, nan for those that were lost. `ways`: the form in
-    which each feature scores."""
+    which each feature scores them."""
     waiting: deque[tuple[Chunk, list[FeatureQuestions]]] = deque()
 
     def tasks() -> Iterator[Task]:
@@ -394,8 +396,8 @@ def entries(
     names: Sequence[str],
     config: RescoreConfig,
 ) -> list[NbestEntry]:
-    """The entries of a sentence with their new features `names`, and new totals where there are weights: then
-    the best first. `values`: (hypotheses, features)"""
+    """The entries of a sentence with their new features `names`. With weights they also get new totals, and
+    the best comes first. `values`: (hypotheses, features)"""
     rescored = []
     weights, several = config.weights, len(lists.paths) > 1
     for hypothesis, holders, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):

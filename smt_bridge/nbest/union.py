@@ -22,8 +22,8 @@ WHOLE = "a score of the whole sentence"
 
 @dataclass
 class NbestSentence:
-    """The hypotheses of one source line; `lists[i]` says which of the lists have hypothesis i. `groups`: the
-    entries of each list by itself."""
+    """The hypotheses of one source line. `lists[i]`: indices of the lists that contain hypothesis i;
+    `groups`: the entries of each list separately."""
 
     number: int  # from 0
     source: list[str]
@@ -34,7 +34,7 @@ class NbestSentence:
 
 @dataclass
 class NbestLists:
-    """The lists of one text, and how they are read."""
+    """N-best lists of one text, and how to read them."""
 
     paths: list[str]
     source: str  # the text, as the decoder read it
@@ -43,9 +43,9 @@ class NbestLists:
     sizes: dict[str, int] = field(default_factory=dict)  # of each feature, known once `survey` has read them
 
     def survey(self) -> list[str]:
-        """Read the lists once. Returns the names that no new feature may have: those that every list has, and
-        features of several values. ConfigError if there are several lists and one has features without
-        names."""
+        """Read the lists once. Returns the names that no new feature may have: those of features that every
+        list has, and of features with several values. ConfigError if one of several lists has features
+        without names."""
         names_of: list[set[str]] = []
         for path in self.paths:
             count = 0
@@ -66,15 +66,15 @@ class NbestLists:
         return sorted({*set.intersection(*names_of), *wide, *self.indicators(frozenset())})
 
     def indicators(self, lists: frozenset[int]) -> dict[str, list[float]]:
-        """Features List0, List1 ... of an entry of some lists: 1 for those that have it; none for a single
+        """Indicator features List0, List1 ... of an entry: 1 for the lists that contain it; none for a single
         list."""
         several = range(len(self.paths)) if len(self.paths) > 1 else ()
         return {f"List{number}": [float(number in lists)] for number in several}
 
     def sentences(self, computed: Collection[str], limit: int = 0) -> Iterator[NbestSentence]:
-        """Yield the sentences, with the union of their entries. `computed`: features that will be computed
-        and may be missing; `limit`: most words of a sentence, 0: any number. UserError for an entry that
-        lacks a feature of others, unless fill_missing."""
+        """Yield the sentences with the union of their entries. `computed`: features that will be computed and
+        may be missing; `limit`: maximum number of words of a sentence, 0: any. UserError for an entry that
+        lacks features of others, unless fill_missing is set."""
         for sentence in side_by_side(self.paths, self.source):
             if limit:
                 refuse_long(sentence, limit, self.source, self.paths)
@@ -96,8 +96,8 @@ class NbestLists:
             yield sentence
 
     def complete(self, hypothesis: Hypothesis, new: Mapping[str, list[float]], lists: frozenset[int]) -> None:
-        """Give an entry the features of all lists in one order: new values if there are any, 0 for features
-        that it lacks, and indicators of the lists that have it."""
+        """Give an entry the features of all lists in one order: computed values if there are any, 0 for
+        features that it lacks, and indicators of the lists that contain it."""
         by_name = {**new, **hypothesis.features}
         features = {name: by_name.get(name, [0.0] * size) for name, size in self.sizes.items()}
         sparse = {name: values for name, values in hypothesis.features.items() if name not in self.sizes}
@@ -106,8 +106,8 @@ class NbestLists:
 
 
 def side_by_side(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
-    """The lists of a text, side by side. DataError where a sentence is missing from all lists, or lies beyond
-    the text."""
+    """Yield the entries of all lists, sentence by sentence. DataError for a sentence that is missing from all
+    lists or lies beyond the text."""
     streams = [nbest.by_sentence(path) for path in paths]
     heads = [next(stream, None) for stream in streams]
     number = -1
@@ -134,7 +134,7 @@ def side_by_side(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
 
 
 def refuse_long(sentence: NbestSentence, limit: int, sources: str, paths: Sequence[str]) -> None:
-    """DataError where the source or a hypothesis is too long for a score of the whole sentence."""
+    """DataError if the source or a hypothesis is too long to be scored as a whole sentence."""
     if len(sentence.source) > limit:
         raise sentences.long_line_error(
             f"{sources}:{sentence.number + 1}", len(sentence.source), limit, WHOLE
@@ -150,8 +150,8 @@ def refuse_long(sentence: NbestSentence, limit: int, sources: str, paths: Sequen
 
 
 def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[frozenset[int]]]:
-    """All entries of the lists; a text that several lists hold gets the features of each, and is one entry
-    for each derivation."""
+    """Unite the entries of all lists. A text that several lists contain gets the features of each; it is one
+    entry per derivation."""
     if len(groups) == 1:
         return groups[0], [frozenset([0])] * len(groups[0])
     holders: dict[tuple[str, ...], dict[int, Hypothesis]] = {}
@@ -173,13 +173,13 @@ def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[fr
 
 
 def key(hypothesis: Hypothesis) -> tuple[str, ...]:
-    """The text without Moses' escapes, which nmt-translate does not write."""
+    """The text without Moses' escapes, as nmt-translate writes it."""
     return tuple(map(unescape, hypothesis.text))
 
 
 def add_word_penalty(sentence: NbestSentence) -> None:
-    """Add Moses' word penalty, minus the number of words, to entries of lists that lack it: the only feature
-    that follows from the text alone."""
+    """Add Moses' word penalty, the negative number of words, to entries of lists that lack it. It is the only
+    feature that follows from the text alone."""
     names = {
         name
         for hypothesis in sentence.hypotheses
@@ -192,11 +192,9 @@ def add_word_penalty(sentence: NbestSentence) -> None:
 
 
 def missing_features(sentence: NbestSentence, computed: Collection[str]) -> tuple[int, list[str]]:
-    """Index of a list of which some entries lack features that other entries have, and those features; (0,
-    []) if no entry lacks any.
-
-    `computed` do not count as missing: a --feature of that name fills them in.
-    """
+    """Index of a list in which some entries lack features that others have, and these features; (0, []) if no
+    entry lacks any. Features in `computed` do not count as missing, since a --feature of that name fills them
+    in."""
     names = list(
         dict.fromkeys(
             name for hypothesis in sentence.hypotheses for name in hypothesis.features if "_" not in name

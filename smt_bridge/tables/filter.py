@@ -18,7 +18,7 @@ LONGEST = 8
 
 
 class Occurring:
-    """The source phrases that occur in some sentences, for tests with `in`. Only blanks and tabs separate
+    """The source phrases that occur in some sentences; test with `in`. Only blanks and tabs separate
     words."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
@@ -40,7 +40,7 @@ class Occurring:
 
 
 def split(line: bytes) -> list[bytes]:
-    """The words of a line."""
+    """Split a line into words at blanks and tabs."""
     return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
 
 
@@ -57,8 +57,8 @@ def wanted_rows(
     unsorted: bool = False,
     over: Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]] = lambda rows: rows,
 ) -> Iterator[PhrasePair]:
-    """Yield the wanted rows of a table. DataError for a table that is not sound. `over` wraps the iteration
-    over all rows, for example to count them."""
+    """Yield the wanted rows of a table. DataError for a table that is malformed. `over` wraps the iterator of
+    all rows, for example to count them."""
     previous, keep = b"", False
     for pair in over(phrase_table.checked(table, unsorted)):
         if pair.source != previous:
@@ -70,8 +70,8 @@ def wanted_rows(
 def same_rows(
     pairs: Iterable[PhrasePair], others: Iterable[PhrasePair], name: str
 ) -> Iterator[tuple[PhrasePair, PhrasePair]]:
-    """Yield rows of the phrase table with the same rows of the reordering table. DataError for the first pair
-    that only one of them has."""
+    """Yield each row of the phrase table with the row of the reordering table for the same pair. DataError
+    for the first pair that only one of them has."""
     for pair, row in zip_longest(pairs, others):
         if pair is None or row is None or is_other_pair(pair, row):
             raise row_mismatch(name, pair, row)
@@ -84,7 +84,7 @@ def is_other_pair(first: PhrasePair, second: PhrasePair) -> bool:
 
 
 def row_mismatch(name: str, pair: PhrasePair | None, row: PhrasePair | None) -> DataError:
-    """Make the error for two tables that hold different pairs."""
+    """The error for two tables with different pairs."""
 
     def shown(entry: PhrasePair | None) -> str:
         return "the end" if entry is None else f"'{entry.source.decode()} ||| {entry.target.decode()}'"
@@ -98,7 +98,7 @@ def row_mismatch(name: str, pair: PhrasePair | None, row: PhrasePair | None) -> 
 
 @dataclass
 class Filtering:
-    """Tables and their filtered copies."""
+    """The tables to filter, and the paths of their filtered copies."""
 
     table: str | Path
     output: str | Path

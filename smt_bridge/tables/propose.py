@@ -47,7 +47,7 @@ Lexicon = Mapping[tuple[bytes, bytes], float]  # (given word, word) -> probabili
 
 @dataclass
 class KnownPairs:
-    """Pairs, counts and reordering of an existing table, on which proposals depend."""
+    """Pairs, counts and reordering scores of an existing table, on which proposals depend."""
 
     targets: dict[bytes, set[bytes]] = field(default_factory=dict)  # of each source
     counts: dict[bytes, int] = field(default_factory=dict)  # how often a source was extracted
@@ -60,7 +60,7 @@ class KnownPairs:
 
 @dataclass(order=True)
 class ProposedRow:
-    """A proposed pair: its line, and its row of the reordering table."""
+    """A proposed pair: its line of the phrase table, and its row of the reordering table."""
 
     line: bytes
     reordering: bytes
@@ -68,7 +68,7 @@ class ProposedRow:
 
 
 def read_table(path: str, reordering: str | None) -> KnownPairs:
-    """Read a phrase table, and its reordering table if there is one. DataError for a table that is not sound;
+    """Read a phrase table, and its reordering table if there is one. DataError for a malformed table;
     ConfigError for one with more than Moses' four scores."""
     table = KnownPairs()
     pairs = phrase_table.checked(path)
@@ -122,7 +122,7 @@ def reordering_scores(row: PhrasePair, location: str) -> NDArray[np.float64]:
 
 
 def thin_sources(occurring: Occurring, table: KnownPairs, config: ProposeConfig) -> list[bytes]:
-    """The phrases of a text that the table lacks or covers thinly, in order of their bytes."""
+    """The phrases of a text that the table lacks or for which it has few translations, in byte order."""
     sources = []
     for source in sorted(occurring.grams):
         if source.count(b" ") >= config.max_length:
@@ -134,7 +134,7 @@ def thin_sources(occurring: Occurring, table: KnownPairs, config: ProposeConfig)
 
 
 def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
-    """Moses' lex files: lines `word given probability`. DataError for another line."""
+    """Read one of Moses' lex files, with lines `word given probability`. DataError for any other line."""
     lexicon = {}
     for number, line in enumerate(files.read_lines(path), 1):
         try:
@@ -150,8 +150,8 @@ def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
 def best_links(
     origins: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
 ) -> tuple[list[tuple[int, int]], float]:
-    """Link each word to the given word, or NULL, that makes it most likely; returns the links (given, word),
-    and the product of the probabilities."""
+    """Link each word to the `given` word, or NULL, that makes it most likely. Returns the links (given,
+    word), and the product of their probabilities."""
     points, weight = [], 1.0
     for position, word in enumerate(words):
         chances = [lexicon.get((origin, word), 0.0) for origin in origins]
@@ -170,8 +170,8 @@ def table_line(
     lexicons: tuple[Lexicon, Lexicon],
     counts: tuple[int, int],
 ) -> bytes:
-    """Format a line of the table. `chances`: p(source | target), p(target | source); `lexicons`: of target
-    words given source words, and vice versa."""
+    """Format a line of the table. `chances`: p(source | target) and p(target | source); `lexicons`:
+    translation probabilities of target words given source words, and vice versa."""
     s, t = source.split(b" "), target.split(b" ")
     forward, direct = best_links(s, t, lexicons[0])
     backward, inverse = best_links(t, s, lexicons[1])
@@ -214,7 +214,8 @@ class Networks:
     files: Sequence[Path] = ()  # files of the searched network, on which its translations depend
 
     def identity(self) -> str:
-        """Identity of the network of the other direction, see Feature; empty if there is none."""
+        """Identity of the network for the inverse direction, see `PairFeature.identity`; empty if there is
+        none."""
         return self.inverse.identity() if self.inverse else ""
 
     def compute(self, request: NetworkRequest) -> NetworkAnswers:
@@ -230,7 +231,7 @@ class Networks:
         return NetworkAnswers(translations, self.inverse_probabilities(request.pairs))
 
     def inverse_probabilities(self, proposed: Sequence[tuple[bytes, bytes]]) -> list[float]:
-        """p(source | target) of each pair; empty without a network of that direction."""
+        """p(source | target) of each pair; empty without a network for this direction."""
         if self.inverse is None or not proposed:
             return []
         pairs = WordPairs(
@@ -303,8 +304,8 @@ class Proposer:
     def inverse_probabilities(
         self, batches: Sequence[list[Proposal]], executor: NetworkExecutor
     ) -> Iterator[list[float]]:
-        """p(source | target) of each batch; without a network of that direction, p(target | source)
-        instead."""
+        """p(source | target) of the pairs of each batch; without a network for this direction, p(target |
+        source) instead."""
         if not self.inverse:
             yield from ([chance for _, _, chance in proposals] for proposals in batches)
             return
@@ -318,8 +319,8 @@ class Proposer:
 def merge_rows(
     pairs: Iterable[PhrasePair], rows: Collection[ProposedRow], reordering: Iterable[bytes] | None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Merge lines of both tables in LC_ALL=C order; existing rows get the last score 1, which marks them as
-    not proposed."""
+    """Merge proposed lines into both tables in LC_ALL=C order. Existing rows get 1 as their last score, which
+    marks them as not proposed."""
     others = iter(reordering) if reordering is not None else None
     old = ((pair.line(TABLE), next(others) if others else b"") for pair in pairs)
     return heapq.merge(old, ((row.line, row.reordering) for row in rows), key=lambda both: both[0])

@@ -1,12 +1,13 @@
-"""A report on new columns: coverage, scatter against the direct probability, best phrases (van Merriënboer
-2018, table 4.2).
+"""A report on the columns that smt-score-table adds: vocabulary coverage, the new score against the direct
+translation probability, and the best targets of some phrases (van Merriënboer 2018, table 4.2).
 
-coverage.tsv        number of pairs; by the first network among the features: pairs with an unknown word,
-                    words and unknown words of each side that it reads
-scatter-NAME.tsv    source, target, count, ln p(target | source) of the table, ln of the new score; and
-scatter-NAME.png    the same as a figure
-phrases-NAME.tsv    for long frequent and long rare sources: the best targets by the table and by the new
+coverage.tsv        number of pairs. If a feature is a network, also (for the first such network): number of
+                    pairs with an unknown word, and words and unknown words of each side that it reads
+scatter-NAME.tsv    sampled pairs: source, target, count, ln p(target | source) of the table, ln of the new
                     score
+scatter-NAME.png    the same as a figure
+phrases-NAME.tsv    the best targets of frequent and of rare long source phrases, by the table's score and by
+                    the new one
 """
 
 import heapq
@@ -25,10 +26,10 @@ from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
 from smt_bridge.features.base import PairFeature
 
-POINTS = 5000  # of the scatter
-SOURCES = 10  # frequent ones, and as many rare ones
-LONG = 3  # words of a long source phrase
-BEST = 3  # targets shown
+POINTS = 5000  # pairs in the scatter plot
+SOURCES = 10  # number of frequent source phrases listed, and of rare ones
+LONG = 3  # a long source phrase has at least this many words
+BEST = 3  # number of targets listed for each source phrase
 
 Option = tuple[PhrasePair, NDArray[np.float64]]  # a line of the table, and its new values: (features,)
 Ranked = tuple[tuple[int, int], list[Option]]  # in a heap: (count, order), options of a source
@@ -36,7 +37,7 @@ Ranked = tuple[tuple[int, int], list[Option]]  # in a heap: (count, order), opti
 
 @dataclass
 class Coverage:
-    """Words of one side, and how many of them a network does not know."""
+    """Running words of one side, and how many of them are unknown to a network."""
 
     words: int = 0
     unknown: int = 0
@@ -59,8 +60,8 @@ class Coverage:
 
 
 class TableReport:
-    """Collects a report from chunks as they are written; memory does not grow with the table. UserError if
-    the folder cannot be written, or the plots package is missing."""
+    """Builds the report chunk by chunk while the table is written; memory does not grow with the table.
+    UserError if the folder cannot be written, or if the plots package is missing."""
 
     def __init__(self, directory: str, names: Sequence[str], features: Sequence[PairFeature]) -> None:
         """Create the folder. `names` label the features in file names and plots."""
@@ -79,21 +80,21 @@ class TableReport:
         self.frequent: list[Ranked] = []
         self.rare: list[Ranked] = []
 
-    def add(self, piece: Sequence[PhrasePair], values: NDArray[np.float64]) -> None:
+    def add(self, chunk: Sequence[PhrasePair], values: NDArray[np.float64]) -> None:
         """Add a chunk and its values: (pairs, features)."""
-        for pair, row in zip(piece, values, strict=True):
+        for pair, row in zip(chunk, values, strict=True):
             self.pairs += 1
-            self.unknown_pairs += self.cover(pair)
+            self.unknown_pairs += self.count_words(pair)
             if len(self.points) < POINTS:
                 self.points.append((pair, row))
             elif (index := self.random.randrange(self.pairs)) < POINTS:  # reservoir sampling
                 self.points[index] = (pair, row)
-        for _, group in groupby(zip(piece, values, strict=True), key=lambda item: item[0].source):
+        for _, group in groupby(zip(chunk, values, strict=True), key=lambda item: item[0].source):
             self.remember(list(group))
 
-    def cover(self, pair: PhrasePair) -> bool:
-        """Count the words of the sides that the first network reads; returns whether the pair has one that it
-        does not know."""
+    def count_words(self, pair: PhrasePair) -> bool:
+        """Count the words of a pair on the sides that the first network reads; returns whether one of them is
+        unknown to it."""
         phrases = {"source": pair.source, "target": pair.target}
         unknown = [
             self.sides[side].add(reader.cut(phrase_table.words(phrases[side])), reader.vocabulary)
@@ -102,8 +103,8 @@ class TableReport:
         return sum(unknown) > 0
 
     def remember(self, options: list[Option]) -> None:
-        """Keep the options of a source if it is long, has more than BEST of them, and is among the most
-        frequent or the rarest such sources."""
+        """Keep all options of a source phrase for the list of best targets if it is long, has more than BEST
+        of them, and is among the most frequent or the rarest such sources."""
         first = options[0][0]
         if len(first.source.split()) < LONG or len(options) <= BEST:
             return
@@ -123,7 +124,8 @@ class TableReport:
             self.write_phrases(feature, name)
 
     def write_scatter(self, feature: int, name: str) -> None:
-        """The new score of some pairs beside the table's p(target | source)."""
+        """Write scatter-NAME.tsv and scatter-NAME.png: for the sampled pairs, ln p(target | source) of the
+        table and the new score, also a natural logarithm."""
         points = sorted(
             ((pair, phrase_table.direct(pair), float(row[feature])) for pair, row in self.points),
             key=lambda point: point[0].raw,
@@ -145,7 +147,8 @@ class TableReport:
         )
 
     def write_phrases(self, feature: int, name: str) -> None:
-        """The best targets of the kept sources, by the table and by the new score."""
+        """Write phrases-NAME.tsv: the best targets of the remembered sources, by the table's score and by the
+        new one."""
         orders: list[tuple[str, Callable[[Option], float]]] = [
             ("table", lambda option: phrase_table.direct(option[0])),
             (name, lambda option: float(option[1][feature])),
@@ -165,7 +168,7 @@ class TableReport:
 
 
 def keep(heap: list[Ranked], rank: tuple[int, int], options: list[Option]) -> None:
-    """Add to a heap that keeps the SOURCES highest ranks."""
+    """Add an entry to a heap of the SOURCES entries with the highest ranks."""
     if len(heap) < SOURCES:
         heapq.heappush(heap, (rank, options))
     elif rank > heap[0][0]:
@@ -173,5 +176,5 @@ def keep(heap: list[Ranked], rank: tuple[int, int], options: list[Option]) -> No
 
 
 def text(phrase: bytes) -> str:
-    """A phrase as a field of TSV."""
+    """Decode a phrase for a TSV field."""
     return phrase.decode("utf-8").replace("\t", " ")

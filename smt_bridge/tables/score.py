@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 def write_columns(table: str, columns: list[dict[str, object]]) -> None:
-    """Describe the new columns of a finished table, in a JSON file beside it."""
+    """Describe the new columns of a finished table in a JSON file beside it."""
     files.write_text(f"{table}.scores.json", [json.dumps({"version": 1, "columns": columns}, indent=1)])
 
 
@@ -72,11 +72,11 @@ def read_columns(table: str) -> dict[str, int]:
 
 
 class OldTable:
-    """An earlier table, read in step with a new one: both are in whole-line order, so memory does not grow
-    with either."""
+    """An earlier table, read in parallel with a new one: both are in whole-line order, so that memory does
+    not grow with either."""
 
     def __init__(self, path: str, identities: Sequence[str]) -> None:
-        """`identities`: of the wanted features. DataError when the old table has none of them."""
+        """`identities`: of the wanted features. DataError if the old table has none of them."""
         self.path = path
         by_identity = read_columns(path)
         self.columns = [by_identity.get(identity) for identity in identities]
@@ -89,11 +89,11 @@ class OldTable:
         self.now = next(self.pairs, None)
         self.found = self.asked = 0
 
-    def find(self, piece: Sequence[PhrasePair]) -> NDArray[np.float64]:
+    def find(self, chunk: Sequence[PhrasePair]) -> NDArray[np.float64]:
         """Natural logarithms of the old scores, nan where there is none: (pairs, features). Must be called
-        for all chunks in the order of the table."""
-        values = np.full((len(piece), len(self.columns)), np.nan)
-        for row, pair in enumerate(piece):
+        for all chunks, in the order of the table."""
+        values = np.full((len(chunk), len(self.columns)), np.nan)
+        for row, pair in enumerate(chunk):
             wanted = sort_key(pair)
             while self.now is not None and sort_key(self.now) < wanted:
                 self.now = next(self.pairs, None)
@@ -129,20 +129,22 @@ ScoredChunk = tuple[list[PhrasePair], Scores]
 
 
 def cut_chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
-    """Cut a table into pieces of CHUNK pairs or a little more, where the source changes."""
-    piece: list[PhrasePair] = []
+    """Cut a table into chunks of at least CHUNK pairs, between two sources; a source with too many pairs is
+    cut after LONGEST pairs."""
+    chunk: list[PhrasePair] = []
     for pair in pairs:
-        if len(piece) >= CHUNK and (pair.source != piece[-1].source or len(piece) >= LONGEST):
-            yield piece
-            piece = []
-        piece.append(pair)
-    if piece:
-        yield piece
+        if len(chunk) >= CHUNK and (pair.source != chunk[-1].source or len(chunk) >= LONGEST):
+            yield chunk
+            chunk = []
+        chunk.append(pair)
+    if chunk:
+        yield chunk
 
 
 @dataclass
 class TableSurvey:
-    """Sizes and a sample of a table, from a first pass that checks all of it before anything is scored."""
+    """Size of a table, and a sample of it, from a first pass that checks the whole table before anything is
+    scored."""
 
     pairs: int = 0
     sources: int = 0
@@ -152,80 +154,81 @@ class TableSurvey:
 
 
 def read_survey(table: str, unsorted: bool = False) -> TableSurvey:
-    """Read and check a table. DataError for its first error."""
+    """Read and check a whole table. DataError for its first error."""
     result = TableSurvey()
     every = 1
-    for number, piece in enumerate(cut_chunks(phrase_table.checked(table, unsorted))):
+    for number, chunk in enumerate(cut_chunks(phrase_table.checked(table, unsorted))):
         result.chunks += 1
-        result.pairs += len(piece)
-        result.sources += len({pair.source for pair in piece})
-        result.columns = len(piece[0].scores.split())
+        result.pairs += len(chunk)
+        result.sources += len({pair.source for pair in chunk})
+        result.columns = len(chunk[0].scores.split())
         if number % every == 0:
             if len(result.sample) == 2 * SAMPLES:  # keep every other one and continue in steps twice as long
                 del result.sample[1::2]
                 every *= 2
             if number % every == 0:
-                result.sample.append(piece)
+                result.sample.append(chunk)
     return result
 
 
 def score_chunks(
-    pieces: Iterable[list[PhrasePair]],
+    chunks: Iterable[list[PhrasePair]],
     executor: FeatureExecutor,
     features: int,
     job: ScoringJob | None = None,
     old: OldTable | None = None,
 ) -> Iterator[ScoredChunk]:
-    """Yield each chunk with the values of `features` features: read back if a resumed job had finished it,
-    else computed; nan for chunks that were lost."""
+    """Yield each chunk with its values, (pairs, `features`): read back if a resumed job had finished it,
+    otherwise computed; nan for chunks that were lost."""
 
-    def finished_rows(piece: list[PhrasePair]) -> int:
+    def finished_rows(chunk: list[PhrasePair]) -> int:
         if old:
-            old.find(piece)  # both tables are walked side by side
-        return len(piece)
+            old.find(chunk)  # both tables are walked side by side
+        return len(chunk)
 
     compute = partial(compute_chunks, executor=executor, features=features, old=old)
-    return resume_chunks(pieces, compute, job, finished_rows)
+    return resume_chunks(chunks, compute, job, finished_rows)
 
 
 def compute_chunks(
-    pieces: Iterable[list[PhrasePair]], executor: FeatureExecutor, features: int, old: OldTable | None = None
+    chunks: Iterable[list[PhrasePair]], executor: FeatureExecutor, features: int, old: OldTable | None = None
 ) -> Iterator[ScoredChunk]:
     """Yield each chunk with its values, copied from the old table or computed; nan for chunks that were
     lost."""
     waiting: deque[ScoredChunk] = deque()
 
     def tasks() -> Iterator[Task]:
-        for piece in pieces:
-            values = old.find(piece) if old else np.full((len(piece), features), np.nan)
-            waiting.append((piece, values))
-            yield unscored_pairs(piece, values)
+        for chunk in chunks:
+            values = old.find(chunk) if old else np.full((len(chunk), features), np.nan)
+            waiting.append((chunk, values))
+            yield unscored_pairs(chunk, values)
 
     for computed in executor.map(tasks()):
-        piece, values = waiting.popleft()
+        chunk, values = waiting.popleft()
         if isinstance(computed, Lost):
-            yield piece, lost_scores(len(piece), features)
+            yield chunk, lost_scores(len(chunk), features)
             continue
         for feature in range(features):
             values[np.isnan(values[:, feature]), feature] = computed[feature]
-        yield piece, values
+        yield chunk, values
 
 
-def unscored_pairs(piece: Sequence[PhrasePair], values: Scores) -> Task:
-    """For each feature the pairs whose value is not known yet (nan)."""
-    pairs = of_phrases(piece)
+def unscored_pairs(chunk: Sequence[PhrasePair], values: Scores) -> Task:
+    """For each feature, the pairs whose value is still unknown (nan)."""
+    pairs = of_phrases(chunk)
     unknown = np.isnan(values)
     return [pairs if missing.all() else pairs.take(np.flatnonzero(missing)) for missing in unknown.T]
 
 
-def scored_lines(piece: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]:
-    """The lines of a chunk, each with one more score for each feature."""
-    for pair, row in zip(piece, values.tolist(), strict=True):
+def scored_lines(chunk: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]:
+    """The lines of a chunk, with one more score per feature."""
+    for pair, row in zip(chunk, values.tolist(), strict=True):
         yield pair.line(b" ".join(map(moses_score, row)))
 
 
 def moses_score(log_prob: float) -> bytes:
-    """exp(value) as Moses writes numbers, floored at 1e-38: Moses takes the logarithm itself."""
+    """Format exp(value) as Moses writes numbers, with a floor of 1e-38, since Moses itself takes the
+    logarithm."""
     if math.isnan(log_prob):
         raise ValueError("a feature value is not a number")
     return b"%.6g" % min(CEILING, max(FLOOR, math.exp(min(log_prob, 700.0))))
@@ -240,7 +243,7 @@ ESTIMATE_SECONDS = 30.0  # seconds that are measured, or one chunk
 
 @dataclass
 class ScoringEstimate:
-    """Speed and memory of one scoring process, measured on a sample."""
+    """Measured speed and memory of one process that scores a sample."""
 
     measured: int  # pairs
     rate: float  # pairs a second
@@ -250,9 +253,9 @@ class ScoringEstimate:
 def estimate_speed(table_survey: TableSurvey, features: FeatureSet) -> ScoringEstimate:
     """Score some chunks in this process."""
     clock, count = time.monotonic(), 0
-    for piece in table_survey.sample:
-        features.compute([of_phrases(piece)] * len(features))
-        count += len(piece)
+    for chunk in table_survey.sample:
+        features.compute([of_phrases(chunk)] * len(features))
+        count += len(chunk)
         if time.monotonic() - clock > ESTIMATE_SECONDS:
             break
     rate = count / (time.monotonic() - clock)
@@ -310,15 +313,15 @@ def score_table(
         summary = TableReport(report, loaded.names, loaded.features) if report else None
         with loaded.executor(how) as running:
             source = TableSource(table, survey_table(table, unsorted, summary is not None), shard, unsorted)
-            pieces = source.chunks()
+            chunks = source.chunks()
             if loaded.settings.precision != "fp32":
-                pieces = log_precision(loaded, source.survey, pieces)
+                chunks = log_precision(loaded, source.survey, chunks)
             job = start_job(source, output, loaded, resume, reuse, how)
             if job and resume:
                 again = old_table(reuse, loaded)
                 compute = partial(compute_chunks, executor=running, features=len(loaded), old=again)
                 job.recompute_lost(source.chunks(), compute)
-            stream = score_chunks(pieces, running, len(loaded), job, old)
+            stream = score_chunks(chunks, running, len(loaded), job, old)
             done = write_chunks(output, stream, source, job, summary, progress or (lambda done, total: None))
     if output != "-":
         write_columns(output, describe_columns(loaded, done.columns))
@@ -351,7 +354,7 @@ class ScoredTable:
 
 
 def refuse_aligned(loaded: FeatureSet) -> None:
-    """ConfigError for a feature that needs the sentence around a phrase, which rows of a table lack."""
+    """ConfigError for a feature that needs the whole sentence around a phrase, which table rows lack."""
     for spec, feature in zip(loaded.specs, loaded.features, strict=True):
         if feature.word_aligned:
             raise ConfigError(
@@ -366,7 +369,7 @@ def seekable(table: str) -> bool:
 
 
 def has_job(table: str, output: str) -> bool:
-    """Whether there is a job folder; not if the table or the output is a stream."""
+    """Whether to use a job folder; not if the table or the output is a stream."""
     return seekable(table) and output != "-"
 
 
@@ -379,11 +382,13 @@ def check_arguments(
     if resume and not has_job(table, output):
         raise needs_file("resume", " and needs an --output")
     if reuse and unsorted:
-        raise ConfigError("--reuse walks two sorted tables side by side; it does not go with --unsorted")
+        raise ConfigError(
+            "--reuse walks two sorted tables side by side; it cannot be combined with --unsorted"
+        )
 
 
 def needs_file(option: str, more: str = "") -> ConfigError:
-    """Make the error for an option that does not work with a stream."""
+    """The error for an option that does not work with a stream."""
     return ConfigError(f"--{option} reads the table twice{more}: give files, not - or a pipe")
 
 
@@ -405,7 +410,7 @@ def survey_table(table: str, unsorted: bool = False, report: bool = False) -> Ta
 
 @dataclass
 class TableSource:
-    """The table that is scored, or a shard of it."""
+    """The table to score, or a shard of it."""
 
     path: str
     survey: TableSurvey | None  # None: it can be read only once
@@ -413,13 +418,13 @@ class TableSource:
     unsorted: bool = False
 
     def chunks(self) -> Iterator[list[PhrasePair]]:
-        """The chunks of the table or the shard; a table that was surveyed is not checked again."""
+        """Yield the chunks of the table or the shard. A table that was surveyed is not checked again."""
         path = self.path
         pairs = phrase_table.read(path) if self.survey else phrase_table.checked(path, self.unsorted)
         return islice(cut_chunks(pairs), *self.limits())
 
     def limits(self) -> tuple[int, int | None]:
-        """The numbers of the first chunk and the one after the last; None: to the end."""
+        """Indices of the first chunk and of the one after the last; None: to the end."""
         if not self.survey or not self.shard:
             return 0, None
         number, parts = self.shard
@@ -430,7 +435,7 @@ class TableSource:
         return self.survey.pairs if self.survey and not self.shard else 0
 
     def check_lost(self, job: ScoringJob | None, lost: LostLines) -> None:
-        """UserError that names the lines of lost chunks, if there are any. `lost` counts from the beginning
+        """UserError that names the lines of lost chunks, if there are any. `lost` counts lines from the start
         of the shard."""
         if lost.ranges:
             first, _ = self.limits()
@@ -439,13 +444,13 @@ class TableSource:
 
 
 def log_precision(
-    features: FeatureSet, table_survey: TableSurvey | None, pieces: Iterator[list[PhrasePair]]
+    features: FeatureSet, table_survey: TableSurvey | None, chunks: Iterator[list[PhrasePair]]
 ) -> Iterator[list[PhrasePair]]:
     """Log the error of the precision on a chunk from the middle of the table, or on the first one of a
     stream; returns all chunks."""
-    sample = table_survey.sample[len(table_survey.sample) // 2] if table_survey else next(pieces, [])
+    sample = table_survey.sample[len(table_survey.sample) // 2] if table_survey else next(chunks, [])
     log.info("%s", features.precision_error(of_phrases(sample[:SAMPLE])))
-    return pieces if table_survey else chain([sample], pieces)
+    return chunks if table_survey else chain([sample], chunks)
 
 
 def start_job(
@@ -484,34 +489,35 @@ def write_chunks(
     report: TableReport | None,
     progress: Progress,
 ) -> ScoredTable:
-    """Write the chunks with their new columns; returns what the table had before. UserError that names the
-    lines that were lost."""
+    """Write the chunks with their new columns; returns the number of pairs, and of scores per pair without
+    the new ones. UserError that names the lines that were lost."""
     total = source.pairs()
     done, lost = ScoredTable(), LostLines()
     resumed = job.count() if job else 0
     if not resumed:
         progress(0, total)
     with files.Writing(output, job.folder if job else None) as out:
-        for number, (piece, values) in enumerate(stream, 1):
-            done.pairs += len(piece)
-            done.columns = done.columns or len(piece[0].scores.split())
+        for number, (chunk, values) in enumerate(stream, 1):
+            done.pairs += len(chunk)
+            done.columns = done.columns or len(chunk[0].scores.split())
             if is_lost(values):
-                lost.add(done.pairs - len(piece) + 1, done.pairs, KILLED)
+                lost.add(done.pairs - len(chunk) + 1, done.pairs, KILLED)
                 if not job:  # the rest could not be kept for a resumed job
                     break
                 continue
-            for line in scored_lines(piece, values):
+            for line in scored_lines(chunk, values):
                 out.write(line + b"\n")
             if number >= resumed:
                 progress(done.pairs, total)
             if report:
-                report.add(piece, values)
+                report.add(chunk, values)
         source.check_lost(job, lost)
     return done
 
 
 def describe_columns(features: FeatureSet, old_columns: int) -> list[dict[str, object]]:
-    """Entries of OUTPUT.scores.json for the new columns, numbered after the `old_columns` of the table."""
+    """Describe the new columns for OUTPUT.scores.json; their numbers follow the `old_columns` columns of the
+    table."""
     rows = zip(features.specs, features.identities(), strict=True)
     return [
         {"column": column, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": identity}

@@ -25,7 +25,8 @@ class BleuReferences:
             self.most |= grams(reference)
 
     def statistics(self, words: Sequence[str]) -> list[int]:
-        """Compute the 9 statistics of a hypothesis."""
+        """Compute the 9 BLEU statistics of a hypothesis: matches and totals of 1- to 4-grams, and reference
+        length."""
         matches = [0] * ORDER
         for gram, count in grams(words).items():
             matches[len(gram) - 1] += min(count, self.most.get(gram, 0))
@@ -36,14 +37,14 @@ class BleuReferences:
 
 
 def grams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
-    """Counts of all 1- to 4-grams."""
+    """Count all 1- to 4-grams."""
     return Counter(
         tuple(words[at : at + order]) for order in range(1, ORDER + 1) for at in range(len(words) - order + 1)
     )
 
 
 def bleu(sums: Stats) -> Stats:
-    """BLEU, 0 to 1, of summed rows: (..., 9) -> (...); 0 where an order has no match."""
+    """BLEU, 0 to 1, of summed statistics: (..., 9) -> (...); 0 if an order has no match."""
     matches, totals = sums[..., 0 : 2 * ORDER : 2], sums[..., 1 : 2 * ORDER : 2]
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(matches / totals).mean(-1) + np.minimum(0.0, 1 - sums[..., -1] / sums[..., 1])

@@ -53,7 +53,7 @@ LEFT_OVER = (
 
 @dataclass
 class Iteration:
-    """One decoding of the development set."""
+    """One decoding of the development set, with its weights and lists."""
 
     weights: Floats  # (D,), of this decoding
     bleu: float  # corpus BLEU of the best translations, 0 to 1
@@ -158,7 +158,7 @@ class Tuning:
         return pools.make_pool(self.names, rows, self.sentences)
 
     def best(self) -> int:
-        """Index of the iteration with the highest BLEU, the first of equals."""
+        """Index of the iteration with the highest BLEU; on ties the first."""
         return max(range(len(self.iterations)), key=lambda number: (self.iterations[number].bleu, -number))
 
     def finished(self) -> str:
@@ -174,8 +174,8 @@ class Tuning:
         return ""
 
     def share(self) -> float:
-        """How far to move from the best weights decoded so far to the tuner's result, as a share of the
-        distance."""
+        """The share of the way from the best weights decoded so far to the tuner's result that the next
+        iteration moves."""
         fraction = 1.0
         for number in range(1, len(self.iterations)):
             if self.iterations[number].promised:
@@ -192,8 +192,8 @@ class Tuning:
         return self.tuner.tune(pool, best, seed, others=others, threads=self.threads)
 
     def next_weights(self) -> TuningPoint:
-        """The weights to decode with next, and their BLEU on all lists so far. If the tuner finds no others,
-        they are those of the best decoding."""
+        """The weights to decode with next, and their BLEU on all lists so far. If the tuner finds nothing
+        new, they are those of the best decoding."""
         pool, share, best = self.pool(), self.share(), self.best()
         tuned = self.tune_pool(pool, self.config.seed * 1000 + len(self.iterations)).weights
         start, others = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
@@ -212,9 +212,9 @@ class Tuning:
         return bool(np.abs(weights - others).max() < self.config.still)
 
     def search_errors(self) -> tuple[int, float]:
-        """Number of sentences for which some list holds a translation that scores higher, under the weights
-        of the best decoding, than any that this decoding found; also returns BLEU with these translations, 0
-        to 1."""
+        """Number of search errors: sentences for which some list contains a translation that scores higher,
+        under the weights of the best decoding, than all translations of that decoding. Also returns BLEU with
+        these translations, 0 to 1."""
         best, pool = self.iterations[self.best()], self.pool()
         decoded = np.full(self.sentences, -np.inf)
         np.maximum.at(decoded, best.owner, best.features @ best.weights)
@@ -223,7 +223,7 @@ class Tuning:
         return int(lost.sum()), float(bleu(pool.stats[rows].sum(0)))
 
     def nothing_gained(self) -> str:
-        """A warning if no tuned weights decode better than the starting weights; else empty."""
+        """A warning if no tuned weights decode better than the initial weights; otherwise empty."""
         best = self.iterations[self.best()]
         if best.promised:
             return ""
@@ -326,7 +326,7 @@ OTHER = "another --work folder"
 
 
 def check_folder(folder: Path) -> None:
-    """ConfigError for a folder that has files in it and was not made by smt-tune."""
+    """ConfigError for a non-empty folder that was not created by smt-tune."""
     store.check_ours(folder, SETTINGS, "a folder of smt-tune", OTHER)
 
 
@@ -362,14 +362,14 @@ DecodingExecutor = Executor[DecodingBlock, list[PhraseTranslation]]
 
 
 def with_weights(decoder: Decoder, weights: Weights) -> Decoder:
-    """Return a decoder with new weights that shares the loaded networks."""
+    """A decoder with new weights that shares the loaded networks."""
     return Decoder(decoder.system, decoder.config, weights, decoder.features)
 
 
 def decode(
     decoder: Decoder, weights: Weights, sources: Sequence[str], workers: int, name: str
 ) -> Generator[PhraseTranslation]:
-    """Translate lines with other weights, by threads. `name`: of the text, for errors in its markup."""
+    """Translate lines with new weights, by threads. `name`: of the text, for errors in its markup."""
     return with_weights(decoder, weights).translate_all(iter(sources), workers, name)
 
 
@@ -396,14 +396,14 @@ def decode_by_executor(
 
 
 class Redecoder:
-    """Decodes blocks with the weights that each brings along."""
+    """Decodes blocks with the weights that come with each."""
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
         self.weights: Weights = {}
 
     def compute(self, block: DecodingBlock) -> list[PhraseTranslation]:
-        """Translate a block, without the details that only explanations need."""
+        """Translate a block, dropping the details that only explanations need."""
         if block.weights != self.weights:
             self.decoder, self.weights = with_weights(self.decoder, block.weights), block.weights
         return [strip_details(self.decoder.translate_line(line)) for line in block.lines]
@@ -421,12 +421,12 @@ def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
 
 
 def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
-    """The weights to decode with before the first tuning: those of the system without its stateful features,
-    then those of the system.
+    """The weights to decode with before the first tuning: first those of the system without its stateful
+    features, then those of the whole system.
 
-    A search with networks gives short lists of similar texts. On these alone, any weight can seem right for a
-    feature that the networks make up for. But the search prunes by that feature, and a wrong weight leads it
-    astray; lists of a search without networks show this.
+    A search with networks gives short lists of similar texts. On these alone, almost any weight looks right
+    for a feature that the networks can compensate for. But the search prunes by that feature, so a wrong
+    weight leads it astray; lists of a search without networks prevent this.
     """
     own = from_weights(names, decoder.system.tuneable_weights())
     stateful = {feature.name for feature in decoder.features if isinstance(feature, StatefulFeature)}

@@ -49,8 +49,8 @@ class LineSearch:
         return self.values(direction)
 
     def best(self, values: Floats, direction: Floats) -> tuple[float, float]:
-        """The step along `direction` (D,) with the highest corpus BLEU, and that BLEU. `values`: the scores
-        at step 0, (N,)."""
+        """The step along `direction` (D,) with the highest corpus BLEU, and this BLEU. `values`: scores at
+        step 0, (N,)."""
         pool = self.pool
         find, add = (trace_envelope, sum_bends) if HAVE_NUMBA else (envelope, cumulative_statistics)
         first, rows_before, rows_after, steps = find(values, self.slopes(direction), pool.starts)
@@ -184,7 +184,7 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
 
 
 def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
-    """Index of the row with the largest key in each group, the first of equals."""
+    """Index of the row with the largest key in each group; on ties the first."""
     top = np.maximum.reduceat(keys, begins)
     ties = np.flatnonzero(keys == np.repeat(top, np.diff(begins, append=len(keys))))
     return rows[ties[np.searchsorted(ties, begins)]]
@@ -215,8 +215,8 @@ def climb(
     extra: int = RANDOM_DIRECTIONS,
     stop: threading.Event | None = None,
 ) -> TuningPoint:
-    """Climb from one starting point: each pass tries all features and some random directions, and steps
-    wherever BLEU improves; ends early once `stop` is set."""
+    """Hill climbing from one starting point: each pass tries all features and some random directions, and
+    takes each step that improves BLEU. Ends early once `stop` is set."""
     rng = np.random.default_rng(list(seed))
     weights, axes = start.copy(), np.flatnonzero(free)
     values = search.values(weights)

@@ -32,8 +32,8 @@ BLOCK_BEGIN = re.compile(r"(FEATURES|SCORES)_TXT_BEGIN_[0-9]+$")
 
 
 def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
-    """Yield sentence id, names in the header, and rows of each block. `kind`: FEATURES or SCORES. DataError
-    for anything that is not such a file."""
+    """Yield the sentence id, the names in the header, and the rows of each block. `kind`: FEATURES or SCORES.
+    DataError for anything that is not such a file."""
     lines = enumerate(files.read_lines(path), 1)
     empty = True
     for number, line in lines:
@@ -132,7 +132,7 @@ class Pool:
         return len(self.starts) - 1
 
     def best(self, weights: Floats) -> Ints:
-        """Index of the row of each sentence's best hypothesis, the first of equals: (S,)"""
+        """Index of each sentence's best hypothesis; on ties the first: (S,)"""
         return first_of_highest(self.features @ weights, self.starts)
 
     def bleu(self, weights: Floats) -> float:
@@ -140,7 +140,7 @@ class Pool:
         return float(bleu(self.stats[self.best(weights)].sum(0)))
 
     def constant(self) -> NDArray[np.bool_]:
-        """Whether each feature is constant within every sentence, so that its weight changes nothing: (D,)"""
+        """Whether each feature is constant within every sentence, so that its weight has no effect: (D,)"""
         low = np.minimum.reduceat(self.features, self.starts[:-1])
         high = np.maximum.reduceat(self.features, self.starts[:-1])
         return np.asarray((low == high).all(0))
@@ -181,7 +181,7 @@ def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Poo
 
 
 def check_pool(pool: Pool) -> None:
-    """DataError for a pool that cannot be tuned; warnings for one on which tuning is unreliable."""
+    """DataError for a pool that cannot be tuned on; warns of one on which tuning is unreliable."""
     top = np.maximum.reduceat(pool.stats, pool.starts[:-1]).sum(0)
     if not (top[0:8:2] > 0).all():
         raise DataError(
@@ -202,7 +202,7 @@ def check_pool(pool: Pool) -> None:
 
 @dataclass
 class Lists:
-    """Rows of hypotheses as they were read, with duplicates."""
+    """Rows of hypotheses as read, including duplicates."""
 
     names: list[str]
     rows: Rows
@@ -322,7 +322,8 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
 
 
 def drop_features(pool: Pool, features: Sequence[str]) -> None:
-    """Make features constant, so that their weights stay 0. DataError for a feature that the pool lacks."""
+    """Make features constant, so that their weights stay 0. DataError for a feature that is not in the
+    pool."""
     heads = feature_names(pool.names)
     for feature in features:
         if feature not in heads:

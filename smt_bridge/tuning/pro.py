@@ -22,7 +22,7 @@ Loss = Callable[[Floats], tuple[float, Floats]]  # weights (D,) -> value, (sub)g
 
 
 class LogLoss(NamedTuple):
-    """A value with its first and second derivatives, (D,) and (D, D)."""
+    """A loss with its first and second derivatives, (D,) and (D, D)."""
 
     value: float
     gradient: Floats
@@ -53,7 +53,8 @@ def pairwise_hinge(differences: Floats, margins: Floats) -> Loss:
 
 def structured_hinge(features: Floats, starts: Ints, wanted: Ints, margins: Floats) -> Loss:
     """Mean over lists of max over y' of margin(y') + s(y') - s(y), where y is the wanted row of the list. The
-    margin of y itself is 0, so that the loss is never negative. (N, D), (S + 1,), (S,), (N,)"""
+    margin of y itself is 0, so that the loss is never negative. Features (N, D), list offsets (S + 1,),
+    wanted rows (S,), margins (N,)."""
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         scores = features @ weights
@@ -69,7 +70,8 @@ def structured_hinge(features: Floats, starts: Ints, wanted: Ints, margins: Floa
 
 @dataclass
 class Pro:
-    """The weights of a logistic regression on differences of feature vectors; there is no starting point."""
+    """Pairwise ranked optimization: weights from a logistic regression on differences of feature vectors. No
+    starting point is needed."""
 
     samples: int = number(5000, least=1, help="pairs that pro draws for each sentence")
     kept: int = number(50, least=1, help="pairs that pro keeps of them: those whose BLEU differs most")
@@ -97,7 +99,7 @@ class Pro:
 
 
 def smoothed_bleu(stats: Floats) -> Floats:
-    """BLEU+1 of each row (Lin and Och 2004): one is added to matches and totals of orders above 1."""
+    """BLEU+1 of each row (Lin and Och 2004): matches and totals of orders above 1 are increased by one."""
     matches, totals = stats[:, 0 : 2 * ORDER : 2].copy(), stats[:, 1 : 2 * ORDER : 2].copy()
     matches[:, 1:] += 1
     totals[:, 1:] += 1
@@ -136,10 +138,10 @@ def logistic(rows: Floats, ridge: float, shares: Floats | None = None, steps: in
 
 
 def bundle_minimum(loss: Loss, size: int, ridge: float, tolerance: float, steps: int = 150) -> Floats:
-    """argmin loss(w) + ridge |w|² / 2 of a loss that is not negative, from w = 0: (size,).
+    """Minimize loss(w) + ridge |w|² / 2 for a loss that is never negative, from w = 0: returns w, (size,).
 
-    It ends when the value is known to exceed the least one by no more than the share `tolerance`, or after
-    `steps` tangents; the best point seen is returned.
+    Ends when the value provably exceeds the minimum by no more than the share `tolerance`, or after `steps`
+    tangents; returns the best point visited.
     """
     slopes, heights, shares = np.zeros((0, size)), np.zeros(0), np.zeros(0)
     weights = best = np.zeros(size)
@@ -159,9 +161,9 @@ def bundle_minimum(loss: Loss, size: int, ridge: float, tolerance: float, steps:
 
 
 def mix_tangents(slopes: Floats, heights: Floats, ridge: float, shares: Floats, steps: int = 2000) -> Floats:
-    """The shares, on the simplex, of the tangents at the minimum of their maximum plus ridge |w|² / 2: the
-    maximum of shares·heights - |slopesᵀ shares|² / (2 ridge). A step moves from the worst tangent that has a
-    share to the best one."""
+    """Find the weights, on the simplex, of the tangents at the minimum of their maximum plus ridge |w|² / 2.
+    They maximize shares·heights - |slopesᵀ shares|² / (2 ridge). Each step moves weight from the worst
+    tangent that has any to the best one."""
     products = slopes @ slopes.T / ridge
     gains = heights - products @ shares
     for _ in range(steps):
@@ -188,7 +190,7 @@ def mix_tangents(slopes: Floats, heights: Floats, ridge: float, shares: Floats, 
 
 @dataclass
 class Ranker:
-    """Base of margin and logistic: the rounds, and the pairs that each round compares."""
+    """Base class of margin and logistic: the rounds, and the pairs that each round compares."""
 
     rounds: int = number(8, least=1, help="rounds in which margin and logistic choose the pairs to compare")
     pairs: int = number(20, least=1, help="pairs that margin and logistic draw for each sentence and round")
@@ -213,14 +215,16 @@ class Ranker:
         return best
 
     def rank(self, lists: "ScaledLists", previous: Floats | None, rng: np.random.Generator) -> Floats:
-        """Weights of scaled features from those of the round before: (D,)"""
+        """Compute new weights of the scaled features from those of the previous round, None in the first:
+        (D,)"""
         raise NotImplementedError
 
 
 @dataclass
 class Margin(Ranker):
-    """Hinge losses. structured: the entry with the highest sum of score and BLEU should lead every other
-    entry of its list by their difference in BLEU. pairs: so should the better entry of each pair."""
+    """Hinge loss. structured: the hope (the entry with the highest sum of score and BLEU) should lead each
+    other entry of its list by at least their difference in BLEU. pairs: the better entry of each pair should
+    lead the other one likewise."""
 
     hinge: str = choice("structured", "pairs", help="margin: one entry against its whole list, or pairs")
     regularization: float = number(0.1, above=0, help="L2 regularization of margin")
@@ -242,7 +246,7 @@ class Margin(Ranker):
 
 @dataclass
 class Logistic(Ranker):
-    """The logistic loss of pairs, each weighted by its difference in BLEU."""
+    """Logistic loss on pairs, each weighted by its difference in BLEU."""
 
     ridge: float = number(1e-3, above=0, help="L2 regularization of pro and logistic, for each pair")
 
@@ -262,7 +266,7 @@ class Pairs(NamedTuple):
 
 @dataclass
 class ScaledLists:
-    """The lists as rankers see them: no result depends on the units of a feature or of the gains."""
+    """The lists with scaled features and gains, so that results do not depend on their units."""
 
     features: Floats  # (N, D), each with the root mean square 1 within sentences
     gains: Floats  # (N,), sentence BLEU, scaled: an entry is 1 below the best of its list on average
@@ -298,7 +302,7 @@ class ScaledLists:
 
 
 def scale_lists(pool: Pool) -> tuple[ScaledLists, Floats]:
-    """The lists, and what their features were divided by, (D,). Constant features are 0."""
+    """Scale the lists; also returns the divisors of the features, (D,). Constant features become 0."""
     starts, sizes = pool.starts[:-1], np.diff(pool.starts)
     means = np.add.reduceat(pool.features, starts) / sizes[:, None]
     features = np.where(pool.constant(), 0.0, pool.features - np.repeat(means, sizes, 0))

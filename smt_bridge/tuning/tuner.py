@@ -36,7 +36,7 @@ def silent(done: int, total: int) -> None:
 
 
 class Tuner(Protocol):
-    """Finds the weights of a pool's features that select the hypotheses with a high corpus BLEU."""
+    """Finds weights under which the best hypotheses of a pool have a high corpus BLEU."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -50,11 +50,9 @@ class Tuner(Protocol):
         threads: int = 1,
         progress: Progress = silent,
     ) -> TuningPoint:
-        """Weights with Σ |w| = 1, and 0 for features that are constant within every sentence.
-
-        `start`: weights to start from, (D,); None if the user gave none. `others`: further starting points.
-        The result depends on all of these and on the seed, but never on `threads`.
-        """
+        """Find weights with Σ |w| = 1, and 0 for features that are constant within every sentence. `start`:
+        weights to start from, (D,); None if the user gave none. `others`: further starting points. The result
+        depends on all of these and on the seed, but never on `threads`."""
         ...
 
 
@@ -66,8 +64,8 @@ log = logging.getLogger(__name__)
 
 
 def read_start(path: str, names: Sequence[str]) -> Floats:
-    """Weights by name, or one line of numbers in the order of `names` as in Moses' weights.txt and init.opt:
-    (D,). ConfigError for another number of them."""
+    """Read weights by name, or one line of numbers in the order of `names`, as in Moses' weights.txt and
+    init.opt: (D,). ConfigError for a wrong number of them."""
     first = next((line for line in files.read_lines(path) if line.strip() and not line.startswith("#")), "")
     try:
         values = numbers.reals(files.split_words(first))
@@ -84,7 +82,7 @@ def read_start(path: str, names: Sequence[str]) -> Floats:
 
 
 def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
-    """The given weights, or equal ones, and the BLEU that they reach."""
+    """The given weights, or equal ones, with the BLEU that they reach."""
     weights = normalize(np.where(pool.constant(), 0.0, 1.0 if start is None else start))
     return TuningPoint(weights, pool.bleu(weights))
 
@@ -112,12 +110,12 @@ def run_seeds(
 
 
 def best_point(points: Sequence[TuningPoint]) -> TuningPoint:
-    """The point with the highest BLEU, the first of equals."""
+    """The point with the highest BLEU; on ties the first."""
     return max(points, key=lambda point: point.bleu)
 
 
 def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoint:
-    """The best of the points or, with a warning, the start if it scores higher than all of them: not every
+    """The best of the points, or the start, with a warning, if it scores higher than all of them: not every
     tuner maximizes BLEU itself."""
     best = best_point(points)
     if start.bleu <= best.bleu or not np.any(start.weights):
@@ -131,7 +129,7 @@ def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoi
 
 
 def spread_table(names: Sequence[str], points: Sequence[TuningPoint]) -> Iterator[str]:
-    """A table of how far the points agree: BLEU and each weight."""
+    """Format a table that shows how much the points differ: BLEU and each weight."""
     yield "value\tmean\tsd\tlowest\thighest"
     table = np.array([[point.bleu, *point.weights] for point in points])
     for name, column in zip(["BLEU", *names], table.T, strict=True):

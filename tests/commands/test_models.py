@@ -301,8 +301,11 @@ def test_joint_models_score_words_as_all_at_once(kind: str) -> None:
 @pytest.mark.parametrize(
     "model, message",
     [
-        ({"output": "classes"}, "training.label_smoothing: does not go with model.output: classes: "),
-        ({"output": "classes", "tied": "target"}, "model.tied: does not go with model.output: classes: its"),
+        ({"output": "classes"}, "training.label_smoothing: cannot be combined with model.output: classes: "),
+        (
+            {"output": "classes", "tied": "target"},
+            "model.tied: cannot be combined with model.output: classes: its",
+        ),
         ({"output_class_count": 5}, "model.output_class_count: not used with output: softmax"),
     ],
 )

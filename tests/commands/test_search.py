@@ -153,10 +153,10 @@ def test_alignments_and_unknown_words(
     assert "has no attention" in refused(
         command("nmt-translate", "-q", tiny / "run", "--alignments", tmp_path / "b", input="a\n")
     )
-    assert "goes with --replace-unknown" in refused(
+    assert "requires --replace-unknown" in refused(
         command("nmt-translate", "-q", attentive, "--lexicon", tmp_path / "lex", input="a\n")
     )
-    assert "--sample does not go with any of" in refused(
+    assert "--sample cannot be combined with any of" in refused(
         command("nmt-translate", "-q", attentive, "--sample", 2, "--n-best", 2, input="a\n")
     )
 

@@ -14,7 +14,7 @@ def test_importing_it_loads_nothing_heavy() -> None:
 
 
 def test_public_names() -> None:
-    assert set(smt_bridge.__all__) == set(smt_bridge.HOMES) <= set(dir(smt_bridge))
+    assert set(smt_bridge.__all__) == set(smt_bridge.MODULES) <= set(dir(smt_bridge))
     for name in smt_bridge.__all__:
         assert getattr(smt_bridge, name).__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):

@@ -34,7 +34,7 @@ def make_output(settings: OutputSettings, inputs: int, vocab_size: int, bias: bo
 
 def check_output(settings: OutputSettings, section: str, tied: bool = False) -> None:
     """ConfigError for an unknown layer, for settings that it does not read, and for tied embeddings that it
-    does not go with. `section`: `model` or `lm`."""
+    cannot be combined with. `section`: `model` or `lm`."""
     if settings.output not in OUTPUTS:
         options = ", ".join(map(repr, OUTPUTS))
         raise ConfigError(f"{section}.output: {shown(settings.output)} is unknown, expected one of {options}")
@@ -49,11 +49,11 @@ def check_output(settings: OutputSettings, section: str, tied: bool = False) -> 
 
 
 def refuse(settings: OutputSettings, section: str, what: str, key: str) -> None:
-    """ConfigError where the layer does not go with a setting: `tied`, `label_smoothing` or `ema`, the
-    value of `key`."""
+    """ConfigError if the layer cannot be combined with a setting: `tied`, `label_smoothing` or `ema`. `key`:
+    the setting with its value, for the message."""
     layer = OUTPUTS[settings.output]
     if what in layer.refuses:
         raise ConfigError(
-            f"{key}: does not go with {section}.output: {settings.output}: {layer.refuses[what]}; "
+            f"{key}: cannot be combined with {section}.output: {settings.output}: {layer.refuses[what]}; "
             f"turn it off, or use output: softmax"
         )

@@ -19,7 +19,7 @@ from nmt.plugins import with_settings
 @dataclass
 @with_settings("output settings")
 class OutputSettings:
-    """Which output layer, and what it is made of. A layer reads the keys that its `reads` names."""
+    """The choice of an output layer and its settings. A layer reads only the keys that its `reads` lists."""
 
     output: str = setting("softmax", help="output layer: how features become probabilities")
     output_classes: str = choice(
@@ -70,8 +70,8 @@ class OutputLayer(nn.Module):
         raise NotImplementedError
 
     def learn(self, text: NDArray[np.integer]) -> None:
-        """Adapt to the targets of the training text as ids, (n,), an end symbol after each sentence; called
-        once, before a training, where `learns_text`."""
+        """Adapt to the targets of the training text, given as ids (n,) with an end symbol after each
+        sentence. Called once, before training, if `learns_text` is set."""
         raise NotImplementedError
 
     def cross_entropy(
@@ -95,13 +95,13 @@ class OutputLayer(nn.Module):
         raise NotImplementedError
 
     def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """log p of words, any number of them for a row, with gradient: (R, K), rows (T,) in increasing order,
-        (T,) -> (T,)"""
+        """log p of words, any number of them per row of features, with gradient: (R, K), rows (T,) in
+        increasing order, words (T,) -> (T,)"""
         raise NotImplementedError
 
     def log_probs_of_words(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """log p of words, any number of them for a row, in any order, without gradient, where `word_by_word`:
-        (R, K), rows (T,), (T,) -> (T,)"""
+        """log p of words, any number of them per row of features and in any order, without gradient: (R, K),
+        rows (T,), words (T,) -> (T,). Only for layers with `word_by_word`."""
         raise NotImplementedError
 
     @property
@@ -110,8 +110,8 @@ class OutputLayer(nn.Module):
         return False
 
     def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
-        """log p and ids of the `count` most likely words, the best first, without gradient and without log p
-        of all: (R, K) -> (R, count) twice. `width`: by a beam search; 0: exact."""
+        """log p and ids of the `count` most likely words, best first, without gradient and without computing
+        log p of all words: (R, K) -> (R, count) twice. `width`: of a beam search; 0: exact."""
         raise NotImplementedError
 
     def scores(self, features: Tensor) -> Tensor:

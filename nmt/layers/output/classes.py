@@ -36,7 +36,7 @@ STILL_SHARE = 0.002  # share of the words that move in the last round
 
 @dataclass
 class Neighbors:
-    """The neighbors of each word on one side, with counts. Those of word w are the entries from starts[w]
+    """The words that occur on one side of each word, with counts; those of word w are the entries starts[w]
     to starts[w + 1]."""
 
     starts: Ints  # (V + 1,)
@@ -44,14 +44,14 @@ class Neighbors:
     counts: Floats  # (P,)
 
     def of(self, word: int, classes: Ints, count: int) -> Floats:
-        """Occurrences of each class next to the word, (C,); the word itself is left out."""
+        """How often a word of each class occurs next to the word, (C,), leaving out the word itself."""
         span = slice(self.starts[word], self.starts[word + 1])
         others, counts = self.words[span], self.counts[span]
         return sums_at(classes[others], counts * (others != word), count)
 
 
 def neighbors(first: Ints, second: Ints, counts: Ints, size: int) -> Neighbors:
-    """The second words of each first word, given distinct bigrams."""
+    """Group distinct bigrams by their first word."""
     order = np.argsort(first, kind="stable")
     starts = np.searchsorted(first[order], np.arange(size + 1))
     return Neighbors(starts, second[order], counts[order].astype(np.float64))
@@ -63,7 +63,7 @@ def sums_at(index: Ints, values: NDArray[np.number], count: int) -> Floats:
 
 
 def f(x: Floats) -> Floats:
-    """x log x, 0 for 0; of counts"""
+    """x log x of counts, with 0 log 0 = 0"""
     return np.asarray(x * np.log(np.maximum(x, 1.0)))
 
 
@@ -94,8 +94,8 @@ class Exchange:
         return float(f(self.pairs).sum() - f(self.left).sum() - f(self.right).sum())
 
     def put(self, word: int, index: int, following: Floats, preceding: Floats, sign: int) -> None:
-        """Add a word to the counts of a class, or with sign -1 take it out. `following`, `preceding`: how
-        often words of each class stand after and before it, the word itself left out."""
+        """Add the counts of a word to those of a class, or remove them if `sign` is -1. `following`,
+        `preceding`: how often each class occurs after and before the word, leaving out the word itself."""
         self.pairs[index] += sign * following
         self.pairs[:, index] += sign * preceding
         self.pairs[index, index] += sign * self.self_pairs[word]
@@ -104,7 +104,7 @@ class Exchange:
         self.sizes[index] += sign
 
     def gains(self, word: int, following: Floats, preceding: Floats) -> Floats:
-        """Increase of F if the word, which is in no class now, joins each class: (C,)"""
+        """Increase of F if the word, which is in no class now, is put into each class: (C,)"""
         next_classes, previous_classes = np.flatnonzero(following), np.flatnonzero(preceding)
         rows, columns = self.pairs[:, next_classes], self.pairs[previous_classes]
         total = (f(rows + following[next_classes]) - f(rows)).sum(1)
@@ -137,8 +137,8 @@ class Exchange:
 
 
 def cluster(text: NDArray[np.integer], classes: Ints, count: int) -> Ints:
-    """Classes (V,) of the words of a text (n,), improved from those given. Words that the text does not have
-    stay where they are."""
+    """Improve the classes (V,) of words by the exchange algorithm on a text (n,). Words that are not in the
+    text keep their class."""
     if len(text) < 2 or count < 2:
         return classes
     work = Exchange(text, classes, count)
@@ -156,8 +156,8 @@ def cluster(text: NDArray[np.integer], classes: Ints, count: int) -> Ints:
 
 
 class ClassSoftmax(Hierarchical):
-    """A softmax over classes, and one over the words of each class. Before `learn`, the classes are equal
-    parts of the vocabulary."""
+    """A softmax over classes, followed by a softmax over the words of the class. Before `learn`, classes are
+    equal parts of the vocabulary."""
 
     learns_text: ClassVar[bool] = True
     reads: ClassVar[frozenset[str]] = frozenset({"output_classes", "output_class_count"})
@@ -184,7 +184,7 @@ class ClassSoftmax(Hierarchical):
 
 
 def hierarchy(classes: Ints, count: int) -> Hierarchy:
-    """The paths of words, given their classes (V,); each of the `count` classes has a word."""
+    """Build the hierarchy of the given classes (V,). Each of the `count` classes must have a word."""
     sizes = np.bincount(classes, minlength=count)
     assert sizes.all(), "a class without words"
     leaf = np.empty(len(classes), np.int64)
@@ -194,7 +194,7 @@ def hierarchy(classes: Ints, count: int) -> Hierarchy:
 
 
 def equal_parts(order: Ints, count: int) -> Ints:
-    """Classes that are equal parts of words in some order: (V,) -> (V,)"""
+    """Cut words, in the given order (V,), into classes of equal size: (V,)"""
     classes = np.empty(len(order), np.int64)
     for number, part in enumerate(np.array_split(order, count)):
         classes[part] = number
@@ -202,13 +202,12 @@ def equal_parts(order: Ints, count: int) -> Ints:
 
 
 def at_random(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
-    """Equally large classes, drawn once and for all."""
+    """Assign words at random to classes of equal size; always the same ones."""
     return equal_parts(np.random.default_rng(0).permutation(len(counts)), count)
 
 
 def by_frequency(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
-    """Words in order of their frequency, classes equally likely as far as words can be cut (Mikolov et al.
-    2011)."""
+    """Cut words, in order of frequency, into classes of about equal probability (Mikolov et al. 2011)."""
     order = np.argsort(-counts, kind="stable")
     share = np.cumsum(counts[order]) / max(1, counts.sum())
     classes = np.empty(len(counts), np.int64)

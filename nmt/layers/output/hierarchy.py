@@ -1,8 +1,8 @@
 """Output layers that reach a word by a path through a hierarchy: p(w) is the product of the probabilities of
 the steps, each a softmax over the children of a node.
 
-A layer is a matrix with a row for each child of each node. Where the paths lead is kept in three buffers,
-which the weights of a run contain:
+A layer is a matrix with a row for each child of each node. Three buffers, saved with the weights of a run,
+describe the paths:
 
     leaf (V,)        the row of each word
     above (n,)       the row that leads to each node; -1 for the root, node 0
@@ -32,44 +32,45 @@ from nmt.errors import ConfigError
 from nmt.layers.output.base import OutputLayer
 
 # ---- softmaxes at nodes ------------------------------------------------------------------------------------
-# A node is a softmax over its children, which are neighboring rows of the matrix. It is computed only for the
-# rows of features whose paths lead through it: such a row and such a node are a pair.
+# Each node has a softmax over its children, which are adjacent rows of the matrix. A row of features is
+# combined only with the nodes on the paths of its words: each such combination is a pair.
 #
-# All pairs of a node are one matrix product. Where that is too small to be worth a call, the pairs of many
-# nodes are computed together, from a copy of the rows of their nodes.
+# All pairs of a node take one matrix product. If that is too small to be worth a call, the pairs of many
+# nodes are computed together, each from its own copy of its node's rows.
 #
 # R rows of features, K features, E rows of the matrix, P pairs, b pairs of a block, T words.
 
 
-LARGE_PRODUCT = 1 << 12  # multiplications from which on a node has a matrix product of its own
-COPIED = 1 << 20  # floats that are copied at a time: they stay in the cache
-CLOSED = -1e30  # added to the score of a row that leads nowhere: its probability is 0
+LARGE_PRODUCT = 1 << 12  # a node with at least this many multiplications gets its own matrix product
+COPIED = 1 << 20  # floats copied at a time: few enough to stay in the processor's cache
+CLOSED = -1e30  # added to the scores of rows that are on no word's path: their probability is 0
 
 
 class NodeWeights(NamedTuple):
-    """The rows of all children: those of node i are starts[i] to starts[i + 1]."""
+    """The weights of all softmaxes: the children of node i are the rows starts[i] to starts[i + 1]."""
 
     matrix: Tensor  # (E, K)
-    bias: Tensor  # (E,) with CLOSED for rows that lead nowhere
+    bias: Tensor  # (E,) with CLOSED for rows on no word's path
     starts: Tensor  # (nodes + 1,)
 
 
 @dataclass
 class SoftmaxBlock:
-    """b pairs whose softmaxes were computed together, over at most m children."""
+    """Softmaxes of b pairs of a feature row and a node, computed together, with at most m children per
+    node."""
 
     pairs: Tensor  # (b,) indices of the pairs
     features: Tensor  # (b, K)
-    log_probs: Tensor  # (b, m) of the children; of probability 0 beyond the last child of a node
-    parts: list[tuple[int, int, int]]  # of large nodes: the first pair, the end of the pairs, the first row
-    rows: Tensor | None  # (b, m) the rows of the children of small nodes; None: large nodes
+    log_probs: Tensor  # (b, m) of the children; padded with probability 0 beyond the last child of a node
+    parts: list[tuple[int, int, int]]  # for large nodes: first pair, end of the pairs, first row
+    rows: Tensor | None  # (b, m) rows of the children, for small nodes; None for large ones
 
 
 def softmax_blocks(
     features: Tensor, feature_rows: Tensor, nodes: Tensor, weights: NodeWeights
 ) -> Iterator[SoftmaxBlock]:
-    """The softmaxes of all pairs, without gradient: features (R, K), the row of each pair in them (P,), its
-    node (P,)"""
+    """Compute the softmaxes of all pairs, block by block and without gradient. Pair p applies node nodes[p]
+    to the features (R, K) of row feature_rows[p]: (P,) each."""
     order = torch.argsort(nodes, stable=True)
     distinct, counts = torch.unique_consecutive(nodes.index_select(0, order), return_counts=True)
     first = weights.starts.index_select(0, distinct)
@@ -94,9 +95,9 @@ def large_blocks(
     counts: Tensor,
     weights: NodeWeights,
 ) -> Iterator[SoftmaxBlock]:
-    """Softmaxes of nodes with many pairs, one matrix product per node; a block holds nodes of one size.
-    `pairs` (b,): sorted by node. `first`, `sizes`, `counts`: first row, number of rows and number of pairs of
-    each node."""
+    """Softmaxes of nodes with many pairs: one matrix product per node; the nodes of a block have equally many
+    children. `pairs` (b,): indices of the pairs, sorted by node. `first`, `sizes`, `counts`: first row,
+    number of rows and number of pairs of each node."""
     pair_features = features.index_select(0, feature_rows.index_select(0, pairs))
     offset = 0
     for size, group in groupby(
@@ -120,7 +121,8 @@ def large_blocks(
 def small_blocks(
     features: Tensor, feature_rows: Tensor, nodes: Tensor, pairs: Tensor, weights: NodeWeights
 ) -> Iterator[SoftmaxBlock]:
-    """Softmaxes of nodes with few pairs (b,), computed from copies of the rows of their nodes."""
+    """Softmaxes of nodes with few pairs. `pairs` (b,): indices of the pairs; each is computed from its own
+    copy of its node's rows."""
     first = weights.starts[nodes[pairs]]
     sizes = weights.starts[nodes[pairs] + 1] - first
     child = torch.arange(int(sizes.max()), device=nodes.device)
@@ -137,15 +139,15 @@ def small_blocks(
 
 
 class SeenNodes(NamedTuple):
-    """log p of the m children of the nodes of b pairs, as the forward pass computed them."""
+    """log p of the m children of the node of each of b pairs, kept from the forward pass."""
 
     pairs: Tensor  # (b,)
     log_probs: Tensor  # (b, m)
 
 
 class _PathLogProbs(torch.autograd.Function):
-    """Σ log p of the children on the paths of some words, (T,). Only the nodes on these paths are computed,
-    and only they get a gradient."""
+    """Σ log p of the children on the paths of some words, (T,). Only the nodes on these paths are computed
+    and receive a gradient."""
 
     @staticmethod
     def forward(
@@ -162,9 +164,9 @@ class _PathLogProbs(torch.autograd.Function):
         count: int,
         seen: list[SeenNodes] | None,
     ) -> Tensor:
-        """`whole_bias` (E,): of `NodeWeights`; the gradient is that of `bias`. Of each pair, (P,): its row of
-        the features, its node, the child on the path, and which of the `count` words it belongs to. `seen`: a
-        list to which log p of all children is added."""
+        """`whole_bias` (E,): see `NodeWeights`; its gradient goes to `bias`. Each pair (P,) is given by its
+        row of the features, its node, the index of its child on the path, and the index of its word, below
+        `count`. `seen`: a list that collects log p of all children."""
         weights = NodeWeights(matrix, whole_bias, starts)
         total = features.new_zeros(count)
         ctx.values = blocks = list[SoftmaxBlock]()
@@ -209,31 +211,31 @@ class _PathLogProbs(torch.autograd.Function):
 
 
 # ---- best words --------------------------------------------------------------------------------------------
-# The most likely words without the probabilities of all, by branch and bound: a node is opened only where the
-# path to it is more likely than the best words so far, so the result is exact (Jernite 2018, section 3.5).
-# With a width it is a beam search over the tree, which is not exact.
+# Finds the most likely words without computing all probabilities, by branch and bound: a node is opened only
+# if the path to it is more likely than the best words so far, so the result is exact (Jernite 2018, section
+# 3.5). With a width it is a beam search over the tree, which is not exact.
 #
-# R rows of features, r of them still searched, M children of a node at most, b nodes opened at a time, F
-# nodes of a row that are still to be opened.
+# R rows of features, r of them still being searched; a node has at most M children; b nodes of a row are
+# opened at a time, and F are waiting to be opened.
 
 
-# Rounds after which the search of a row is given up: where all words are about equally likely, no node can be
-# ruled out.
+# After this many rounds the search of a row is given up: if all words are about equally likely, no node can
+# be ruled out.
 BOUND_ROUNDS = 30
-# Nodes of a row that are opened at a time. With more there are fewer rounds, but some nodes are opened that
-# another round would have ruled out.
+# Nodes of a row that are opened at a time. More nodes mean fewer rounds, but also opening nodes that the next
+# round would have ruled out.
 NODES_AT_A_TIME = 2
 
 
 class BestSoFar:
-    """The best words of each row so far."""
+    """The best words found so far for each row of features."""
 
     def __init__(self, rows: int, count: int, like: Tensor) -> None:
         self.values = like.new_full((rows, count), -torch.inf)
         self.words = torch.full((rows, count), -1, device=like.device)
 
     def add(self, rows: Tensor, values: Tensor, words: Tensor) -> None:
-        """Offer words (r, m) to some rows (r,), with their log p, -inf for no word."""
+        """Offer words (r, m) to the rows `rows` (r,), with their log p, -inf where there is no word."""
         count = self.values.shape[1]
         both = torch.cat([self.values[rows], values], 1)
         best, index = both.topk(count, 1)
@@ -245,11 +247,13 @@ class BestSoFar:
 def search_tree(
     features: Tensor, weights: NodeWeights, below: Tensor, word: Tensor, count: int, width: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The `count` most likely words of each row of features, the best first: log p (R, count), -inf where
-    there are not so many, and words (R, count), -1 there. Also returns the indices (r,) of rows whose search
-    exceeded the limit; score these exhaustively. `below`, `word` (E,): the node that a row of the matrix
-    leads to, or the word; -1 for none. `width`: a beam search that keeps this many nodes of each level; 0:
-    exact."""
+    """Find the `count` most likely words of each row of features, best first. Returns log p and words, (R,
+    count) each, padded with -inf and -1, and the indices (r,) of rows whose search exceeded the limit; score
+    these exhaustively.
+
+    `below`, `word` (E,): the node, or else the word, that each row of the matrix leads to; -1 for none.
+    `width`: beam search that keeps this many nodes per level; 0: exact search.
+    """
     M = int((weights.starts[1:] - weights.starts[:-1]).max())
     best = BestSoFar(len(features), count, features)
     rows = torch.arange(len(features), device=features.device)
@@ -282,9 +286,9 @@ def search_tree(
 def open_children(
     features: Tensor, weights: NodeWeights, rows: Tensor, value: Tensor, node: Tensor, use: Tensor, M: int
 ) -> tuple[Tensor, Tensor]:
-    """log p of the path to each child of some nodes, and the child's row in the matrix: log p of the path to
-    each node, the node, and whether to open it (r, b) -> (r, b M) twice; -inf and 0 where there is no
-    child"""
+    """Compute log p of the paths to all children of some nodes, and their rows in the matrix: (r, b M) each,
+    with -inf and 0 in place of missing children. `value`, `node`, `use` (r, b): log p of the path to each
+    node, the node, and whether to open it; `rows` (r,): its row of features."""
     position, column = use.nonzero(as_tuple=True)
     nodes = node[position, column]
     total = value.new_full((*value.shape, M), -torch.inf)
@@ -301,9 +305,9 @@ def open_children(
 
 
 Ints = NDArray[np.int64]
-PLAIN = 64  # rows of features at a time where log p of all words is computed
-# Branch and bound is faster for this many words or more, in at most this many levels, where no node has more
-# than this many times the children of a node of an even tree.
+PLAIN = 64  # rows of features at a time for which log p of all words is computed
+# Branch and bound is faster for at least LARGE_VOCABULARY words in at most SHALLOW levels, if no node has
+# more than UNEVEN times as many children as it would have in an even tree.
 LARGE_VOCABULARY, SHALLOW, UNEVEN = 100_000, 4, 2
 NO_TYING = "its matrix has rows of nodes, not one for each word"
 NO_SMOOTHING = "label smoothing needs the probabilities of all words, which this layer is there to avoid"
@@ -311,14 +315,14 @@ NO_SMOOTHING = "label smoothing needs the probabilities of all words, which this
 
 @dataclass
 class Hierarchy:
-    """Where the paths of words lead: the three buffers, as numpy arrays."""
+    """The paths of all words through the hierarchy: the three buffers, as numpy arrays."""
 
     leaf: Ints
     above: Ints
     starts: Ints
 
     def paths(self) -> Ints:
-        """The rows of each path, from the leaf up, -1 after the root: (V, D)"""
+        """The rows on the path of each word, from the leaf up, padded with -1: (V, D)"""
         node = np.repeat(np.arange(len(self.above)), np.diff(self.starts))
         columns = [self.leaf]
         while bool((columns[-1] >= 0).any()):
@@ -327,7 +331,7 @@ class Hierarchy:
         return np.stack(columns[:-1], 1)
 
     def levels(self) -> Ints:
-        """The first row of each level, and the number of rows: (levels + 1,)"""
+        """The first row of each level, followed by the number of rows: (levels + 1,)"""
         edges, end = [0], int(self.starts[1])
         while edges[-1] < self.starts[-1]:
             edges.append(end)
@@ -337,8 +341,8 @@ class Hierarchy:
 
 
 class Hierarchical(OutputLayer):
-    """An output layer over a hierarchy. Subclasses build the hierarchy: they pass a first one to `__init__`,
-    and later ones to `set_hierarchy` must have the same numbers of nodes and rows."""
+    """An output layer over a hierarchy. Subclasses build the hierarchy and pass it to `__init__`; another one
+    set later by `set_hierarchy` must have equally many nodes and rows."""
 
     word_by_word: ClassVar[bool] = True
     self_normalized: ClassVar[bool] = True
@@ -367,14 +371,14 @@ class Hierarchical(OutputLayer):
         self.register_load_state_dict_post_hook(loaded)  # type: ignore[no-untyped-call]
 
     def set_hierarchy(self, hierarchy: Hierarchy) -> None:
-        """Set the tree and the buffers derived from it; the weights stay as they are."""
+        """Set the hierarchy and the buffers derived from it; the weights do not change."""
         device = self.rows.device
         self.leaf, self.above, self.starts = (
             torch.from_numpy(part).to(device) for part in (hierarchy.leaf, hierarchy.above, hierarchy.starts)
         )
         paths = torch.from_numpy(hierarchy.paths())
         open_rows = torch.zeros(len(self.rows) + 1, dtype=torch.bool)
-        open_rows[paths.flatten()] = True  # -1 is the additional entry
+        open_rows[paths.flatten()] = True  # the padding, -1, sets the additional last entry
         self.paths = paths.to(device)
         self.closed = self.rows.new_zeros(len(self.rows)).masked_fill(~open_rows[:-1].to(device), CLOSED)
         sizes = self.starts[1:] - self.starts[:-1]
@@ -386,7 +390,8 @@ class Hierarchical(OutputLayer):
         return super().train(mode)
 
     def whole_bias(self) -> Tensor:
-        """The bias of each row, CLOSED where it leads nowhere: (E,); cached while it does not change."""
+        """Bias of each row of the matrix, (E,), with CLOSED added for rows on no word's path. The sum is
+        cached until the weights change."""
         if self.rows_bias is None:
             return self.closed
         if self.training or torch.is_grad_enabled():
@@ -399,7 +404,7 @@ class Hierarchical(OutputLayer):
 
     @property
     def hierarchy(self) -> Hierarchy:
-        """The tree that the paths follow, as numpy arrays."""
+        """The current hierarchy, as numpy arrays."""
         leaf, above, starts = (part.cpu().numpy() for part in (self.leaf, self.above, self.starts))
         return Hierarchy(leaf, above, starts)
 
@@ -412,9 +417,9 @@ class Hierarchical(OutputLayer):
     def along(
         self, features: Tensor, rows: Tensor, targets: Tensor, seen: list[SeenNodes] | None = None
     ) -> Tensor:
-        """log p of words, any number of them for a row of features, with gradient: (R, K), (T,), (T,) ->
-        (T,). `seen`: a list to which log p of all children of the nodes on the paths is added; its pairs are
-        indices of `steps`."""
+        """log p of words, any number of them per row of features, with gradient: (R, K), (T,), (T,) -> (T,).
+        `seen`: a list that collects log p of all children of the nodes on the paths, whose pairs are indices
+        into `steps`."""
         words, _, taken = self.steps(targets)
         nodes = self.node[taken]
         return apply(
@@ -423,8 +428,8 @@ class Hierarchical(OutputLayer):
         )  # fmt: skip
 
     def steps(self, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The steps on the paths of words (T,): the index of the word, the height above its leaf, and the
-        row, (P,) each"""
+        """List the steps on the paths of words (T,): the index of the word, the height above its leaf, and
+        the row, (P,) each."""
         paths = self.paths[targets]
         words, heights = (paths >= 0).nonzero(as_tuple=True)
         return words, heights, paths[words, heights]
@@ -468,10 +473,9 @@ class Hierarchical(OutputLayer):
 
     @property
     def finds_best_sooner(self) -> bool:
-        """Whether branch and bound beats computing all words. With random features it takes a tenth of the
-        time for 100,000 words in three levels, and the same time in binary trees. A translator with 27,593
-        words takes 1.2 to 1.3 times as long with it, and 14 times where the largest class has a third of the
-        words."""
+        """Whether branch and bound is faster than computing all words. Measured with random features: a tenth
+        of the time for 100,000 words in three levels, but no gain in binary trees. A translator with 27,593
+        words took 1.2 to 1.3 times as long, and 14 times where the largest class had a third of the words."""
         levels = self.paths.shape[1]
         largest = int((self.starts[1:] - self.starts[:-1]).max())
         even = largest <= UNEVEN * self.vocab_size ** (1 / levels)
@@ -506,17 +510,17 @@ class Hierarchical(OutputLayer):
         return RestrictedHierarchy(self, token_ids)
 
     def tie(self, embedding: nn.Embedding) -> NoReturn:
-        """ConfigError: there is no row for each word."""
-        raise ConfigError(f"tied: goes with output: softmax only; of this layer {NO_TYING}")
+        """Raises ConfigError, since the matrix does not have a row for each word."""
+        raise ConfigError(f"tied: requires output: softmax; in this layer {NO_TYING}")
 
     def word_parameters(self) -> Sequence[str]:
-        """No names: rows belong to nodes, not to words."""
+        """Returns nothing, since rows belong to nodes rather than words."""
         return ()
 
 
 class RestrictedHierarchy(Hierarchical):
-    """The distribution over some of the words of a layer alone, with copies of the nodes on their paths. Its
-    scores are log p among all words."""
+    """Output layer restricted to some words, with copies of the nodes on their paths. Its scores are log p
+    among all words of the original layer."""
 
     def __init__(self, whole: Hierarchical, token_ids: Tensor) -> None:
         """Copy from `whole` the nodes on the paths of `token_ids` (T,)."""
@@ -557,15 +561,15 @@ class RestrictedHierarchy(Hierarchical):
             return super().along(features, everyone(targets), targets)
 
     def log_z(self, features: Tensor) -> Tensor:
-        """log p of these words together: (R, K) -> (R,)"""
+        """log of the total probability of these words among all words: (R, K) -> (R,)"""
         return self.scores(features).logsumexp(1)
 
 
 def everyone(targets: Tensor) -> Tensor:
-    """Row indices 0, 1, 2 ... of targets that have one row of features each."""
+    """Row indices 0, 1, 2 ... for targets with one row of features each."""
     return torch.arange(len(targets), device=targets.device)
 
 
 def loaded(layer: Hierarchical, incompatible: object) -> None:
-    """Recompute what is derived from the buffers, which were read from a file."""
+    """Hook for load_state_dict: recompute what is derived from the buffers."""
     layer.set_hierarchy(layer.hierarchy)

@@ -23,8 +23,8 @@ LEVELS = 3
 
 
 class TreeSoftmax(Hierarchical):
-    """A tree that does not change once it has been built for a text. Before `learn`, all words count as
-    equally frequent."""
+    """Hierarchical softmax over a tree that is built once, for the training text. Before `learn`, all words
+    count as equally frequent."""
 
     learns_text: ClassVar[bool] = True
     reads: ClassVar[frozenset[str]] = frozenset({"output_tree", "output_arity"})
@@ -38,7 +38,7 @@ class TreeSoftmax(Hierarchical):
         super().__init__(inputs, self.tree(np.ones(vocab_size, np.int64)), bias)
 
     def tree(self, counts: Ints) -> Hierarchy:
-        """The paths of words with these frequencies."""
+        """Build the tree for words with these frequencies."""
         if self.huffman:
             return huffman(counts, self.arity)
         order = torch.randperm(len(counts)).numpy()
@@ -55,12 +55,12 @@ class TreeSoftmax(Hierarchical):
 
 
 def wide_enough(vocab_size: int) -> int:
-    """The arity with which three levels have leaves for all words, and some to spare."""
+    """The smallest arity for which a tree of three levels has a leaf for each word and a few to spare."""
     return max(2, math.ceil(math.pow(SPARE * vocab_size, 1 / LEVELS)))
 
 
 def levels_of(vocab_size: int, arity: int) -> int:
-    """The levels of a tree of equal depth with a leaf for each word."""
+    """The number of levels of the smallest tree of equal depth with a leaf for each word."""
     depth, leaves = 1, arity
     while leaves < vocab_size:
         depth, leaves = depth + 1, leaves * arity
@@ -68,7 +68,8 @@ def levels_of(vocab_size: int, arity: int) -> int:
 
 
 def spread(order: Ints, arity: int) -> Ints:
-    """Leaves for words in some order, as evenly as a tree of equal depth has them: (V,) -> (V,)"""
+    """Spread words, in the given order (V,), evenly over the leaves of a tree of equal depth; returns the
+    leaf of each word (V,)."""
     leaves = arity ** levels_of(len(order), arity)
     codes = np.empty(len(order), np.int64)
     codes[order] = np.arange(len(order)) * leaves // len(order)
@@ -76,16 +77,16 @@ def spread(order: Ints, arity: int) -> Ints:
 
 
 def complete(codes: Ints, arity: int) -> Hierarchy:
-    """The tree of equal depth in which each word has the leaf codes[word], counted from the left. Row r leads
-    to node r + 1, if not to a leaf."""
+    """Build the tree of equal depth in which word w has leaf codes[w], counted from the left. Row r leads to
+    node r + 1, unless to a leaf."""
     depth = levels_of(len(codes), arity)
     nodes = sum(int(arity**level) for level in range(depth))
     return Hierarchy(codes + nodes - 1, np.arange(nodes) - 1, np.arange(nodes + 1) * arity)
 
 
 def huffman(counts: Ints, arity: int) -> Hierarchy:
-    """The tree of this arity whose mean depth is least for words of these frequencies (Huffman 1952). Only
-    the deepest nodes may have fewer children."""
+    """Build the Huffman tree of this arity: the least mean depth for words of these frequencies (Huffman
+    1952). Only the deepest nodes may have fewer children."""
     order = np.argsort(counts, kind="stable")
     weights = counts[order].tolist()
     rest = len(counts) % (arity - 1) if arity > 2 else 0
@@ -101,11 +102,12 @@ def huffman(counts: Ints, arity: int) -> Hierarchy:
             node.append(child[1])
         merged.append((weight, -1 - len(children)))
         children.append(node)
-    return numbered(children, len(counts), arity)
+    return number_levels(children, len(counts), arity)
 
 
-def numbered(children: list[list[int]], words: int, arity: int) -> Hierarchy:
-    """The tree whose last node is the root, its nodes numbered level by level, each with `arity` rows."""
+def number_levels(children: list[list[int]], words: int, arity: int) -> Hierarchy:
+    """Renumber the nodes of a tree, whose last node is the root, level by level. Each node gets `arity`
+    rows."""
     leaf, above = np.empty(words, np.int64), np.full(len(children), -1)
     order = [len(children) - 1]
     for number, node in enumerate(order):

@@ -64,7 +64,7 @@ def parser() -> options.Parser:
 
 
 def words_of(path: str) -> list[list[str]]:
-    """The words of each line, Moses' escapes undone."""
+    """The words of each line, with Moses' escapes undone."""
     return [[unescape(word) for word in files.split_words(line)] for line in files.read_lines(path)]
 
 

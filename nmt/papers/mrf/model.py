@@ -37,7 +37,7 @@ ROWS = 2048  # symbols whose probabilities are computed at a time
 
 
 class ChainMRF(nn.Module):
-    """The potentials. V words, K distances, D dimensions."""
+    """The potentials of the field. V words, K distances, D dimensions."""
 
     def __init__(self, config: MRFConfig, vocab_size: int) -> None:
         super().__init__()
@@ -67,9 +67,9 @@ class ChainMRF(nn.Module):
 
     @torch.no_grad()
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> NDArray[np.float64]:
-        """The pseudo-log-likelihood, Σ log p(t_i | its neighbors), natural, of each text: (texts,). A text is
-        a ring of its own with K separators, which count; without `ends`, its words alone, with nothing around
-        them."""
+        """Pseudo-log-likelihood of each text, Σ log p(t_i | its neighbors), natural: (texts,). Each text
+        forms a ring with K separators, which are scored too; without `ends`, only its words are scored, with
+        nothing before and after them."""
         contexts = [windows(ring([text], self.order) if ends else text, self.order, ends) for text in texts]
         sizes = [len(words) for words, _, _ in contexts]
         if not sum(sizes):
@@ -90,15 +90,15 @@ class ChainMRF(nn.Module):
 
 
 def ring(lines: Sequence[Ids], order: int) -> list[int]:
-    """The symbols of a text: each line, then K separators."""
+    """Concatenate the lines of a text, each followed by K separators."""
     return [symbol for line in lines for symbol in [*line, *[EOS] * order]]
 
 
 def windows(
     symbols: Ids, order: int, closed: bool = True
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The symbols, (N,), and the K before and after each, nearest first, (N, K). `closed`: the last is
-    followed by the first; otherwise NONE is beyond both ends."""
+    """The symbols, (N,), and the K symbols before and after each, nearest first, (N, K) each. `closed`: the
+    symbols form a ring; otherwise NONE stands for neighbors beyond the ends."""
     row = np.array(symbols, np.int64)
     positions = np.arange(len(row))[:, None]
     steps = np.arange(1, order + 1)
@@ -147,7 +147,7 @@ def star_log_z(unary: Tensor, edges: Tensor, delta: Tensor) -> Tensor:
 
 @dataclass
 class Tightened:
-    """The tightest bound found: its δ, (K, V), and log Z after each step, the first that of the start."""
+    """The tightest bound: its δ, (K, V), and log Z before the first and after each step."""
 
     delta: Tensor
     values: list[float]
@@ -192,7 +192,7 @@ ReportRound = Callable[[int, float], None]  # steps done, and the objective: nat
 
 
 def train_field(config: MRFConfig, lines: Sequence[Ids], vocab_size: int, report: ReportRound) -> ChainMRF:
-    """A model of the lines, as ids. It starts from the frequencies of words."""
+    """Train a field on lines of ids. The unary potentials start from the frequencies of words."""
     model = ChainMRF(config, vocab_size)
     symbols = ring(lines, config.order)
     symbols += [EOS] * (-len(symbols) % (config.order + 1))  # so that stars cover the ring
@@ -203,7 +203,7 @@ def train_field(config: MRFConfig, lines: Sequence[Ids], vocab_size: int, report
 
 
 def by_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
-    """Adam on -log p of each symbol given its neighbors; reports each epoch."""
+    """Minimize -log p of each symbol given its neighbors by Adam; reports each epoch."""
     config = model.config
     words, preceding, following = map(torch.from_numpy, windows(symbols, config.order))
     optimizer = torch.optim.Adam(model.parameters(), config.learning_rate)
@@ -224,8 +224,8 @@ def by_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> 
 
 
 def by_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
-    """Tighten the bound, then maximize it for a few steps of L-BFGS, in turns; reports
-    each round."""
+    """Alternate between tightening the bound and maximizing it by a few steps of L-BFGS; reports each
+    round."""
     config, observed = model.config, Moments(symbols, model.order)
     delta: Tensor | None = None
     for done in range(1, config.rounds + 1):
@@ -252,7 +252,7 @@ def lower_bound(model: ChainMRF, observed: "Moments", delta: Tensor) -> Tensor:
 
 
 class Moments:
-    """How often each word, and each pair of words at each distance, occurs in a ring."""
+    """The words of a ring, and the relative frequency of each pair of words at each distance."""
 
     def __init__(self, symbols: Ids, order: int) -> None:
         self.words, _, after = windows(symbols, order)
@@ -276,7 +276,7 @@ FORMAT = "nmt-mrf 1"
 
 
 def save_field(path: Path, model: ChainMRF, vocab: Vocab) -> None:
-    """Write a model, whole or not at all."""
+    """Write a model to a file atomically."""
     content = {
         "format": FORMAT,
         "settings": asdict(model.config),
@@ -287,7 +287,7 @@ def save_field(path: Path, model: ChainMRF, vocab: Vocab) -> None:
 
 
 def load_field(path: Path) -> tuple[ChainMRF, Vocab]:
-    """Read a model and its vocabulary. CheckpointError for a file of another kind, or a damaged one."""
+    """Read a model and its vocabulary. CheckpointError for a file that is damaged or not such a model."""
     content = load_tensors(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointError(f"{path}: is not a Markov random field of nmt-mrf ({FORMAT})")
@@ -298,7 +298,7 @@ def load_field(path: Path) -> tuple[ChainMRF, Vocab]:
         model = ChainMRF(config, len(vocab))
         model.load_state_dict(content["weights"])
     except (KeyError, TypeError, AttributeError, RuntimeError, ConfigError) as error:
-        raise CheckpointError(f"{path}: damaged; copy it again, or train it anew") from error
+        raise CheckpointError(f"{path}: damaged; copy it again, or train it again") from error
     return model, vocab
 
 

@@ -51,7 +51,8 @@ class DictionarySettings(Protocol):
 
 @dataclass
 class Dictionary:
-    """Tokens as tuples of symbols: single symbols first, then the others in the order of their making."""
+    """Tokens as tuples of symbols: single symbols first, then longer tokens in the order in which they were
+    created."""
 
     tokens: list[tuple[str, ...]]
     counts: list[int]  # occurrences in the segmented training text
@@ -79,7 +80,7 @@ class Dictionary:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a dictionary from a file. DataError for one that is cut off, of another version or not a
+        """Read a dictionary from a file. DataError if it is truncated, of another version, or not a
         dictionary."""
         lines = files.read_lines(path)
         size = files.promised_size(next(lines, ""), HEADER, path)
@@ -130,7 +131,7 @@ class Learner:
         self.change(np.zeros(0, np.int64), self.keys(np.arange(len(self.text) - 1)))
 
     def number(self, token: tuple[str, ...], parts: tuple[int, int]) -> int:
-        """The number of a token, which is assigned if the token is new."""
+        """Look up the number of a token; a new token is assigned the next one."""
         token_number = self.numbers.setdefault(token, len(self.tokens))
         if token_number == len(self.tokens):
             self.tokens.append(token)
@@ -228,7 +229,7 @@ class Learner:
         if not rare.any():
             return
         self.alive &= ~rare
-        wholes = {number: self.apart(number) for number in np.flatnonzero(rare & (self.counts > 0)).tolist()}
+        wholes = {number: self.expand(number) for number in np.flatnonzero(rare & (self.counts > 0)).tolist()}
         if not wholes:
             return
         lengths = np.ones(len(self.alive), np.int64)
@@ -252,12 +253,12 @@ class Learner:
         new = np.concatenate(changed)
         self.change(gone, self.keys(np.unique(np.concatenate([new - 1, new]))))
 
-    def apart(self, token: int) -> list[int]:
-        """The tokens of the dictionary that a token splits into."""
+    def expand(self, token: int) -> list[int]:
+        """Split a token into tokens that are still in the dictionary."""
         if self.alive[token]:
             return [token]
         left, right = self.parts[token]
-        return self.apart(left) + self.apart(right)
+        return self.expand(left) + self.expand(right)
 
     def result(self) -> Dictionary:
         """The dictionary of the remaining tokens."""
@@ -273,8 +274,8 @@ def learn(
     removals: str = "parts",
     progress: Callable[[int], None] = lambda tokens: None,
 ) -> Dictionary:
-    """A dictionary of `size` tokens, or fewer where no pair occurs twice or tokens only come and go.
-    DataError for text without symbols."""
+    """Learn a dictionary of `size` tokens; fewer if no pair occurs twice, or if tokens are only added and
+    removed in turn. DataError for text without symbols."""
     work = Learner(lines)
     if not work.tokens:
         raise DataError("no symbols to learn a dictionary from")
@@ -292,8 +293,7 @@ def learn(
 
 
 def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, ...]]:
-    """Cut a text into the fewest possible tokens; of several ways the one that begins with the longest
-    token."""
+    """Cut a text into as few tokens as possible; on ties, into those that begin with the longest token."""
     tokens = set(dictionary.tokens)
     fewest: list[float] = [0.0]
     for start in range(len(symbols) - 1, -1, -1):

@@ -58,12 +58,8 @@ class Arcs:
 
 
 class Tokens:
-    """Output tokens of the model: the V symbols of a vocabulary, specials included, then the longer tokens
-    of the dictionary.
-
-    Texts are read through a trie: a string that ends at a symbol is one that ended before it, extended by
-    the symbol.
-    """
+    """Output tokens of the model: the V symbols of a vocabulary, specials included, then the longer tokens of
+    the dictionary. A trie of their symbols finds all tokens that end at each position of a text."""
 
     def __init__(self, symbols: Sequence[str], dictionary: Dictionary) -> None:
         numbers = {symbol: number for number, symbol in enumerate(symbols)}
@@ -316,7 +312,7 @@ class MultiscaleLM(LanguageModel):
     def carries(self) -> bool:
         return self.carry
 
-    def begin(self, rows: int) -> Window:
+    def start_window(self, rows: int) -> Window:
         """Create the state after an end symbol at the beginning of a text."""
         L, H = self.tokens.longest, self.hidden
         zeros = self.embedding.weight.new_zeros(L, rows, H)
@@ -387,19 +383,19 @@ class MultiscaleLM(LanguageModel):
 
     def read_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
         """log α of the positions of a chunk of running text, (T, B), and the state after it"""
-        start = Window(*carried) if isinstance(carried, tuple) else self.begin(chunk.tracks)
+        start = Window(*carried) if isinstance(carried, tuple) else self.start_window(chunk.tracks)
         alpha, after = self.read(chunk.ids.view(-1, chunk.tracks).t().contiguous(), start)
         return alpha, (after.symbols, after.hidden, after.cells, after.alpha)
 
     def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
-        """log α_t - log α_{t-1} of each symbol of running text, (T * B,): they add up to log p. And the state
-        after it."""
+        """log α_t - log α_{t-1} of each symbol of running text, (T * B,), which sum to log p; also returns
+        the state after the text."""
         with torch.no_grad():
             alpha, after = self.read_running(chunk, carried)
         return differences(alpha).reshape(-1), after
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """-log p of lines on their own: ()"""
+        """-log p of independent lines: ()"""
         return -self.lines(batch.target.split(batch.target.ids))[0].sum()
 
     def token_log_probs(self, batch: Batch) -> Tensor:
@@ -409,13 +405,14 @@ class MultiscaleLM(LanguageModel):
         return differences(alpha)[batch.target.steps, batch.target.order[batch.target.rows]]
 
     def lines(self, texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """log p of lines, (B,), and log α of all their positions, (T, B); a line ends with the end symbol"""
+        """log p of lines, (B,), and log α at all their positions, (T, B). Each line ends with the end
+        symbol."""
         lengths = torch.tensor([len(text) for text in texts])
         # End symbols after the end are read but not counted.
         symbols = torch.full((len(texts), int(lengths.max())), EOS)
         for row, text in enumerate(texts):
             symbols[row, : len(text)] = text
-        alpha, _ = self.read(symbols, self.begin(len(texts)))
+        alpha, _ = self.read(symbols, self.start_window(len(texts)))
         return alpha[lengths - 1, torch.arange(len(texts))], alpha
 
     @torch.no_grad()
@@ -423,7 +420,7 @@ class MultiscaleLM(LanguageModel):
         """Lines as tokens, drawn one token after the other (van Merriënboer 2018, table 8.2)."""
         generator = torch.Generator().manual_seed(seed)
         for _ in range(lines):
-            state, tokens, length = self.begin(1), [], 0
+            state, tokens, length = self.start_window(1), [], 0
             while length < max_length:
                 scores = self.output.log_probs(state.hidden[-1])[0] / temperature
                 token = int(torch.multinomial(torch.softmax(scores, 0), 1, generator=generator))

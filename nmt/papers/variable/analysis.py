@@ -68,8 +68,8 @@ def summary(steps: Sequence["ComputationStep"]) -> list[str]:
 
 
 def svg(steps: Sequence["ComputationStep"], config: ComputationConfig) -> str:
-    """The first lines of a text with a curve of the first layer's m above each unit, which is darker where
-    more is computed, as SVG."""
+    """Draw the first lines of a text as SVG. Above each unit, a curve shows m of the first layer; the unit is
+    darker where more is computed."""
     drawn = [step for step in steps if step.layer == 1 and step.line <= config.shown]
     rows: list[list[ComputationStep]] = []
     for step in drawn:

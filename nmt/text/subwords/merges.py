@@ -68,7 +68,7 @@ class SegmentedWords:
         entry[index] = entry.get(index, 0) + occurrences
 
     def merge(self, pair: Symbols) -> None:
-        """Make one symbol of a pair in all words, and update the counts of the pairs beside it."""
+        """Replace a pair by one symbol in all words, and update the counts of the neighboring pairs."""
         first, second = pair
         merged = first + second
         new_symbol = merged not in self.symbols and first != second
@@ -139,14 +139,15 @@ def merge_symbols(word: Symbols, pair: Symbols, merged: str) -> Symbols:
 
 
 def merge_by_pattern(word: Symbols, pair: Symbols, merged: str) -> Symbols:
-    """Replace them by a regular expression, to which symbols also end at white space inside them."""
+    """Like `merge_symbols`, by a regular expression, for which symbols also end at white space inside
+    them."""
     pattern = rf"(?<!\S){re.escape(' '.join(pair))}(?!\S)"
     return tuple(re.sub(pattern, lambda match: merged, " ".join(word)).split(" "))
 
 
 def pairs_beside(word: Symbols, pair: Symbols) -> Iterator[Symbols]:
-    """The pairs of one symbol of each occurrence of `pair` and one beside it; between two occurrences in a
-    row only once."""
+    """The pairs formed by an occurrence of `pair`, as one symbol, with the symbol beside it; a pair between
+    two adjacent occurrences is listed once."""
     at = 0
     while at < len(word) - 1:
         if word[at : at + 2] != pair:
@@ -160,7 +161,7 @@ def pairs_beside(word: Symbols, pair: Symbols) -> Iterator[Symbols]:
 
 
 def pairs_with(word: Symbols, symbol: str) -> Iterator[Symbols]:
-    """The pairs of `symbol` and one beside it."""
+    """The pairs formed by `symbol` and a symbol beside it."""
     for at in range(len(word)):
         if word[at] == symbol:
             if at:
@@ -170,10 +171,8 @@ def pairs_with(word: Symbols, symbol: str) -> Iterator[Symbols]:
 
 
 class PairQueue:
-    """Counts of pairs, and a queue of them by count.
-
-    Counts of rare pairs are put aside (`prune`) until no frequent pair is left.
-    """
+    """Pairs with their counts, queued by count. Rare pairs are set aside (`prune`) until no frequent pair is
+    left."""
 
     def __init__(self, counts: defaultdict[Symbols, int]) -> None:
         self.counts = counts
@@ -191,7 +190,7 @@ class PairQueue:
         self.ordered = 0  # the count whose pairs are in order
 
     def push(self, pairs: Iterable[Symbols]) -> None:
-        """Put pairs into the queue whose counts have changed."""
+        """Queue pairs whose counts have changed."""
         for pair in pairs:
             count = self.counts[pair]
             if count == self.ordered:
@@ -202,7 +201,7 @@ class PairQueue:
             self.queue[count].append(pair)
 
     def first(self) -> Symbols | None:
-        """The first pair of the queue; None if there is none with a count above 0."""
+        """The first pair of the queue; None if no pair has a count above 0."""
         while self.heap and (count := -self.heap[0]) > 0:
             pairs = self.queue[count]
             if count != self.ordered:
@@ -218,8 +217,8 @@ class PairQueue:
         return None
 
     def most_frequent(self, merges: int) -> Symbols | None:
-        """The most frequent pair after so many merges; looks at the pairs that were put aside if the others
-        have become rarer than them."""
+        """The most frequent pair after `merges` merges. Looks at the pairs set aside if all others have
+        become rarer than them."""
         pair = self.first()
         if pair is None or (merges and self.counts[pair] < self.threshold):
             self.prune()

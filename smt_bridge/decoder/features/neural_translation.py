@@ -124,15 +124,15 @@ class NeuralTranslationScorer(SentenceScorer):
         return Gains(values[:, None], states, np.zeros_like(states) if self.feature.recombine else None)
 
     def preview(self, candidates: Candidates) -> tuple[Floats, Floats]:
-        """Score only the first unit: its distribution depends only on the parent hypothesis, and other
-        candidates share it."""
+        """Score only the first unit of each candidate, which is cheap: its distribution depends only on the
+        parent hypothesis, so that candidates share it."""
         units = self.units[candidates.option]
         values, _ = self.prefixes.follow(candidates.state, units[:, :1], False)
         lengths = (units >= 0).sum(1) + candidates.complete
         return values[:, None], 1 - 1 / np.maximum(lengths, 1)
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """Values under the full softmax, the same as in smt-rescore."""
+        """Log p of the derivations under the full softmax, as smt-rescore computes it: (derivations, 1)"""
         if self.exact is None:
             self.exact = self.feature.network.prefixes(self.source, self.token_ids, False)
         texts = [self.units[path] for path in paths]

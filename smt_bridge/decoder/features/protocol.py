@@ -80,7 +80,7 @@ class Gains(NamedTuple):
 class SentenceScorer(ABC):
     """A stateful feature's scorer for one sentence."""
 
-    begin = 0  # the state before the first word
+    start_state = 0  # the state before the first word
 
     @abstractmethod
     def gains(self, candidates: Candidates) -> Gains:
@@ -95,7 +95,10 @@ class SentenceScorer(ABC):
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
         """Exact values for derivations, each of at least one phrase: (derivations, K). By default this calls
         `gains` phrase by phrase, for all derivations in parallel."""
-        lengths, states = np.array([len(path) for path in paths]), np.full(len(paths), self.begin, np.int64)
+        lengths, states = (
+            np.array([len(path) for path in paths]),
+            np.full(len(paths), self.start_state, np.int64),
+        )
         total = None
         for step in range(int(lengths.max())):
             for complete in (False, True):
@@ -111,7 +114,7 @@ class SentenceScorer(ABC):
         return total
 
 
-def checked(feature: SearchFeature, values: Floats, rows: int) -> Floats:
+def check_values(feature: SearchFeature, values: Floats, rows: int) -> Floats:
     """Return a feature's values if they are finite and of shape (rows, K), else raise ConfigError."""
     if np.shape(values) != (rows, feature.scores):
         raise ConfigError(

@@ -200,7 +200,7 @@ def test_a_row_of_another_length_is_an_error() -> None:
 def test_every_public_name_is_there() -> None:
     for name in nmt.analysis.__all__:
         assert getattr(nmt.analysis, name).__name__ == name
-    assert set(nmt.analysis.__all__) == set(nmt.analysis.HOMES) <= set(dir(nmt.analysis))
+    assert set(nmt.analysis.__all__) == set(nmt.analysis.MODULES) <= set(dir(nmt.analysis))
 
 
 def test_importing_it_is_cheap() -> None:

@@ -79,9 +79,11 @@ def test_what_is_refused(transformer: Path, tmp_path: Path, monkeypatch: pytest.
         ["--terms", str(lines)],
         ["--avoid", str(lines)],
     ):
-        with pytest.raises(ConfigError, match=f"{options[0]} does not go with a run exported to CTranslate2"):
+        with pytest.raises(
+            ConfigError, match=f"{options[0]} cannot be combined with a run exported to CTranslate2"
+        ):
             translate.command([str(folder), "-i", str(lines), *options])
-    with pytest.raises(ConfigError, match="--alignments does not go with a run exported"):
+    with pytest.raises(ConfigError, match="--alignments cannot be combined with a run exported"):
         score.command(
             [str(folder), "-s", str(lines), "-t", str(lines), "--alignments", str(tmp_path / "links")]
         )

@@ -44,7 +44,7 @@ def test_a_development_set_is_held_out(texts: Path, capsys: pytest.CaptureFixtur
 def test_a_given_development_set(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing but the configuration is written; pairs that the training text has are named."""
     assert init.main(["above/new", *TRAIN, *DEV, "--no-measure"]) == 0
-    assert "  pairs that are in the training text, too: 9; validations" in capsys.readouterr().out
+    assert "  pairs that are also in the training text: 9; validation scores" in capsys.readouterr().out
     assert [path.name for path in Path("above/new").iterdir()] == ["config.yaml"]
     text = Path("above/new/config.yaml").read_text()
     assert "\nrun: above/new/en-fr\n" in text and "\n  dev_target: dev.fr\n" in text

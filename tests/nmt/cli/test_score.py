@@ -135,8 +135,10 @@ RUN = Path(__file__).resolve().parents[2] / "models" / "lm"
 
 def test_totals_by_hand() -> None:
     totals = perplexity.PerplexityTotals(seconds=2.0)
-    totals.add("ab c", LineScores(units=["ab", "c"], log_probs=[-1.0, -2.0, -3.0], known=[True, False]))
-    totals.add("", LineScores(units=[], log_probs=[-4.0], known=[]))
+    totals.add(
+        "ab c", LineScores(units=["ab", "c"], log_probs=[-1.0, -2.0, -3.0], in_vocabulary=[True, False])
+    )
+    totals.add("", LineScores(units=[], log_probs=[-4.0], in_vocabulary=[]))
     found = {name: value for value, name in totals.rows()}
     assert found["sentences"] == "2" and found["words or subword units"] == "2"
     assert (

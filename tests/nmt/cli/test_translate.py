@@ -197,7 +197,7 @@ REFUSALS = {
     "scale of draws": (
         ["RUN", "--mbr", "bleu", "--mbr-scale", "2", "--sample", "9"],
         "",
-        "--mbr-scale goes with --mbr, and not with --sample",
+        "--mbr-scale requires --mbr, and excludes --sample",
     ),
     "unknown flag": (["RUN", "--bean-size", "3"], "", "unrecognized arguments"),
     "beam of 0": (["RUN", "-b", "0"], "", "0 is out of range, expected 1 to 10000"),
@@ -505,7 +505,7 @@ def test_terms_and_what_cannot_be_met(tiny: Path, command: Command, tmp_path: Pa
     assert "required:2: no translation contains all" in refused(command(*line))
     (tmp_path / "required").write_text("\nqqqq\n\n\n\n")
     assert "required:2: 'qqqq' cannot be required" in refused(command(*line))
-    assert "--sample does not go with any of" in refused(command(*line, "--sample", 2))
+    assert "--sample cannot be combined with any of" in refused(command(*line, "--sample", 2))
 
 
 @pytest.mark.ci

@@ -97,7 +97,7 @@ def test_truncated_files_are_refused(name: str, tmp_path: Path) -> None:
     for content in [*broken, bytes([data[0] ^ 1]) + data[1:], data + data]:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(
-            DataError, match=rf"{tmp_path}.*remove {tmp_path}: the same command makes it again"
+            DataError, match=rf"{tmp_path}.*remove {tmp_path}, and the same command will create it again"
         ):
             open_corpus(tmp_path, *map(len, vocabs()))
     (tmp_path / name).unlink()

@@ -66,7 +66,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
 def test_what_is_read_is_what_was_checked(tmp_path: Path) -> None:
     """The name may be given to another file between check and reading."""
     publish(tmp_path, {"a": b"old"})
-    with manifest.opened(tmp_path, "a", manifest.read(tmp_path)) as stream:
+    with manifest.open_verified(tmp_path, "a", manifest.read(tmp_path)) as stream:
         publish(tmp_path, {"a": b"new"})
         assert stream.read() == b"old"
     assert (tmp_path / "a").read_bytes() == b"new"

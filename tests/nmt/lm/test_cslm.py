@@ -170,7 +170,7 @@ def test_scores_of_ngrams_with_and_without_tables() -> None:
 
 
 def test_other_output_layers_need_vectors_of_their_own() -> None:
-    with pytest.raises(ConfigError, match=r"lm\.tied: does not go with lm\.output: classes"):
+    with pytest.raises(ConfigError, match=r"lm\.tied: cannot be combined with lm\.output: classes"):
         model_of("log-bilinear", output="classes")
     for kind, options in (("log-bilinear", {"tied": False}), ("characters", {})):
         model = model_of(kind, output="classes", output_class_count=3, **options)

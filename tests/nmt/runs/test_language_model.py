@@ -44,7 +44,7 @@ def test_a_line_has_a_score_for_each_unit_and_for_its_end(counts: Path) -> None:
         found = model.score(LINES)
         assert all(len(line.log_probs) == len(line.units) + 1 for line in found)
         assert all(value < 0 for line in found for value in line.log_probs)
-        assert found[2].known.count(False) >= 1 and found[1].units == [] and model.vocab_size > 50
+        assert found[2].in_vocabulary.count(False) >= 1 and found[1].units == [] and model.vocab_size > 50
         alone = model.score(LINES[:1])[0]
         assert alone.log_probs == pytest.approx(found[0].log_probs, abs=1e-5), "neighbours change nothing"
         assert model.score([]) == []
@@ -147,14 +147,19 @@ def test_it_is_the_weighted_sum(models: list[Path]) -> None:
     ]
     expected[1] = 0.25 * np.exp(one.log_probs[1])  # b is the first model's, d the second's
     expected[2] = 0.75 * np.exp(two.log_probs[2])
-    assert np.exp(mixed.log_probs) == pytest.approx(expected) and mixed.known == [True, True, True, False]
+    assert np.exp(mixed.log_probs) == pytest.approx(expected) and mixed.in_vocabulary == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_equal_models_are_the_model(tmp_path: Path, models: list[Path]) -> None:
     found = line_scorer(written(tmp_path, [models[0]] * 3)).score(["a b x", ""])
     expected = line_scorer(models[0]).score(["a b x", ""])
     for one, other in zip(found, expected, strict=True):
-        assert one.units == other.units and one.known == other.known
+        assert one.units == other.units and one.in_vocabulary == other.in_vocabulary
         assert one.log_probs == pytest.approx(other.log_probs)
 
 
@@ -176,7 +181,7 @@ def test_runs_and_ngrams_together_and_a_mixture_of_mixtures(tmp_path: Path) -> N
     [one], [two] = (member.score([line]) for member in members)
     [found] = line_scorer(tmp_path / "mix", tokenized=True).score([line])
     both = [0.5 * np.exp(p) + 0.5 * np.exp(q) for p, q in zip(one.log_probs, two.log_probs, strict=True)]
-    known = [a and b for a, b in zip([*one.known, True], [*two.known, True], strict=True)]
+    known = [a and b for a, b in zip([*one.in_vocabulary, True], [*two.in_vocabulary, True], strict=True)]
     pairs = zip(found.log_probs, both, known, strict=True)
     assert sum(known) > 3 and all(np.exp(p) == pytest.approx(q) for p, q, inside in pairs if inside)
     language_model.write_mixture(

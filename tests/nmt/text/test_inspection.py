@@ -73,7 +73,7 @@ def test_case_tokens_and_rare_words() -> None:
     assert not report_of("Quoi ?", "Oui !").punctuation.is_tokenized(), (
         "a blank before ? and ! is good French"
     )
-    assert report_of("a a b", "A c").once() == 2 / 5 and report_of("1").once() == 0
+    assert report_of("a a b", "A c").hapax_share() == 2 / 5 and report_of("1").hapax_share() == 0
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
@@ -148,11 +148,11 @@ def test_the_first_repeated_line() -> None:
 
 
 def test_lines_of_another_text() -> None:
-    assert digests_of("x", "b", "a").within(digests_of("a", "b", "b")) == RepeatedLines(2, (2, 2))
+    assert digests_of("x", "b", "a").shared_with(digests_of("a", "b", "b")) == RepeatedLines(2, (2, 2))
     assert (
-        digests_of("x").within(digests_of("a"))
-        == digests_of().within(digests_of("a"))
-        == digests_of("x").within(digests_of())
+        digests_of("x").shared_with(digests_of("a"))
+        == digests_of().shared_with(digests_of("a"))
+        == digests_of("x").shared_with(digests_of())
         == RepeatedLines(0, None)
     )
 
@@ -162,7 +162,7 @@ def test_as_sets_say() -> None:
     lines = [str(rng.randrange(40)) for _ in range(60)]
     others = [str(rng.randrange(80)) for _ in range(50)]
     assert digests_of(*lines).repeated().lines == len(lines) - len(set(lines))
-    assert digests_of(*others).within(digests_of(*lines)).lines == sum(line in lines for line in others)
+    assert digests_of(*others).shared_with(digests_of(*lines)).lines == sum(line in lines for line in others)
     assert np.flatnonzero(digests_of(*lines).unique()).tolist() == [
         place for place, line in enumerate(lines) if lines.count(line) == 1
     ]
@@ -239,17 +239,17 @@ def test_every_kind_is_counted_with_an_example(tmp_path: Path) -> None:
         "  lines that end with a carriage return: 1; it is ignored",
         f"      {tmp_path}/a.en:5: Это русская строка.",
     ]
-    assert text[3].startswith("  it should be fr, its words look like en: are the two sides swapped?")
+    assert text[3].startswith("  its name says fr, but its words look like en: are the two sides swapped?")
     assert "  lines in Cyrillic script: 1; do they belong to this language?" in text
-    assert text[-2:] == ["  lines that repeat an earlier one: 2", f"      {tmp_path}/a.en:3 is line 1 again"]
+    assert text[-2:] == ["  lines that repeat an earlier one: 2", f"      {tmp_path}/a.en:3 repeats line 1"]
     escapes = rows_of(side_findings(report.target, "fr"))
     assert escapes[0].startswith("  lines with escapes (&apos; &quot; ...): 1; undo them, unless Moses'")
     assert escapes[1:2] == [f"      {tmp_path}/b.fr:5: le chat &apos;s"]
     text = rows_of(pair_findings(report))
-    assert text[:2] == ["  pairs whose sides are equal: 1; 17% of the pairs", "      line 6: same | same"]
+    assert text[:2] == ["  pairs with identical sides: 1; 17% of the pairs", "      line 6: same | same"]
     assert text[2:] == [
         "  pairs that repeat an earlier one: 2; nmt-clean drops them",
-        f"      {tmp_path}/a.en:3 is line 1 again",
+        f"      {tmp_path}/a.en:3 repeats line 1",
     ]
 
 
@@ -267,10 +267,10 @@ def test_development_pairs_in_the_training_text(tmp_path: Path) -> None:
     train = report_of_texts(tmp_path, EN.encode(), FR.encode())
     dev = report_of_texts(tmp_path, EN[:29].encode() + b"New one.\n", b"autre\nneuf\n")
     assert rows_of(dev_findings(dev, train)) == [
-        "  source lines that are in the training text, too: 1; validations will score better than new text",
+        "  source lines that are also in the training text: 1; validation scores will be too good",
         f"      {tmp_path}/a.en:1 is {tmp_path}/a.en:1",
     ]
-    assert rows_of(dev_findings(train, train))[0].startswith("  pairs that are in the training text, too: 2;")
+    assert rows_of(dev_findings(train, train))[0].startswith("  pairs that are also in the training text: 2;")
     assert rows_of([Finding("x", ["y"], stops=True)]) == ["  ERROR: x", "      y"]
 
 
@@ -310,12 +310,12 @@ def test_a_development_set_inside_the_training_text(tmp_path: Path) -> None:
     dev = write_texts(
         tmp_path, "dev", *("".join(text.splitlines(True)[:3]) for text in (SURVEY_EN, SURVEY_FR))
     )
-    assert any("pairs that are in the training text, too: 3" in line for line in lines(train, dev))
+    assert any("pairs that are also in the training text: 3" in line for line in lines(train, dev))
 
 
 def test_one_text_on_both_sides(tmp_path: Path) -> None:
     found = "\n".join(lines(write_texts(tmp_path, "train", SURVEY_EN, SURVEY_EN), None))
-    assert "sides are equal: 6; 100% of" in found and "it should be fr" in found
+    assert "identical sides: 6; 100% of" in found and "its name says fr" in found
 
 
 def test_exchanged_sides_of_the_development_set(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_messages_have_the_line_of_the_key(tmp_path: Path) -> None:
         "run: r\nlm: {type: cslm, output: learned-tree}\ntraining: {ema: 0.99}\n"
     )
     with pytest.raises(
-        ConfigError, match=r"c\.yaml:3: training\.ema: does not go with lm\.output: learned-tree"
+        ConfigError, match=r"c\.yaml:3: training\.ema: cannot be combined with lm\.output: learned-tree"
     ):
         load(str(tmp_path / "c.yaml"))
 
@@ -79,7 +79,7 @@ def test_messages_have_the_line_of_the_key(tmp_path: Path) -> None:
     [
         (
             {"training": {"label_smoothing": 0.1}, "model": {"output": "nce"}},
-            r"training\.label_smoothing: does not go with model\.output: nce",
+            r"training\.label_smoothing: cannot be combined with model\.output: nce",
         ),
         (
             {"training": {"guided_alignment": 0.1}, "model": {"type": "rnn"}},

@@ -198,7 +198,8 @@ def test_files_that_match_the_patterns(finished: Store) -> None:
 @pytest.mark.parametrize("name", ["corpus/a", "networks/joint/step-1.pt", "plan.json"])
 @pytest.mark.parametrize("content", ["", "corpus/c\n", "other\n"])
 def test_a_changed_file_is_named(finished: Store, name: str, content: str) -> None:
-    remedy = f"remove {finished.folder.parent} to" if name == "plan.json" else "remove it, and it is made"
+    top = finished.folder.parent
+    remedy = f"remove {top} to" if name == "plan.json" else "remove it, and it will be created"
     (finished.folder / name).write_text(content)
     with pytest.raises(DataError, match=rf"{name}: was changed .*; restore it, or {remedy}"):
         check(finished)

@@ -69,9 +69,9 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(
     [
         (
             ["--dev-source={dir}/train.en", "--dev-target={dir}/train.fr"],
-            "pairs that are in the training text, too: 30",
+            "pairs that are also in the training text: 30",
         ),
-        (["--target={dir}/train.en"], "pairs whose sides are equal: 30"),
+        (["--target={dir}/train.en"], "pairs with identical sides: 30"),
         (["--dev-source={dir}/dev.fr", "--dev-target={dir}/dev.en"], "development set swapped?"),
     ],
 )

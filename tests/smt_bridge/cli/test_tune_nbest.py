@@ -125,7 +125,7 @@ def test_export_tunes_nothing(dev: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> None:
     line = ["smt-tune-nbest", "-q", "--n-best", dev / "n", "-r", dev / "r"]
     assert "give either --n-best" in refused(command("smt-tune-nbest"))
-    assert "--n-best goes with --reference" in refused(command("smt-tune-nbest", "--n-best", dev / "n"))
+    assert "--n-best requires --reference" in refused(command("smt-tune-nbest", "--n-best", dev / "n"))
     assert "given twice" in refused(
         command("smt-tune-nbest", "--n-best", dev / "n", dev / "n", "-r", dev / "r")
     )

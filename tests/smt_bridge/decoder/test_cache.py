@@ -77,7 +77,7 @@ def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCa
             assert [
                 record.getMessage()
                 for record in caplog.records
-                if "damaged; made again from" in record.getMessage()
+                if "damaged; created again from" in record.getMessage()
             ] != []
             assert len(caplog.records) == 1 and entry.path.read_bytes() == whole
 
@@ -118,7 +118,7 @@ def test_no_index_leaves_a_language_model(name: str, tmp_path: Path) -> None:
             assert not wrong(model, name, broken).is_sound()
     assert not wrong(model, name, value[:-1]).is_sound()
     full = np.zeros_like(model.keys)  # a search for a missing key would never end
-    assert not wrong(model, "keys", full).is_sound() and not wrong(model, "begin", 10**6).is_sound()
+    assert not wrong(model, "keys", full).is_sound() and not wrong(model, "start_state", 10**6).is_sound()
 
 
 def test_wrong_indices_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,17 +224,17 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_where_and_how_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.FOLDER, "/a")
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, "/a")
     monkeypatch.setenv("XDG_CACHE_HOME", "/b")
     assert cache.default_folder() == Path("/a")
-    monkeypatch.delenv(cache.FOLDER)
+    monkeypatch.delenv(cache.FOLDER_VARIABLE)
     assert cache.default_folder() == Path("/b/nmt-smt")
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
     assert cache.default_folder() == Path.home() / ".cache" / "nmt-smt"
-    monkeypatch.setenv(cache.LIMIT, "0.5")
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "0.5")
     assert cache.default_limit() == 500_000_000
     for text in ("nan", "many", "-1"):
-        monkeypatch.setenv(cache.LIMIT, text)
+        monkeypatch.setenv(cache.LIMIT_VARIABLE, text)
         with pytest.raises(ConfigError, match="NMT_CACHE_GB"):
             cache.default_limit()
 

@@ -165,7 +165,7 @@ def test_compiled_is_plain() -> None:
         node = plain.SearchNode(frozenset(translated), 0, 0, (), (), 0.0, 0.0)
         if not held.active:
             continue
-        expected = plain.permitted(node, begin, last, limit, held)
+        expected = plain.respects_constraints(node, begin, last, limit, held)
         assert bool(permits(held, *coverage(translated, words), begin, last, limit)) == expected
         refused += not expected
     assert 500 < refused < 3500

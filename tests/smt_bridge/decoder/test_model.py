@@ -81,7 +81,7 @@ def test_equal_futures_recombine(tmp_path: Path) -> None:
     built = automaton.build(model)
     states = set()
     for first in "ax":
-        state = built.begin
+        state = built.start_state
         for word in (first, "b"):
             _, state = automaton.step(built, state, model.ids[word])
         states.add(int(state))

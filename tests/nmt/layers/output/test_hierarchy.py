@@ -118,7 +118,7 @@ def test_levels_are_neighbors() -> None:
 
 
 def test_it_cannot_be_tied() -> None:
-    with pytest.raises(ConfigError, match="tied: goes with output: softmax only"):
+    with pytest.raises(ConfigError, match="tied: requires output: softmax"):
         make("frequency").tie(nn.Embedding(V, 5))
 
 

@@ -111,7 +111,11 @@ def test_every_method_follows_the_weights_of_a_subclass() -> None:
         ),
         ({"output": "tree", "output_arity": 1}, False, "lm.output_arity: 1 makes no tree; expected 2 or"),
         ({"output": "nce", "output_arity": 3}, False, "lm.output_arity: not used with output: nce"),
-        ({"output": "classes"}, True, "lm.tied: does not go with lm.output: classes: its matrix has rows of"),
+        (
+            {"output": "classes"},
+            True,
+            "lm.tied: cannot be combined with lm.output: classes: its matrix has rows of",
+        ),
     ],
 )
 def test_refused(settings: dict[str, object], tied: bool, message: str) -> None:
@@ -127,6 +131,6 @@ def test_accepted() -> None:
 
 def test_label_smoothing() -> None:
     with pytest.raises(
-        ConfigError, match=r"^training\.label_smoothing: does not go with model\.output: classes"
+        ConfigError, match=r"^training\.label_smoothing: cannot be combined with model\.output: classes"
     ):
         refuse(OutputSettings(output="classes"), "model", "label_smoothing", "training.label_smoothing")

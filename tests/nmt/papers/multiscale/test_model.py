@@ -67,7 +67,7 @@ def segmentations(tokens: Tokens, text: list[int]) -> list[list[int]]:
 def naive(model: MultiscaleLM, text: list[int]) -> float:
     """log p of a line, states and paths one by one: eqs. 8.5 to 8.8 with the LSTM's means."""
     H = model.hidden
-    start = model.begin(1)
+    start = model.start_window(1)
     states = [(start.hidden[-1, 0], start.cells[-1, 0])]
     line = [*text, EOS]
     for end in range(1, len(line) + 1):
@@ -187,7 +187,7 @@ def test_samples_are_tokens_and_make_text() -> None:
     # Drawn tokens are as frequent as the model says: the first of a line.
     first = [line[0] if line else "\n" for line in model.sample(800, max_length=1, seed=3)]
     with torch.no_grad():
-        probs = model.output.log_probs(model.begin(1).hidden[-1])[0].exp().tolist()
+        probs = model.output.log_probs(model.start_window(1).hidden[-1])[0].exp().tolist()
     for token, p in zip(model.tokens.texts, probs, strict=True):
         assert abs(first.count(token) / 800 - p) < 4 * math.sqrt(p * (1 - p) / 800) + 1e-3
 

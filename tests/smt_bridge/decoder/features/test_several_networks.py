@@ -98,7 +98,7 @@ def test_the_first_phrase_gains_what_a_column_of_the_table_says(
     task = made.task(made.marked(" ".join(SOURCE)), made.listing)
     options = np.arange(task.sentence.size, dtype=np.int64)
     for (run, normalized), scorer in zip(((runs[0], True), (runs[1], False)), task.scorers, strict=True):
-        gains = scorer.gains(Candidates(options, np.full(len(options), scorer.begin), complete=False))
+        gains = scorer.gains(Candidates(options, np.full(len(options), scorer.start_state), complete=False))
         expected = scores(run, task.sentence.targets(), normalized, whole=False)
         np.testing.assert_allclose(gains.values[:, 0], expected, atol=1e-4)
 
