@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Transfer:
-    """What a model has taken over from its parent, in numbers."""
+    """Counts of the weights and words that a model has taken over from its parent."""
 
     copied: int  # numbers of the model's parameters that came from the parent
     total: int
