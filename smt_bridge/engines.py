@@ -174,7 +174,7 @@ class PhraseBased:
             return False
         return (system / "moses.ini").is_file() or (system.is_file() and system.suffix == ".ini")
 
-    def needs_torch(self, path: str) -> bool:
+    def needs_torch(self, path: str, config: EngineConfig) -> bool:
         return feature_lines.needs_torch(moses_ini.read(system.ini_of(path)))
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
@@ -195,7 +195,7 @@ class HybridSystem:
     def reads(self, path: str) -> bool:
         return folder.is_hybrid(path)
 
-    def needs_torch(self, path: str) -> bool:
+    def needs_torch(self, path: str, config: EngineConfig) -> bool:
         return feature_lines.needs_torch(moses_ini.read(folder.read(Path(path)).ini))
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:

@@ -54,10 +54,10 @@ def serve(
     from nmt.serve import served, server
 
     set_up = ""
-    if served.need_torch([path for _, path in args.engines]):
+    settings = parse_settings(EngineConfig, args, threads=args.threads or 0)
+    if served.need_torch([path for _, path in args.engines], settings):
         run = first_run(args.engines)
         set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
-    settings = parse_settings(EngineConfig, args, threads=args.threads or 0)
     engines = served.load_engines(args.engines, settings, config)
     if set_up:
         log.info("%s", set_up)
@@ -101,6 +101,8 @@ def parser() -> options.Parser:
 
 def add_compute(group: argparse._ArgumentGroup) -> None:
     """Add the options that say how engines compute."""
+    for name in ("engine", "quantization"):
+        add_setting(group, EngineConfig, name)
     add_setting(group, EngineConfig, "beam_size", "-b")
     add_setting(group, EngineConfig, "device", metavar="DEVICE")
     # MKL by default: oneDNN compiles a kernel per shape, and a server sees hundreds of shapes; it was no

@@ -72,6 +72,18 @@ def remove_empty_folders(folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
+CACHE_VARIABLE = "NMT_CACHE"
+
+
+def cache_folder(folder: str | Path = "") -> Path:
+    """The folder for what can be made again; by default the user's: $NMT_CACHE, else nmt-smt in
+    $XDG_CACHE_HOME, else ~/.cache/nmt-smt."""
+    if folder := folder or os.environ.get(CACHE_VARIABLE, ""):
+        return Path(folder)
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "nmt-smt"
+
+
 # ---- files -------------------------------------------------------------------------------------------------
 
 

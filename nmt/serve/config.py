@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from nmt.config.settings import number, setting
+from nmt.config.settings import choice, number, setting
+from nmt.runs.exported import QUANTIZATIONS
 from nmt.search.config import BEAM_SIZE
+
+TORCH, CTRANSLATE2, AUTO = "torch", "ctranslate2", "auto"  # what computes runs
 
 
 @dataclass
@@ -12,6 +15,16 @@ class EngineConfig:
 
     device: str = setting(
         "cpu", help="device of networks: cpu, cuda, cuda:1 ..., auto (a GPU if there is one)"
+    )
+    engine: str = choice(
+        TORCH,
+        CTRANSLATE2,
+        AUTO,
+        help="what computes runs of nmt-train: ctranslate2 is faster; the server exports each run once, into "
+        "the cache, and takes no terms then; auto: ctranslate2 for the Transformers that it can compute",
+    )
+    quantization: str = choice(
+        *QUANTIZATIONS, help="numbers of the runs that the server exports; int8 is the fastest"
     )
     beam_size: int = number(
         BEAM_SIZE,
@@ -23,7 +36,9 @@ class EngineConfig:
     workers: int = number(
         2, least=1, most=1000, help="sentences that a phrase-based engine translates at a time, in threads"
     )
-    cache: str = setting("", help="where tables and LMs are kept, ready to load; default: see smt-cache")
+    cache: str = setting(
+        "", help="where tables, LMs and exports are kept, ready to load; default: see smt-cache"
+    )
 
 
 @dataclass

@@ -220,7 +220,7 @@ class TorchUse(Protocol):
     """A kind of engine that says which of its engines compute with torch; all engines of other kinds are
     assumed to."""
 
-    def needs_torch(self, path: str) -> bool:
+    def needs_torch(self, path: str, config: EngineConfig) -> bool:
         """Whether the engine at this path computes with torch. UserError for one that cannot be used."""
         ...
 

@@ -15,7 +15,8 @@ from typing import cast
 from nmt.errors import ConfigError, UserError
 from nmt.lazy import LazyPart
 from nmt.runs import directory as run_directory
-from nmt.serve.config import EngineConfig, ServeConfig
+from nmt.serve import export_cache
+from nmt.serve.config import TORCH, EngineConfig, ServeConfig
 from nmt.serve.engine import (
     SCORE,
     Engine,
@@ -37,8 +38,9 @@ from nmt.serve.queue import (
     WaitingLine,
 )
 
-# ---- kinds of engines --------------------------------------------------------------------------------------
+log = logging.getLogger(__name__)
 
+# ---- kinds of engines --------------------------------------------------------------------------------------
 
 RUN = LazyPart("nmt.serve.runs:load_run")  # imports torch
 EXPORTED = LazyPart("nmt.serve.exported:load_run")
@@ -50,13 +52,24 @@ class RunKind:
     def reads(self, path: str) -> bool:
         return all(run_directory.exists(Path(member)) for member in member_paths(path))
 
-    def needs_torch(self, path: str) -> bool:
-        return not any(map(run_directory.is_exported, member_paths(path)))
+    def needs_torch(self, path: str, config: EngineConfig) -> bool:
+        paths = member_paths(path)
+        if any(map(run_directory.is_exported, paths)):
+            return False
+        return export_cache.chosen(paths, config)[0] == TORCH
 
     def load(self, path: str, config: EngineConfig) -> Engine:
-        part = RUN if self.needs_torch(path) else EXPORTED
+        paths, part = member_paths(path), EXPORTED
+        if not any(map(run_directory.is_exported, paths)):
+            name, reason = export_cache.chosen(paths, config)
+            if name == TORCH:
+                part = RUN
+                if config.engine != TORCH:
+                    log.info("%s: computed by torch: %s", path, reason)
+            else:
+                paths = [str(export_cache.exported(Path(paths[0]), config))]
         load_run = cast(Callable[[Sequence[str], EngineConfig], Engine], part.load())
-        return load_run(member_paths(path), config)
+        return load_run(paths, config)
 
 
 def member_paths(path: str) -> list[str]:
@@ -87,11 +100,11 @@ def load_engine(path: str, config: EngineConfig) -> Engine:
     return find_kind(path).load(path, config)
 
 
-def need_torch(paths: Sequence[str]) -> bool:
+def need_torch(paths: Sequence[str], config: EngineConfig) -> bool:
     """Whether any of the engines at these paths computes with torch. UserError for a path that is no
     engine."""
     kinds = [(find_kind(path), path) for path in paths]
-    return any(not isinstance(kind, TorchUse) or kind.needs_torch(path) for kind, path in kinds)
+    return any(not isinstance(kind, TorchUse) or kind.needs_torch(path, config) for kind, path in kinds)
 
 
 def find_kind(path: str) -> EngineKind:
@@ -110,8 +123,6 @@ def find_kind(path: str) -> EngineKind:
 
 # ---- engines by name ---------------------------------------------------------------------------------------
 
-
-log = logging.getLogger(__name__)
 
 SCORED_CHARACTERS = 250  # of pairs that are scored together; between two such groups the search goes on
 MAX_SCORED_PAIRS = 4  # pairs that are scored together

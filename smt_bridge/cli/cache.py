@@ -1,10 +1,17 @@
-"""smt-cache: list or clear the cache of phrase tables and language models that the decoder has loaded."""
+"""smt-cache: list or clear the cache of phrase tables and language models that the decoder has loaded, and of
+runs that the server has exported."""
 
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from nmt.cli import options
+from nmt.io import files
+
+if TYPE_CHECKING:
+    from nmt.serve.export_cache import CachedExport
+    from smt_bridge.decoder.cache import CacheEntry
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -12,47 +19,61 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> options.Parser:
-    from smt_bridge.decoder.cache import DEFAULT_GB, FOLDER_VARIABLE, LIMIT_VARIABLE
+    from nmt.serve.export_cache import UNUSED_DAYS
+    from smt_bridge.decoder.cache import DEFAULT_GB, LIMIT_VARIABLE
 
     parser = options.Parser(
         "smt-cache",
         "smt-decode and smt-tune cache the phrase tables and language models that they load, in a form that "
         "loads fast. When the cache is full, the files unused for the longest time are removed. It holds "
-        f"{DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT_VARIABLE} says.",
+        f"{DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT_VARIABLE} says. Beside them nmt-serve "
+        f"caches the runs that it exports; those unused for {UNUSED_DAYS} days are removed.",
     )
     actions = parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
     )
     for name, description in (
-        ("list", "Print the size in MB, the last use and the original files of each cached file."),
-        ("clear", "Remove all cached files."),
+        ("list", "Print the size in MB, the last use and the original files of each cached file or export."),
+        ("clear", "Remove all cached files and exports."),
     ):
         action = actions.add_parser(name, description=description, help=description)
         action.add_argument(
             "--cache",
             metavar="DIR",
             default=None,
-            help=f"cache folder; default: ${FOLDER_VARIABLE}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
+            help=f"cache folder; default: ${files.CACHE_VARIABLE}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
         )
     return parser
 
 
 def command(argv: Sequence[str] | None) -> None:
+    from nmt.serve import export_cache
     from smt_bridge.decoder.cache import Cache
 
     args = parser().parse_args(argv)
     options.start_log("smt-cache", args)
     cache = Cache(args.cache or "")
-    entries = cache.entries() if args.action == "list" else cache.clear()
     if args.action == "list":
-        for entry in entries:
-            used = datetime.fromtimestamp(entry.used).strftime("%Y-%m-%d %H:%M")
-            print(f"{entry.size / 1e6:.1f}\t{used}\t{' '.join(entry.sources()) or 'damaged'}")
-    total = sum(entry.size for entry in entries) / 1e6
+        entries, exports = cache.entries(), export_cache.entries(cache.folder)
+        rows: list[tuple[CacheEntry | CachedExport, str]] = [
+            *((entry, " ".join(entry.sources()) or "damaged") for entry in entries),
+            *((export, str(export.path)) for export in exports),
+        ]
+        for row, name in rows:
+            used = datetime.fromtimestamp(row.used).strftime("%Y-%m-%d %H:%M")
+            print(f"{row.size / 1e6:.1f}\t{used}\t{name}")
+    else:
+        exports, entries = export_cache.clear(cache.folder), cache.clear()
     print(
-        f"{cache.folder}: {len(entries)} files, {total:.1f} MB "
-        f"{'removed' if args.action == 'clear' else f'of at most {cache.limit / 1e6:,.0f}'}"
+        f"{cache.folder}: {len(entries)} files, {megabytes(entries):.1f} MB "
+        f"{'removed' if args.action == 'clear' else f'of at most {cache.limit / 1e6:,.0f}'}; "
+        f"{len(exports)} exports, {megabytes(exports):.1f} MB"
     )
+
+
+def megabytes(entries: "Sequence[CacheEntry | CachedExport]") -> float:
+    """The size of entries together."""
+    return sum(entry.size for entry in entries) / 1e6
 
 
 if __name__ == "__main__":

@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import manifest
+from nmt.io.files import cache_folder
 from nmt.io.locks import locked
 from nmt.io.numbers import real
 
 log = logging.getLogger(__name__)
 
 FORMAT = 2
-FOLDER_VARIABLE, LIMIT_VARIABLE = "NMT_CACHE", "NMT_CACHE_GB"
+LIMIT_VARIABLE = "NMT_CACHE_GB"
 DEFAULT_GB = 10.0
 STAMP = "stamp"
 
@@ -78,14 +79,6 @@ DAMAGED = (
 )
 
 
-def default_folder() -> Path:
-    """The user's cache folder: $NMT_CACHE, else nmt-smt in $XDG_CACHE_HOME, else ~/.cache/nmt-smt."""
-    if folder := os.environ.get(FOLDER_VARIABLE):
-        return Path(folder)
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "nmt-smt"
-
-
 def default_limit() -> int:
     """The user's size limit in bytes. ConfigError if $NMT_CACHE_GB is not a number of 0 or more."""
     text = os.environ.get(LIMIT_VARIABLE) or f"{DEFAULT_GB:g}"
@@ -105,7 +98,7 @@ class Cache:
 
     def __init__(self, folder: str | Path = "", limit: int | None = None) -> None:
         """`folder`, `limit` (bytes): override the user's cache folder and size limit."""
-        self.folder = Path(folder) if folder else default_folder()
+        self.folder = cache_folder(folder)
         self.limit = default_limit() if limit is None else limit
 
     def keep(self, sources: Sequence[str], make: Callable[[], K], kind: type[K]) -> K:

@@ -39,11 +39,15 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 TEXT = SideConfig(tokenize=False, normalize=False)
 
 
+def model_config(**settings: object) -> TransformerConfig:
+    config = TransformerConfig(embedding=16, feed_forward=32, heads=4, encoder_layers=2, decoder_layers=2)
+    return changed(config, settings)
+
+
 def make_run(**settings: object) -> TorchRun:
     """A Transformer with random weights that differ enough for clear translations."""
     torch.manual_seed(1)
-    config = TransformerConfig(embedding=16, feed_forward=32, heads=4, encoder_layers=2, decoder_layers=2)
-    config = changed(config, settings)
+    config = model_config(**settings)
     vocab = Vocab(dict.fromkeys(WORDS, 1), len(WORDS))
     model = Transformer(config, len(vocab), len(vocab)).eval()
     with torch.no_grad():

@@ -105,7 +105,7 @@ def test_the_server_loads_it_without_torch(engine: ExportedEngine) -> None:
         "import sys, threading; from nmt.serve import served, server\n"
         "from nmt.serve.config import EngineConfig\n"
         "from nmt.serve.engine import TranslateOptions\n"
-        "path = sys.argv[1]; assert not served.need_torch([path])\n"
+        "path = sys.argv[1]; assert not served.need_torch([path], EngineConfig())\n"
         "engine = served.load_engine(path, EngineConfig())\n"
         "print(engine.translate('w1 w2', TranslateOptions(), threading.Event()).hypotheses[0].text)\n"
         "sys.exit('torch' in sys.modules)"

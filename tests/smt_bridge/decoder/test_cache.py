@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nmt.errors import ConfigError, UserError
-from nmt.io import manifest
+from nmt.io import files, manifest
 from nmt.io.locks import locked
 from smt_bridge.cli import cache as command
 from smt_bridge.decoder import cache, system
@@ -224,13 +224,13 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_where_and_how_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, "/a")
+    monkeypatch.setenv(files.CACHE_VARIABLE, "/a")
     monkeypatch.setenv("XDG_CACHE_HOME", "/b")
-    assert cache.default_folder() == Path("/a")
-    monkeypatch.delenv(cache.FOLDER_VARIABLE)
-    assert cache.default_folder() == Path("/b/nmt-smt")
+    assert files.cache_folder() == Path("/a")
+    monkeypatch.delenv(files.CACHE_VARIABLE)
+    assert files.cache_folder() == Path("/b/nmt-smt")
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
-    assert cache.default_folder() == Path.home() / ".cache" / "nmt-smt"
+    assert files.cache_folder() == Path.home() / ".cache" / "nmt-smt"
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "0.5")
     assert cache.default_limit() == 500_000_000
     for text in ("nan", "many", "-1"):
