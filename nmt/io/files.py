@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, cast
+from typing import AnyStr, BinaryIO, cast
 
 from nmt.errors import DataError, UserError
 from nmt.io import numbers
@@ -100,6 +100,7 @@ except ImportError:
 
 log = logging.getLogger(__name__)
 
+BOM = b"\xef\xbb\xbf"
 BUFFER = 1 << 20  # 1 MiB reads make gzip 1.4 times faster than the default 8 kiB
 GZIP_LEVEL = 6
 UNFINISHED = "output"  # the name of an unfinished file in the folder of a job
@@ -179,14 +180,45 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
     DataError, with the line number, for bytes that are not UTF-8 and for a NUL character.
     """
-    return decode_lines(enumerate(read_byte_lines(path), 1), path)
+    if str(path) == "-" or not os.path.isfile(path):  # a stream: a line is passed on as soon as it arrives
+        yield from decode_lines(enumerate(read_byte_lines(path), 1), path)
+        return
+    blocks, number = read_blocks(path), 1
+    for block in blocks:
+        text = plain_text(block, first=number == 1)
+        if text is None:
+            rest = (line for block in itertools.chain([block], blocks) for line in block_lines(block))
+            yield from decode_lines(enumerate(rest, number), path)
+            return
+        lines = block_lines(text)
+        yield from lines
+        number += len(lines)
+
+
+def plain_text(block: bytes, first: bool) -> str | None:
+    """Decode whole lines; None if a line needs a look by itself. `first`: they are the first of the file."""
+    if b"\0" in block or b"\r\n" in block or block.endswith(b"\r") or (first and block.startswith(BOM)):
+        return None
+    try:
+        return block.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def block_lines(block: AnyStr) -> list[AnyStr]:
+    """The lines of a block of whole lines, without their `\\n`."""
+    newline = "\n" if isinstance(block, str) else b"\n"
+    lines = block.split(newline)
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def decode_lines(lines: Iterable[tuple[int, bytes]], path: str | Path) -> Iterator[str]:
     """Decode lines of a text file, each given with its number; see `read_lines`."""
     warned = False
     for number, raw in lines:
-        if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+        if number == 1 and raw.startswith(BOM):
             log.warning("%s:1: a byte order mark was removed", name_of(path))
             raw = raw[3:]
         if raw.endswith(b"\r"):

@@ -22,6 +22,7 @@ from typing import cast
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, locks, manifest
+from nmt.lazy import LazyPart
 from nmt.runs import directory as run_directory
 from nmt.runs.exported import FORMAT, NO_ENGINE
 from nmt.serve.config import AUTO, CTRANSLATE2, TORCH, EngineConfig
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = "exports"  # in the cache folder
 UNUSED_DAYS = 30  # exports that no server has loaded for so long are removed
+EXPORT, PARSE_YAML = LazyPart("nmt.runs.export:export"), LazyPart("nmt.config.yaml_text:parse")
 MODEL, OUTPUT = "transformer", "softmax"  # model.type and model.output that CTranslate2 can express
 
 # ---- choice of the engine ----------------------------------------------------------------------------------
@@ -69,11 +71,10 @@ def obstacle(paths: Sequence[str]) -> str:
 
 def model_settings(run: Path) -> dict[str, object]:
     """The section `model` of a run's configuration; empty if it cannot be read."""
-    from nmt.config import yaml_text
-
+    parse = cast(Callable[[str], dict[str, dict[str, object]]], PARSE_YAML.load())
     with suppress(OSError, ValueError, AttributeError, DataError):
-        content = yaml_text.parse(files.read_small(run / run_directory.CONFIG).decode("utf-8"))
-        return dict(cast(dict[str, dict[str, object]], content).get("model") or {})
+        content = parse(files.read_small(run / run_directory.CONFIG).decode("utf-8"))
+        return dict(content.get("model") or {})
     return {}
 
 
@@ -125,10 +126,9 @@ def make_export() -> Callable[[Task], None]:
 
 def write_export(task: Task) -> None:
     """Export a run. Imports torch."""
-    from nmt.runs import export
-
     run, output, step, quantization = task
-    export.export(run, output, str(step), quantization)
+    export = cast(Callable[[Path, Path, str, str], str], EXPORT.load())
+    export(run, output, str(step), quantization)
 
 
 def export_key(run: Path, step: int, quantization: str) -> str:

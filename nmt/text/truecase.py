@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from nmt.errors import DataError
@@ -32,8 +33,16 @@ class Truecaser:
 
     def __init__(self, forms: Iterable[Forms] = ()) -> None:
         self.forms = [options for options in forms if options]
-        self.best = {first.lower(): first for first in map(next, map(iter, self.forms))}
-        self.all_forms = {word for options in self.forms for word in options}
+
+    @cached_property
+    def best(self) -> dict[str, str]:
+        """The most frequent form of each word in small letters."""
+        return {first.lower(): first for first in map(next, map(iter, self.forms))}
+
+    @cached_property
+    def all_forms(self) -> frozenset[str]:
+        """All forms of all words."""
+        return frozenset(word for options in self.forms for word in options)
 
     def apply(self, words: list[str]) -> list[str]:
         """`The man : The End .` -> `the man : the End .`"""
@@ -57,6 +66,24 @@ class Truecaser:
             total = sum(options.values())
             line = [f"{best} ({options[best]:.15g}/{total:.15g})"]
             yield " ".join([*line, *(f"{word} ({options[word]:.15g})" for word in others)])
+
+
+class StoredTruecaser(Truecaser):
+    """A model as the lines of its file, which are parsed when they are first needed: `undo` does without
+    them. DataError for a line that is none of a model's."""
+
+    def __init__(self, lines: list[str], path: str | Path) -> None:
+        self.stored, self.path = lines, path
+
+    @cached_property
+    def forms(self) -> list[Forms]:  # type: ignore[override]
+        """The forms of all words."""
+        return [
+            {match[1]: count}
+            if (match := ONE_FORM.fullmatch(line)) and (count := float(match[2])) <= float(match[3])
+            else forms_of(line, f"{self.path}:{row}")
+            for row, line in enumerate(self.stored, 1)
+        ]
 
 
 def capital(word: str) -> str:
@@ -83,16 +110,16 @@ def learn(sentences: Iterable[list[str]]) -> Truecaser:
             if previous not in SENTENCE_END:
                 counts.setdefault(word.lower(), Counter())[word] += 1
     return Truecaser(
-        dict(sorted(forms.items(), key=lambda item: (-item[1], item[0]))) for forms in counts.values()
+        [dict(sorted(forms.items(), key=lambda item: (-item[1], item[0]))) for forms in counts.values()]
     )
 
 
 def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
-    """Load a truecase model of nmt or of Moses. DataError for any other file. `may_be_empty`: accept an empty
-    model, which a run has if its text has no word inside a sentence."""
-    lines = enumerate(files.read_lines(path), 1)
-    model = Truecaser(forms_of(line, f"{path}:{row}") for row, line in lines)
-    if not model.best and not may_be_empty:
+    """Load a truecase model of nmt or of Moses. DataError for any other file. `may_be_empty`: for the model
+    of a run, whose text may have no word inside a sentence; its lines, whose checksum is known, are parsed
+    when they are first needed."""
+    model = StoredTruecaser(list(files.read_lines(path)), path)
+    if not may_be_empty and not model.best:
         raise DataError(f"{path}: has no words; expected a truecase model, as nmt-truecase train writes it")
     return model
 
@@ -100,8 +127,6 @@ def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
 def forms_of(line: str, location: str) -> dict[str, float]:
     """Parse a line of Moses' format. DataError unless it lists forms of one word with their counts, which
     must not exceed the total."""
-    if (simple := ONE_FORM.fullmatch(line)) and (count := float(simple[2])) <= float(simple[3]):
-        return {simple[1]: count}
     fields = files.split_words(line)
     words, counts = fields[::2], fields[1::2]
     try:

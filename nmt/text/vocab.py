@@ -105,9 +105,10 @@ def counts_of(
         entry = counted(line, separator)
         if entry is None:
             raise DataError(f"{path}:{number}: expected {form}, found {shown(line)}")
-        if entry[0] in counts:
-            raise DataError(f"{path}:{number}: {shown(entry[0])} occurs twice")
-        counts[entry[0]] = entry[1]
+        word, count = entry
+        if word in counts:
+            raise DataError(f"{path}:{number}: {shown(word)} occurs twice")
+        counts[word] = count
     return counts
 
 

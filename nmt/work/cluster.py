@@ -8,7 +8,6 @@ So addresses other than the loopback need TLS, with certificates on both sides.
 import importlib
 import json
 import logging
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -54,7 +53,7 @@ def connect(target: str) -> "Client":
         check_safe(address)
         security = Security(require_encryption=address.startswith("tls:"))
         return Client(address, timeout=SECONDS, security=security, set_as_default=False)
-    except (OSError, TypeError, ValueError, RuntimeError, ssl.SSLError) as error:
+    except (OSError, TypeError, ValueError, RuntimeError) as error:  # an ssl.SSLError is an OSError
         raise UserError(f"--cluster {target}: {connection_failure(error)}") from error
 
 
@@ -72,8 +71,10 @@ def connection_failure(error: BaseException) -> str:
         )
     chain: BaseException | None = error
     while chain is not None:
-        if isinstance(chain, ssl.SSLError):
-            return f"TLS: {chain.reason or chain}; is the certificate signed by the authority of both sides?"
+        # ssl itself is not imported: the start of every command that may use a cluster would pay for it
+        if any(kind.__name__ == "SSLError" for kind in type(chain).__mro__):
+            cause = getattr(chain, "reason", None) or chain
+            return f"TLS: {cause}; is the certificate signed by the authority of both sides?"
         chain = chain.__cause__ or chain.__context__
     return f"no scheduler answers within {SECONDS} s; is `dask scheduler` running there?"
 

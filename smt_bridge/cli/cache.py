@@ -26,8 +26,8 @@ def parser() -> options.Parser:
         "smt-cache",
         "smt-decode and smt-tune cache the phrase tables and language models that they load, in a form that "
         "loads fast. When the cache is full, the files unused for the longest time are removed. It holds "
-        f"{DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT_VARIABLE} says. Beside them nmt-serve "
-        f"caches the runs that it exports; those unused for {UNUSED_DAYS} days are removed.",
+        f"{DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT_VARIABLE} says. Beside them "
+        f"nmt-serve caches the runs that it exports; those unused for {UNUSED_DAYS} days are removed.",
     )
     actions = parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
@@ -41,7 +41,8 @@ def parser() -> options.Parser:
             "--cache",
             metavar="DIR",
             default=None,
-            help=f"cache folder; default: ${files.CACHE_VARIABLE}, else nmt-smt in $XDG_CACHE_HOME or ~/.cache",
+            help=f"cache folder; default: ${files.CACHE_VARIABLE}, else nmt-smt in $XDG_CACHE_HOME or "
+            "~/.cache",
         )
     return parser
 

@@ -55,12 +55,14 @@ class BPE:
             if line.startswith("#version") and number == 1:
                 self.version = version_of(line, name)
                 continue
-            symbols = tuple(files.split_words(line))
+            symbols = line.split(" ")
+            if len(symbols) != 2 or "\t" in line or "" in symbols:
+                symbols = files.split_words(line)
             if len(symbols) != 2:
                 raise DataError(
                     f"{name}:{number}: {shown(line)} is not two symbols; is this a file of BPE codes?"
                 )
-            self.codes.setdefault(symbols, number)
+            self.codes.setdefault((symbols[0], symbols[1]), number)
 
     def apply(self, words: list[str], dropout: float = 0.0) -> list[str]:
         """Split words into units, skipping each merge with probability `dropout`."""

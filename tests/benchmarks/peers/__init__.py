@@ -60,11 +60,13 @@ def program(name: str, source: str) -> str | None:
 
 
 def cost(command: Sequence[str | Path], folder: Path, env: Mapping[str, str] = ONE_THREAD) -> Cost:
-    """Run a command in a folder. SystemExit with its messages if it fails."""
+    """Run a command in a folder. SystemExit with its messages if it fails. Bytecode is written and read, as
+    that of installed packages is."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with open(folder / "messages.txt", "w+", encoding="utf-8") as messages:
         start = time.perf_counter()
         process = subprocess.Popen(
-            list(map(str, command)), cwd=folder, env={**os.environ, **env}, stdout=messages, stderr=messages
+            list(map(str, command)), cwd=folder, env={**inherited, **env}, stdout=messages, stderr=messages
         )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

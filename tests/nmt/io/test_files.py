@@ -3,7 +3,8 @@
 import gzip
 import logging
 import os
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -57,6 +58,31 @@ def test_bad_bytes_are_named_by_line(tmp_path: Path, content: bytes, message: st
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(DataError, match=message):
         list(files.read_lines(tmp_path / "x"))
+
+
+def test_blocks_are_read_as_single_lines_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same lines, warnings and errors, wherever a block ends."""
+    monkeypatch.setattr(files, "BUFFER", 5)
+    monkeypatch.setattr(logging.getLogger("nmt"), "propagate", True)
+    pieces, draw = (b"a b", ODD.encode(), b"", b"c\r", b"\xef\xbb\xbf", b"\xff", b"\0"), random.Random(1)
+    path = tmp_path / "x"
+
+    def outcome(lines: Iterator[str]) -> tuple[list[str], str, list[str]]:
+        rows, problem = [], ""
+        caplog.clear()
+        try:
+            for line in lines:
+                rows.append(line)
+        except DataError as error:
+            problem = str(error)
+        return rows, problem, list(caplog.messages)
+
+    for _ in range(300):
+        path.write_bytes(b"\n".join(draw.choices(pieces, (9, 9, 9, 1, 1, 1, 1), k=draw.randrange(9))))
+        single = files.decode_lines(enumerate(files.read_byte_lines(path), 1), path)
+        assert outcome(files.read_lines(path)) == outcome(single), path.read_bytes()
 
 
 def test_parallel_names_the_shorter_file_and_both_numbers(tmp_path: Path) -> None:

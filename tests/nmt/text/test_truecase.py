@@ -115,6 +115,14 @@ def test_a_run_of_text_without_words_inside_sentences_loads(tmp_path: Path) -> N
     assert truecase.load(tmp_path / "model", may_be_empty=True).apply(["Ja", "Wort"]) == ["Ja", "Wort"]
 
 
+def test_the_model_of_a_run_is_parsed_when_it_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("no model")
+    model = truecase.load(tmp_path / "model", may_be_empty=True)
+    assert model.undo(["ja"]) == ["Ja"]
+    with pytest.raises(DataError, match="model:1: expected forms of a word"):
+        model.apply(["ja"])
+
+
 def test_a_form_that_ends_with_a_carriage_return_survives_its_file(tmp_path: Path) -> None:
     learned = truecase.learn([["x", "Paris\r", "is", "Lyon"]] * 2)
     truecase.save(learned, tmp_path / "model")
