@@ -6,8 +6,9 @@ The settings of the decoder, extraction and tuning are in config.py of their own
 from dataclasses import dataclass, field
 
 from nmt.config.settings import name_in, number
-from smt_bridge.extraction.alignment import ALIGNERS, HEURISTICS
+from smt_bridge.extraction.alignment import ALIGNERS
 from smt_bridge.extraction.config import ExtractConfig
+from smt_bridge.extraction.symmetrization import HEURISTICS
 
 
 @dataclass

@@ -26,6 +26,7 @@ from nmt.work.stages import SharedFolder
 from nmt.work.store import Step, run_steps
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
+from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import TableInputs, TableOutputs, build, sweep_work_folders
 
 log = logging.getLogger(__name__)
@@ -137,8 +138,8 @@ def align(training: SystemTraining) -> None:
     else:
         texts = alignment.read_texts(config.source, config.target)
         directions = alignment.align_both_directions(*texts, config.method)
-        links = alignment.symmetrize(*directions, config.symmetrization)
-        files.write_text(path, map(pharaoh.line_of, links))
+        del texts
+        files.write_text(path, symmetrize(*directions, config.symmetrization).lines())
 
 
 def extract(training: SystemTraining) -> None:

@@ -6,12 +6,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from nmt.compute import device
 from nmt.errors import ConfigError, DataError
-from nmt.formats import pharaoh
-from nmt.formats.pharaoh import Links
 from nmt.io import files
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
@@ -27,6 +26,8 @@ from smt_bridge.build.networks import AVERAGED, Name
 from smt_bridge.build.plan import NetworkPlan
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
+from smt_bridge.extraction.packed import pack_text
+from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
 
@@ -47,10 +48,10 @@ def align(build: Build) -> None:
     texts, config = BuildTexts(build.work), train_config(build)
     sources, targets = alignment.read_texts(texts.path("train.source"), texts.path("train.target"))
     dev_sources, dev_targets = alignment.read_texts(texts.path("dev.source"), texts.path("dev.target"))
-    directions = alignment.align_both_directions(sources + dev_sources, targets + dev_targets, config.method)
-    links: list[Links] = alignment.symmetrize(*directions, config.symmetrization)
-    files.write_text(build.work / DEV_ALIGNMENT, map(pharaoh.line_of, links[len(sources) :]))
-    files.write_text(build.work / ALIGNMENT, map(pharaoh.line_of, links[: len(sources)]))
+    both = pack_text(chain(sources, dev_sources)), pack_text(chain(targets, dev_targets))
+    links = symmetrize(*alignment.align_both_directions(*both, config.method), config.symmetrization)
+    files.write_text(build.work / DEV_ALIGNMENT, links[len(sources) :].lines())
+    files.write_text(build.work / ALIGNMENT, links[: len(sources)].lines())
 
 
 def train_config(build: Build) -> TrainConfig:

@@ -17,6 +17,8 @@ from smt_bridge.cli.shared_options import add_texts
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
 from smt_bridge.extraction.alignment import AlignmentCounts, AlignmentOutputs
+from smt_bridge.extraction.packed import MOST_WORDS, pack_links
+from smt_bridge.extraction.symmetrization import symmetrize
 
 log = logging.getLogger(__name__)
 
@@ -62,27 +64,27 @@ def align_here(args: argparse.Namespace, outputs: AlignmentOutputs) -> Alignment
     sources, targets = alignment.read_texts(args.source, args.target)
     skipped = len(sources) - len(alignment.alignable_pairs(sources, targets))
     if args.forward:
-        forward, reverse = (
-            read_direction(path, args.source, sources, targets) for path in (args.forward, args.reverse)
-        )
+        paths = args.forward, args.reverse
+        forward, reverse = (pack_links(read_direction(path, args.source, sources, targets)) for path in paths)
     else:
         warn_of_skipped(skipped)
         forward, reverse = alignment.align_both_directions(sources, targets, args.method)
-    both = alignment.symmetrize(forward, reverse, args.symmetrization)
+    both = symmetrize(forward, reverse, args.symmetrization)
     for path, links in ((outputs.forward, forward), (outputs.reverse, reverse), (outputs.both, both)):
         if path:
-            files.write_text(path, map(pharaoh.line_of, links))
-    return AlignmentCounts(len(both), sum(map(len, both)), skipped)
+            files.write_text(path, links.lines())
+    return AlignmentCounts(len(both), len(both.source), skipped)
 
 
 def read_direction(path: str, source: str, sources: alignment.Texts, targets: alignment.Texts) -> list[Links]:
     """Read the links of one direction. DataError for a different number of lines than the text `source` has,
-    or points outside the sentences."""
+    points outside the sentences, or beyond the 65,536th word."""
     links = list(pharaoh.read(path))
     if len(links) != len(sources):
         raise files.unequal([path, source], [len(links), len(sources)])
     for number, (link_set, a, b) in enumerate(zip(links, sources, targets, strict=True), 1):
         pharaoh.check_points(link_set, len(a), len(b), f"{path}:{number}")
+        pharaoh.check_points(link_set, MOST_WORDS, MOST_WORDS, f"{path}:{number}")
     return links
 
 

@@ -1,4 +1,4 @@
-"""Align words in both directions, alone or by several workers, and symmetrize the links.
+"""Align words in both directions, alone or by several workers.
 
 nmt/formats/pharaoh.py reads the links of any tool.
 """
@@ -20,6 +20,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from nmt import plugins
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import pharaoh
@@ -30,87 +32,24 @@ from nmt.lazy import LazyPart
 from nmt.work import executors, stages
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import Part, SharedFolder, task_file
+from smt_bridge.extraction.packed import (
+    Int64s,
+    PackedLinks,
+    PackedText,
+    Packer,
+    load_links,
+    pack_links,
+    pack_text,
+)
+from smt_bridge.extraction.symmetrization import symmetrize
 
 log = logging.getLogger(__name__)
-
-# ---- symmetrization ----------------------------------------------------------------------------------------
-# Union, intersection, grow, grow-diag and the final steps (Och and Ney 2003; Koehn et al. 2005).
-# Links are pairs (source word, target word), counted from 0, in both directions.
-
-
-NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1))
-DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
-
-
-def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = NEIGHBORS) -> Links:
-    """Add links of the union that are adjacent to a link and align a word that had none, starting from the
-    intersection. Candidates are visited repeatedly in a fixed order, as in fast_align's atools; another order
-    would give other links."""
-    links, around = set(forward & reverse), tuple(around)
-    candidates = sorted((forward | reverse) - links)
-    sources, targets = {source for source, _ in links}, {target for _, target in links}
-    growing = True
-    while growing:
-        growing = False
-        for source, target in candidates:
-            free = source not in sources or target not in targets
-            if free and any((source + down, target + right) in links for down, right in around):
-                links.add((source, target))
-                sources.add(source)
-                targets.add(target)
-                growing = True
-        candidates = [link for link in candidates if link not in links]
-    return frozenset(links)
-
-
-def grow_diag(forward: Links, reverse: Links) -> Links:
-    """Grow along diagonals as well."""
-    return grow(forward, reverse, (*NEIGHBORS, *DIAGONALS))
-
-
-def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
-    """Add remaining links of each direction whose source or target word is unaligned; `both`: only if both
-    words are."""
-    result = set(links)
-    sources, targets = {source for source, _ in links}, {target for _, target in links}
-    for direction in directions:
-        for source, target in sorted(direction):
-            free = source not in sources, target not in targets
-            if all(free) if both else any(free):
-                result.add((source, target))
-                sources.add(source)
-                targets.add(target)
-    return frozenset(result)
-
-
-def grow_diag_final(forward: Links, reverse: Links) -> Links:
-    """Grow-diag, then add links with an unaligned word."""
-    return final(grow_diag(forward, reverse), (forward, reverse), both=False)
-
-
-def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
-    """Grow-diag, then add links with two unaligned words."""
-    return final(grow_diag(forward, reverse), (forward, reverse), both=True)
-
-
-HEURISTICS: dict[str, Callable[[Links, Links], Links]] = {
-    "grow-diag-final-and": grow_diag_final_and,
-    "grow-diag-final": grow_diag_final,
-    "grow-diag": grow_diag,
-    "grow": grow,
-    "intersection": frozenset.intersection,
-    "union": frozenset.union,
-    "forward": lambda forward, reverse: forward,
-    "reverse": lambda forward, reverse: reverse,
-}
-
 
 # ---- aligners ----------------------------------------------------------------------------------------------
 
 
 LONGEST = 1024  # words: sil-thot reads no longer sentences
-LINKS = ".points"  # suffix of the file with the links of an aligner whose model cannot be saved
-Texts = list[list[str]]
+Texts = Sequence[list[str]]
 
 
 def thot() -> Any:
@@ -149,22 +88,22 @@ class Aligner(ABC):
         return
 
     @abstractmethod
-    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+    def align(self, sources: Texts, targets: Texts) -> Sequence[Links]:
         """Align one direction: links of each sentence pair, none if a side is empty."""
 
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
         """Train on a text; write the model into files whose paths begin with `prefix`."""
-        files.write_text(f"{prefix}{LINKS}", map(pharaoh.line_of, self.align(sources, targets)))
+        pack_links(self.align(sources, targets)).save(prefix)
 
     def load(self, prefix: str) -> Any:
-        """Load a model from its files."""
-        return list(files.read_lines(f"{prefix}{LINKS}"))  # as text, a tenth of the memory of links
+        """Load a model from its files, which are removed then."""
+        return load_links(prefix)
 
-    def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> list[Links]:
+    def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> Sequence[Links]:
         """Align pairs of the text that the model was trained on, from pair `first` on; same links as
         `align`."""
-        lines = model[first : first + len(sources)]
-        return [pharaoh.parse(line, f"pair {number}") for number, line in enumerate(lines, first + 1)]
+        links: PackedLinks = model[first : first + len(sources)]
+        return links
 
 
 @dataclass(frozen=True)
@@ -176,7 +115,7 @@ class Thot(Aligner):
     def check(self) -> None:
         thot()
 
-    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+    def align(self, sources: Texts, targets: Texts) -> PackedLinks:
         return self.align_part(self.train_models(sources, targets), 0, sources, targets)
 
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
@@ -189,9 +128,9 @@ class Thot(Aligner):
             raise UserError(f"{prefix}: sil-thot cannot read its model there")
         return model
 
-    def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> list[Links]:
+    def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> PackedLinks:
         def links_of(*texts: Texts) -> Iterable[Links]:
-            for _, matrix in model.get_best_alignments(*texts):
+            for _, matrix in model.get_best_alignments(*map(list, texts)):
                 yield frozenset(zip(*(axis.tolist() for axis in matrix.to_numpy().nonzero()), strict=True))
 
         return align_alignable(links_of, sources, targets)
@@ -204,7 +143,7 @@ class Thot(Aligner):
                 kind = getattr(package, name)
                 if model is None:
                     model = kind()
-                    for number in alignable_pairs(sources, targets):
+                    for number in alignable_pairs(sources, targets).tolist():
                         model.add_sentence_pair(sources[number], targets[number], 1)
                 else:
                     model = kind(model)
@@ -229,16 +168,11 @@ class FastAlign(Aligner):
         if not self.has_numba():
             self.fallback.check()
 
-    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+    def align(self, sources: Texts, targets: Texts) -> PackedLinks:
         if not self.has_numba():
             return self.fallback.align(sources, targets)
-
-        def links_of(*texts: Texts) -> Iterable[Links]:
-            best_links = cast(Callable[..., list[list[int]]], self.compiled.load())
-            for words in best_links(*texts):
-                yield frozenset((word, at) for at, word in enumerate(words) if word >= 0)
-
-        return align_alignable(links_of, sources, targets)
+        best_links = cast(Callable[[PackedText, PackedText], PackedLinks], self.compiled.load())
+        return align_alignable(best_links, sources, targets)
 
 
 class Eflomal(Aligner):
@@ -260,7 +194,7 @@ class Eflomal(Aligner):
     def check(self) -> None:
         self.program()
 
-    def align(self, sources: Texts, targets: Texts) -> list[Links]:
+    def align(self, sources: Texts, targets: Texts) -> PackedLinks:
         return align_alignable(self.run, sources, targets)
 
     def run(self, sources: Texts, targets: Texts) -> list[Links]:
@@ -291,23 +225,22 @@ def numbered_lines(texts: Texts) -> Iterable[str]:
         yield " ".join(str(numbers.setdefault(word.lower(), len(numbers))) for word in words)
 
 
-def alignable_pairs(sources: Texts, targets: Texts) -> list[int]:
-    """Indices of pairs without an empty side or one that is too long."""
-    pairs = enumerate(zip(sources, targets, strict=True))
-    return [number for number, pair in pairs if all(0 < len(side) <= LONGEST for side in pair)]
+def alignable_pairs(sources: Texts, targets: Texts) -> Int64s:
+    """Indices of pairs without an empty side or one that is too long: (K,)"""
+    lengths = pack_text(sources).lengths, pack_text(targets).lengths
+    return np.flatnonzero((np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= LONGEST))
 
 
 def align_alignable(
-    links_of: Callable[[Texts, Texts], Iterable[Links]], sources: Texts, targets: Texts
-) -> list[Links]:
+    links_of: Callable[[PackedText, PackedText], Iterable[Links]], sources: Texts, targets: Texts
+) -> PackedLinks:
     """Links of all pairs, from a function that aligns those without an empty side or one that is too long."""
-    links: list[Links] = [frozenset()] * len(sources)
-    numbers = alignable_pairs(sources, targets)
-    if numbers:
-        texts = [sources[number] for number in numbers], [targets[number] for number in numbers]
-        for number, pair_links in zip(numbers, links_of(*texts), strict=True):
-            links[number] = pair_links
-    return links
+    texts = pack_text(sources), pack_text(targets)
+    numbers = alignable_pairs(*texts)
+    if len(numbers) < len(sources):
+        texts = texts[0].select(numbers), texts[1].select(numbers)
+    links = pack_links(links_of(*texts) if len(numbers) else [])
+    return links.spread(numbers, len(sources)) if len(numbers) < len(sources) else links
 
 
 HMM = (("Ibm1AlignmentModel", 5), ("HmmAlignmentModel", 5))
@@ -322,21 +255,21 @@ ALIGNERS: dict[str, Aligner] = {
 # ---- in this process ---------------------------------------------------------------------------------------
 
 
-def read_texts(source: str | Path, target: str | Path) -> tuple[Texts, Texts]:
+def read_texts(source: str | Path, target: str | Path) -> tuple[PackedText, PackedText]:
     """Read the words of a parallel corpus. DataError for unequal numbers of lines, or no words."""
     sources, targets = split_sides(files.parallel(source, target))
-    if not any(left and right for left, right in zip(sources, targets, strict=True)):
+    if not (np.minimum(sources.lengths, targets.lengths) > 0).any():
         raise no_words_error(source)
     return sources, targets
 
 
-def split_sides(rows: Iterable[Sequence[str]]) -> tuple[Texts, Texts]:
+def split_sides(rows: Iterable[Sequence[str]]) -> tuple[PackedText, PackedText]:
     """The words of both sides of parallel lines."""
-    sources, targets = [], []
+    sources, targets = Packer(), Packer()
     for source, target in rows:
-        sources.append(files.split_words(source))
-        targets.append(files.split_words(target))
-    return sources, targets
+        sources.add(files.split_words(source))
+        targets.add(files.split_words(target))
+    return sources.text(), targets.text()
 
 
 def no_words_error(source: str | Path) -> DataError:
@@ -344,23 +277,12 @@ def no_words_error(source: str | Path) -> DataError:
     return DataError(f"{source}: no pair has words on both sides, nothing to align")
 
 
-def align_both_directions(sources: Texts, targets: Texts, method: str) -> tuple[list[Links], list[Links]]:
+def align_both_directions(sources: Texts, targets: Texts, method: str) -> tuple[PackedLinks, PackedLinks]:
     """Align both directions, with the source word first. `method`: a name in ALIGNERS."""
     aligner = ALIGNERS[method]
-    forward = aligner.align(sources, targets)
+    forward = pack_links(aligner.align(sources, targets))
     log.info("source to target aligned")
-    return forward, swap_sides(aligner.align(targets, sources))
-
-
-def swap_sides(links: Iterable[Links]) -> list[Links]:
-    """Swap the sides of each link."""
-    return [frozenset((b, a) for a, b in sentence_links) for sentence_links in links]
-
-
-def symmetrize(forward: Sequence[Links], reverse: Sequence[Links], heuristic: str) -> list[Links]:
-    """Combine both directions. `heuristic`: a name in HEURISTICS."""
-    combine = HEURISTICS[heuristic]
-    return [combine(a, b) for a, b in zip(forward, reverse, strict=True)]
+    return forward, pack_links(aligner.align(targets, sources)).swap()
 
 
 # ---- by several workers ------------------------------------------------------------------------------------
@@ -457,14 +379,14 @@ class AlignmentWorker(stages.StageWorker):
     def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
         return STAGES[stage](self, number)
 
-    def links(self, way: int, first: int, sources: Texts, targets: Texts) -> list[Links]:
+    def links(self, way: int, first: int, sources: PackedText, targets: PackedText) -> PackedLinks:
         """Links of the pairs from `first` on in one direction, with the source word first."""
         aligner = ALIGNERS[self.method]
         if way not in self.models:
             self.models[way] = self.load(aligner, way)
         if way:
-            return swap_sides(aligner.align_part(self.models[way], first, targets, sources))
-        return aligner.align_part(self.models[way], first, sources, targets)
+            return pack_links(aligner.align_part(self.models[way], first, targets, sources)).swap()
+        return pack_links(aligner.align_part(self.models[way], first, sources, targets))
 
     def load(self, aligner: Aligner, way: int) -> Any:
         """Load the model of a direction."""
@@ -491,9 +413,10 @@ def align_shard(worker: AlignmentWorker, number: int) -> Iterable[Part]:
     sources, targets = split_sides(shard.rows)
     forward, reverse = (worker.links(way, shard.first - 1, sources, targets) for way in (0, 1))
     both = symmetrize(forward, reverse, worker.heuristic)
-    numbers = {"links": sum(map(len, both)), "skipped": len(sources) - len(alignable_pairs(sources, targets))}
+    skipped = len(sources) - len(alignable_pairs(sources, targets))
+    numbers = {"links": len(both.source), "skipped": skipped}
     return [
-        *("\n".join(map(pharaoh.line_of, links)).encode() for links in (both, forward, reverse)),
+        *("\n".join(links.lines()).encode() for links in (both, forward, reverse)),
         json.dumps(numbers).encode(),
     ]
 

@@ -2,25 +2,30 @@
 by EM with a Dirichlet prior on the lexical probabilities (Dyer et al. 2013).
 
 Gives the links of fast_align with options `-d -o -v`: each target word is aligned to at most one source word.
+
+EM goes through the text by target word: all its tokens in turn. Then what is known of a pair of words is read
+and written in one pass over an array with 4 bytes for each pair, and the probabilities that are in use are
+few enough to stay in the processor's cache. Blocks of target words are computed by several threads.
 """
 
 import math
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.compute import resources
 from nmt.io.progress import Progress
 from smt_bridge.decoder.compiled import njit, njit_ieee
+from smt_bridge.extraction.packed import PackedLinks, PackedText
 
 Ids = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Corpus = tuple[Ids, Offsets, Ids, Offsets]  # word ids and sentence offsets of the source, then of the target
-# Lexical translation tables. For each source word: the first of its slots. For each slot: its target word, or
-# -1 if free; its probability; its count. For each target word: probability and count of a link to NULL.
-Tables = tuple[Offsets, Ids, Floats, Floats, Floats, Floats]
+Logs = npt.NDArray[np.float32]
+Positions = npt.NDArray[np.uint16]
 
 ITERATIONS = 4  # of EM; fast_align counts the final alignment of all pairs as a fifth
 NULL = 0.08  # probability that a target word is aligned to NULL
@@ -28,102 +33,120 @@ PRIOR = 0.01  # concentration of the Dirichlet prior on lexical probabilities
 TENSION, LOWEST_TENSION, HIGHEST_TENSION = 4.0, 0.1, 14.0  # how closely links follow the diagonal
 TENSION_STEPS, TENSION_RATE = 8, 20.0  # gradient ascent after each iteration but the first
 EMPTY = -1
+BLOCKS = 32  # of target words; as many on all machines, so that sums are the same
 
 
-def number_words(texts: Sequence[Sequence[str]]) -> tuple[Ids, Offsets, int]:
-    """Map the words of a text to ids. Returns the ids of all sentences, concatenated; the offset at which
-    each sentence starts, followed by the number of words; and the size of the vocabulary."""
-    numbers: dict[str, int] = {}
-    ids = [numbers.setdefault(word, len(numbers)) for words in texts for word in words]
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(words) for words in texts], out=offsets[1:])
-    return np.array(ids, np.int32), offsets, len(numbers)
+class Corpus(NamedTuple):
+    """A parallel text, and the tokens of each target word."""
+
+    sources: Ids
+    source_offsets: Offsets
+    targets: Ids
+    target_offsets: Offsets
+    tokens: Ids  # positions in `targets`, by word: those of word t are tokens[first[t] : first[t + 1]]
+    first: Offsets
+    pairs: Ids  # the sentence pair of each position in `targets`
 
 
-def best_links(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> list[list[int]]:
-    """Train the model on sentence pairs, none of which may have an empty side, and align them. Returns, for
-    each pair, the index of the source word of each target word, or -1 for NULL."""
-    source_ids, source_offsets, rows = number_words(sources)
-    target_ids, target_offsets, columns = number_words(targets)
-    corpus: Corpus = source_ids, source_offsets, target_ids, target_offsets
-    starts, words = pair_table(*corpus, rows, columns)
-    lexicon, null = ((np.ones(size), np.zeros(size)) for size in (len(words), columns))
-    tables: Tables = starts, words, *lexicon, *null
-    best = np.full(len(target_ids), EMPTY, np.int32)
-    lengths = np.stack([np.diff(target_offsets), np.diff(source_offsets)], axis=1)
+class Lexicon(NamedTuple):
+    """What EM knows of pairs of words, after an iteration."""
+
+    starts: Offsets  # of each target word's entries, one for each source word that occurs with it
+    logs: Logs  # of count + PRIOR, in single precision as in sil-thot, so that the links are the same
+    totals: Floats  # digamma of the sum over a source word's entries
+    null: Floats  # probability of each target word without a source word
+    known: bool  # False: all probabilities are 1
+
+
+def best_links(sources: PackedText, targets: PackedText) -> PackedLinks:
+    """Train on sentence pairs without empty sides and align them: the best source word of each target word,
+    if one is better than none."""
+    words = len(targets.words)
+    corpus = make_corpus(sources, targets)
+    blocks = np.searchsorted(corpus.first, np.linspace(0, len(targets.ids), BLOCKS + 1)).tolist()
+    ranges = [(low, high) for low, high in pairwise(blocks) if low < high]
+    best = np.full(len(targets.ids), EMPTY, np.int32)
+    lengths = np.stack([targets.lengths, sources.lengths], axis=1)
     shapes, occurrences = np.unique(lengths, axis=0, return_counts=True)
     tension = TENSION
-    with Progress(ITERATIONS, "iterations", title="aligning") as progress:
-        for iteration in progress.over(range(ITERATIONS)):
-            feature = expect(corpus, tables, tension, best, False) / len(target_ids)
-            if iteration:
-                tension = update_tension(shapes, occurrences, feature, tension, len(target_ids))
-            maximize(tables)
-    expect(corpus, tables, tension, best, True)
-    flat, offsets = best.tolist(), target_offsets.tolist()
-    return [flat[start:end] for start, end in pairwise(offsets)]
+    with (
+        ThreadPoolExecutor(resources.processors()) as pool,
+        Progress((ITERATIONS + 1) * len(ranges), "parts", title="aligning") as progress,
+    ):
+        counts = [pool.submit(different_words, corpus, len(sources.words), *block) for block in ranges]
+        starts = np.append(0, np.cumsum(np.concatenate([count.result() for count in counts])))
+        logs = np.zeros(starts[-1], np.float32)
+        lexicon = Lexicon(starts, logs, np.zeros(len(sources.words)), np.ones(words), False)
+        for iteration in range(ITERATIONS + 1):
+            final = iteration == ITERATIONS
+            work = [pool.submit(expect, corpus, lexicon, tension, *block, best, final) for block in ranges]
+            totals, null, feature = np.zeros(len(sources.words)), [], 0.0
+            for block in work:
+                part, of_null, features = block.result()
+                totals, feature = totals + part, feature + features
+                null.append(of_null)
+                progress.add(1)
+            if not final:
+                if iteration:
+                    mean = feature / len(targets.ids)
+                    tension = update_tension(shapes, occurrences, mean, tension, len(targets.ids))
+                lexicon = Lexicon(starts, logs, *maximize(totals, np.concatenate(null)), True)
+    return make_links(best, targets.offsets)
 
 
-# ---- pairs of words ----------------------------------------------------------------------------------------
-# Each source word has a hash table of its own, with linear probing, for the probabilities and counts of the
-# target words that occur with it. Source word e has slots starts[e] to starts[e + 1]; their number is a power
-# of two.
+def make_corpus(sources: PackedText, targets: PackedText) -> Corpus:
+    first = np.append(0, np.cumsum(np.bincount(targets.ids, minlength=len(targets.words))))
+    pairs = np.repeat(np.arange(len(targets), dtype=np.int32), targets.lengths)
+    tokens = np.empty(len(targets.ids), np.int32)
+    fill_tokens(targets.ids, first[:-1].copy(), tokens)
+    return Corpus(sources.ids, sources.offsets, targets.ids, targets.offsets, tokens, first, pairs)
 
 
-def pair_table(
-    sources: Ids, source_offsets: Offsets, targets: Ids, target_offsets: Offsets, rows: int, columns: int
-) -> tuple[Offsets, Ids]:
-    """Lay out the hash tables: returns the first slot of each source word, and the target word of each slot,
-    or -1 if it is free."""
-    order = np.argsort(sources, kind="stable")
-    sentences = np.repeat(np.arange(len(source_offsets) - 1), np.diff(source_offsets))[order]
-    tokens = np.searchsorted(sources[order], np.arange(rows + 1))
-    different = different_words(tokens, sentences, targets, target_offsets, columns)
-    starts = np.zeros(rows + 1, np.int64)
-    np.cumsum(2 ** np.ceil(np.log2(1.5 * different)).astype(np.int64), out=starts[1:])
-    words = np.full(starts[-1], EMPTY, np.int32)
-    insert_words(tokens, sentences, targets, target_offsets, starts, words)
-    return starts, words
-
-
-@njit
-def different_words(
-    tokens: Offsets, sentences: Offsets, targets: Ids, target_offsets: Offsets, columns: int
-) -> Offsets:
-    """Count the distinct target words that occur in a sentence with each source word."""
-    counts = np.zeros(len(tokens) - 1, np.int64)
-    seen = np.full(columns, -1, np.int64)
-    for row in range(len(counts)):
-        for token in range(tokens[row], tokens[row + 1]):
-            sentence = sentences[token]
-            for position in range(target_offsets[sentence], target_offsets[sentence + 1]):
-                if seen[targets[position]] != row:
-                    seen[targets[position]] = row
-                    counts[row] += 1
-    return counts
+def make_links(best: Ids, target_offsets: Offsets) -> PackedLinks:
+    """Links from the source word of each target word, or EMPTY."""
+    room = np.count_nonzero(best != EMPTY)
+    source, target = np.empty(room, np.uint16), np.empty(room, np.uint16)
+    offsets = np.zeros(len(target_offsets), np.int64)
+    fill_links(best, target_offsets, source, target, offsets)
+    return PackedLinks(source, target, offsets)
 
 
 @njit
-def insert_words(
-    tokens: Offsets, sentences: Offsets, targets: Ids, target_offsets: Offsets, starts: Offsets, words: Ids
+def fill_links(
+    best: Ids, target_offsets: Offsets, source: Positions, target: Positions, offsets: Offsets
 ) -> None:
-    """Fill the hash tables with the target words that occur with each source word."""
-    for row in range(len(tokens) - 1):
-        for token in range(tokens[row], tokens[row + 1]):
-            sentence = sentences[token]
-            for position in range(target_offsets[sentence], target_offsets[sentence + 1]):
-                slot = find_slot(starts[row], starts[row + 1], words, targets[position])
-                words[slot] = targets[position]
+    size = 0
+    for pair in range(len(target_offsets) - 1):
+        for position in range(target_offsets[pair], target_offsets[pair + 1]):
+            if best[position] != EMPTY:
+                source[size], target[size] = best[position], position - target_offsets[pair]
+                size += 1
+        offsets[pair + 1] = size
 
 
 @njit
-def find_slot(start: int, end: int, words: Ids, word: int) -> int:
-    """Find the slot of a target word in a hash table, or the free slot where it belongs."""
-    mask = end - start - 1
-    slot = (word * 2654435769 >> 7) & mask
-    while words[start + slot] != word and words[start + slot] != EMPTY:
-        slot = (slot + 1) & mask
-    return start + slot
+def fill_tokens(targets: Ids, following: Offsets, tokens: Ids) -> None:
+    """Sort positions by their word. `following`: where the next token of each word belongs; is changed."""
+    for position in range(len(targets)):
+        word = targets[position]
+        tokens[following[word]] = position
+        following[word] += 1
+
+
+@njit
+def different_words(corpus: Corpus, rows: int, low: int, high: int) -> Offsets:
+    """Count the distinct source words that occur in a sentence with each target word from `low` to `high`.
+    `rows`: number of source words."""
+    counts = np.zeros(high - low, np.int64)
+    seen = np.full(rows, -1, np.int32)
+    for word in range(low, high):
+        for index in range(corpus.first[word], corpus.first[word + 1]):
+            pair = corpus.pairs[corpus.tokens[index]]
+            for position in range(corpus.source_offsets[pair], corpus.source_offsets[pair + 1]):
+                if seen[corpus.sources[position]] != word:
+                    seen[corpus.sources[position]] = word
+                    counts[word - low] += 1
+    return counts
 
 
 # ---- positions ---------------------------------------------------------------------------------------------
@@ -205,25 +228,45 @@ def update_tension(
 
 
 @njit_ieee
-def expect(corpus: Corpus, tables: Tables, tension: float, best: Ids, final: bool) -> float:
-    """E-step: add the posterior counts of all links, and return the sum of their features. With `final`,
-    write the best source word of each target word into `best` instead."""
-    sources, source_offsets, targets, target_offsets = corpus
-    starts, words, probabilities, counts, null_probabilities, null_counts = tables
-    longest = np.max(np.diff(source_offsets))
+def expect(
+    corpus: Corpus, lexicon: Lexicon, tension: float, low: int, high: int, best: Ids, final: bool
+) -> tuple[Floats, Floats, float]:
+    """E-step: replace the logs of the target words from `low` to `high` by those of their posterior counts.
+    With `final`, write the best source word of each of their tokens into `best` instead.
+
+    Returns the sum of counts and priors of each source word, the counts of target words without a source
+    word, and the sum of the features of all links.
+    """
+    totals, null_counts = np.zeros(len(lexicon.totals)), np.zeros(high - low)
+    longest = np.max(np.diff(corpus.source_offsets))
     slots, weights = np.empty(longest, np.int64), np.empty(longest)
+    most = np.max(np.diff(lexicon.starts[low : high + 1]))
+    # The slot of each source word in what follows, the words of the slots, their probabilities and counts.
+    slot_of = np.full(len(totals), EMPTY, np.int32)
+    members, probabilities, counts = np.empty(most, np.int32), np.empty(most), np.empty(most)
     features = 0.0
-    for pair in range(len(source_offsets) - 1):
-        source_first, n = source_offsets[pair], source_offsets[pair + 1] - source_offsets[pair]
-        target_first, m = target_offsets[pair], target_offsets[pair + 1] - target_offsets[pair]
-        for j in range(m):
-            word = targets[target_first + j]
-            null = null_probabilities[word] * NULL
+    for word in range(low, high):
+        start, used = lexicon.starts[word], 0
+        null = lexicon.null[word] * NULL
+        for index in range(corpus.first[word], corpus.first[word + 1]):
+            position = corpus.tokens[index]
+            pair = corpus.pairs[position]
+            begin, first = corpus.source_offsets[pair], corpus.target_offsets[pair]
+            n, m = corpus.source_offsets[pair + 1] - begin, corpus.target_offsets[pair + 1] - first
+            j = position - first
             total = null
             z = normalizer(j + 1, m, n, tension) / (1.0 - NULL)
             for i in range(n):
-                row = sources[source_first + i]
-                slot = find_slot(starts[row], starts[row + 1], words, word)
+                source = corpus.sources[begin + i]
+                slot = slot_of[source]
+                if slot == EMPTY:
+                    slot = used
+                    used += 1
+                    slot_of[source], members[slot], counts[slot] = slot, source, 0.0
+                    probabilities[slot] = 1.0
+                    if lexicon.known:
+                        count = math.exp(lexicon.logs[start + slot])
+                        probabilities[slot] = math.exp(digamma(count) - lexicon.totals[source])
                 weight = probabilities[slot] * (math.exp(diagonal(j + 1, i + 1, m, n) * tension) / z)
                 slots[i], weights[i] = slot, weight
                 total += weight
@@ -231,37 +274,35 @@ def expect(corpus: Corpus, tables: Tables, tension: float, best: Ids, final: boo
                 highest = null
                 for i in range(n):
                     if weights[i] > highest:
-                        highest, best[target_first + j] = weights[i], i
+                        highest, best[position] = weights[i], i
                 continue
-            null_counts[word] += null / total
+            null_counts[word - low] += null / total
             for i in range(n):
                 weight = weights[i] / total
                 counts[slots[i]] += weight
                 features += diagonal(j, i + 1, m, n) * weight  # j from 0, as in fast_align
-    return features
+        for slot in range(used):
+            slot_of[members[slot]] = EMPTY
+            if not final:
+                totals[members[slot]] += counts[slot] + PRIOR
+                lexicon.logs[start + slot] = math.log(counts[slot] + PRIOR)
+    return totals, null_counts, features
 
 
 @njit_ieee
-def maximize(tables: Tables) -> None:
-    """M-step: turn counts into probabilities (variational Bayes), and reset the counts."""
-    starts, words, probabilities, counts, null_probabilities, null_counts = tables
-    for row in range(len(starts) - 1):
-        total = 0.0
-        for slot in range(starts[row], starts[row + 1]):
-            if words[slot] != EMPTY:
-                total += counts[slot] + PRIOR
-        total = digamma(round_logarithm(total))
-        for slot in range(starts[row], starts[row + 1]):
-            if words[slot] != EMPTY:
-                probabilities[slot] = math.exp(digamma(round_logarithm(counts[slot] + PRIOR)) - total)
-                counts[slot] = 0.0
+def maximize(totals: Floats, null_counts: Floats) -> tuple[Floats, Floats]:
+    """M-step (variational Bayes): digammas of the totals of source words, and the probabilities of target
+    words without one."""
+    digammas, null = np.empty(len(totals)), np.empty(len(null_counts))
+    for row in range(len(totals)):
+        digammas[row] = digamma(round_logarithm(totals[row]))
     total = 0.0
     for word in range(len(null_counts)):
         total += null_counts[word] + PRIOR
     total = digamma(round_logarithm(total))
     for word in range(len(null_counts)):
-        null_probabilities[word] = math.exp(digamma(round_logarithm(null_counts[word] + PRIOR)) - total)
-        null_counts[word] = 0.0
+        null[word] = math.exp(digamma(round_logarithm(null_counts[word] + PRIOR)) - total)
+    return digammas, null
 
 
 @njit_ieee

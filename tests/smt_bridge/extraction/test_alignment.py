@@ -7,6 +7,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
@@ -19,12 +20,13 @@ from smt_bridge.cli import align
 from smt_bridge.extraction import alignment
 from smt_bridge.extraction.alignment import (
     ALIGNERS,
-    HEURISTICS,
     Aligner,
     AlignmentCounts,
     AlignmentOutputs,
     Texts,
 )
+from smt_bridge.extraction.packed import PackedLinks, load_links, pack_links, pack_text
+from smt_bridge.extraction.symmetrization import HEURISTICS, symmetrize
 from tests.conftest import Command
 from tests.nmt.work import clusters
 
@@ -114,8 +116,8 @@ def test_both_directions_have_the_source_first(monkeypatch: pytest.MonkeyPatch) 
     """The second one is aligned the other way around."""
     monkeypatch.setitem(ALIGNERS, "corner", Corner())
     found = alignment.align_both_directions([["a", "b", "c"]], [["x", "y"]], "corner")
-    assert found == ([frozenset([(2, 0)])], [frozenset([(0, 1)])])
-    assert alignment.symmetrize(*found, "union") == [frozenset([(2, 0), (0, 1)])]
+    assert list(map(list, found)) == [[frozenset([(2, 0)])], [frozenset([(0, 1)])]]
+    assert list(symmetrize(*found, "union")) == [frozenset([(2, 0), (0, 1)])]
 
 
 def test_heuristics_lie_between_intersection_and_union() -> None:
@@ -134,6 +136,51 @@ def test_heuristics_lie_between_intersection_and_union() -> None:
         added = made["grow-diag-final-and"] - made["grow-diag"]
         assert all(a not in joined[0] and b not in joined[1] for a, b in added)
         assert (made["forward"], made["reverse"]) == (forward, reverse)
+
+
+def random_links(pairs: int) -> list[Links]:
+    """Of sentences of up to 6 and 7 words."""
+    rng = random.Random(pairs)
+    return [
+        frozenset((rng.randrange(6), rng.randrange(7)) for _ in range(rng.randrange(12)))
+        for _ in range(pairs)
+    ]
+
+
+@pytest.mark.parametrize("heuristic", HEURISTICS)
+def test_compiled_heuristics_are_those_of_sets(heuristic: str) -> None:
+    forward, reverse = random_links(400), random_links(401)[:400]
+    naive = list(map(HEURISTICS[heuristic], forward, reverse))
+    assert list(symmetrize(forward, reverse, heuristic)) == naive and any(naive)
+
+
+def test_a_heuristic_of_a_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HEURISTICS, "difference", frozenset.difference)
+    forward, reverse = random_links(20), random_links(21)[:20]
+    assert list(symmetrize(forward, reverse, "difference")) == [
+        a - b for a, b in zip(forward, reverse, strict=True)
+    ]
+
+
+def test_packed_texts_and_links_are_what_was_packed(tmp_path: Path) -> None:
+    """Read by index and slice, selected, swapped, spread, written as lines and into files."""
+    texts = [["a", "b"], [], ["c", "a", "a"], ["b"]]
+    packed = pack_text(texts)
+    assert list(packed) == texts and packed[-1] == ["b"] and list(packed[1:3]) == texts[1:3]
+    some = packed.select(np.array([2, 3]))
+    assert list(some) == texts[2:] and some.words == ["c", "a", "b"] and some.ids.tolist() == [0, 1, 1, 2]
+    links = random_links(300)
+    pairs = pack_links(links)
+    assert list(pairs) == links and list(pairs[7:20]) == links[7:20] and pairs[299] == links[-1]
+    assert list(pairs.lines()) == list(map(pharaoh.line_of, links))
+    swapped = pairs.swap()
+    assert list(swapped) == [frozenset((b, a) for a, b in pair) for pair in links]
+    assert list(swapped.lines()) == list(map(pharaoh.line_of, swapped))
+    spread = pairs[:2].spread(np.array([1, 3]), 5)
+    assert list(spread) == [frozenset(), links[0], frozenset(), links[1], frozenset()]
+    pairs.save(str(tmp_path / "links"))
+    loaded = load_links(str(tmp_path / "links"))
+    assert isinstance(loaded, PackedLinks) and list(loaded) == links
 
 
 def test_grow_diag_final_and_by_hand() -> None:
@@ -175,7 +222,7 @@ def outputs(folder: Path, name: str) -> AlignmentOutputs:
 def alone(folder: Path, method: str, heuristic: str = "union") -> None:
     words = alignment.read_texts(folder / "s", folder / "t")
     forward, reverse = alignment.align_both_directions(*words, method)
-    both = alignment.symmetrize(forward, reverse, heuristic)
+    both = symmetrize(forward, reverse, heuristic)
     for end, links in zip(ENDS, (both, forward, reverse), strict=True):
         files.write_text(folder / f"one{end}", map(pharaoh.line_of, links))
 

@@ -1,0 +1,173 @@
+"""Texts and word alignments of millions of sentence pairs in arrays: 4 bytes a word, 4 bytes a link, and 8 a
+sentence, instead of the 100 and more that Python's own objects take."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.formats.pharaoh import Links
+
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+
+MOST_WORDS = 1 << 16  # of a sentence with links
+LINES = 10_000  # whose links are formatted at a time
+
+
+class PackedText(Sequence[list[str]]):
+    """Sentences. Sentence i has the words `words[ids[offsets[i] : offsets[i + 1]]]`."""
+
+    def __init__(self, ids: Int32s, offsets: Int64s, words: Sequence[str]) -> None:
+        self.ids, self.offsets, self.words = ids, offsets, words
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> list[str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> "PackedText": ...
+    def __getitem__(self, index: int | slice) -> "list[str] | PackedText":
+        if isinstance(index, slice):
+            return self.select(np.arange(len(self))[index])
+        index = range(len(self))[index]
+        words = self.words
+        return [words[number] for number in self.ids[self.offsets[index] : self.offsets[index + 1]].tolist()]
+
+    @property
+    def lengths(self) -> Int64s:
+        """Words of each sentence: (N,)"""
+        return np.diff(self.offsets)
+
+    def select(self, sentences: Int64s) -> "PackedText":
+        """Some sentences, with words numbered as if there were no others."""
+        tokens, offsets = ragged(self.offsets, sentences)
+        kinds, first, kind = np.unique(self.ids[tokens], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        number = np.empty(len(kinds), np.int32)
+        number[order] = np.arange(len(kinds))
+        return PackedText(number[kind], offsets, [self.words[word] for word in kinds[order].tolist()])
+
+
+def ragged(offsets: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
+    """The indices of the items of some rows, and the offsets of these rows: (K,), (len(rows) + 1,)"""
+    sizes = np.diff(offsets)[rows]
+    cut = np.append(0, np.cumsum(sizes))
+    return np.repeat(offsets[rows] - cut[:-1], sizes) + np.arange(cut[-1]), cut
+
+
+class Packer:
+    """Packs sentence after sentence; words are numbered in the order of the text."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.ids, self.offsets = array("i"), array("q", [0])
+
+    def add(self, words: Iterable[str]) -> None:
+        numbers = self.numbers
+        self.ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
+        self.offsets.append(len(self.ids))
+
+    def text(self) -> PackedText:
+        return PackedText(
+            np.frombuffer(self.ids, np.int32) if self.ids else np.zeros(0, np.int32),
+            np.frombuffer(self.offsets, np.int64),
+            list(self.numbers),
+        )
+
+
+def pack_text(texts: Iterable[Sequence[str]]) -> PackedText:
+    if isinstance(texts, PackedText):
+        return texts
+    packer = Packer()
+    for words in texts:
+        packer.add(words)
+    return packer.text()
+
+
+class PackedLinks(Sequence[Links]):
+    """Links of sentence pairs. Pair i has the links (source[k], target[k]) of offsets[i] <= k < offsets[i +
+    1], in any order."""
+
+    def __init__(self, source: NDArray[np.uint16], target: NDArray[np.uint16], offsets: Int64s) -> None:
+        self.source, self.target, self.offsets = source, target, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Links: ...
+    @overload
+    def __getitem__(self, index: slice) -> "PackedLinks": ...
+    def __getitem__(self, index: int | slice) -> "Links | PackedLinks":
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            assert step == 1
+            cut = self.offsets[start : max(start, stop) + 1]
+            inside = slice(cut[0], cut[-1])
+            return PackedLinks(self.source[inside], self.target[inside], cut - cut[0])
+        index = range(len(self))[index]
+        inside = slice(self.offsets[index], self.offsets[index + 1])
+        return frozenset(zip(self.source[inside].tolist(), self.target[inside].tolist(), strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def swap(self) -> "PackedLinks":
+        """The same links with their sides swapped."""
+        return PackedLinks(self.target, self.source, self.offsets)
+
+    def spread(self, pairs: Int64s, count: int) -> "PackedLinks":
+        """The links of `count` pairs, of which these are those of `pairs`, and the others have none."""
+        sizes = np.zeros(count, np.int64)
+        sizes[pairs] = np.diff(self.offsets)
+        return PackedLinks(self.source, self.target, np.append(0, np.cumsum(sizes)))
+
+    def lines(self) -> Iterator[str]:
+        """Each pair's links as pharaoh.line_of writes them."""
+        for first in range(0, len(self), LINES):
+            part = self[first : first + LINES]
+            pair = np.repeat(np.arange(len(part)), np.diff(part.offsets))
+            order = np.lexsort((part.target, part.source, pair))
+            columns = part.source[order].tolist(), part.target[order].tolist()
+            points = [f"{source}-{target}" for source, target in zip(*columns, strict=True)]
+            cut = part.offsets.tolist()
+            for start, end in pairwise(cut):
+                yield " ".join(points[start:end])
+
+    def save(self, prefix: str) -> None:
+        """Write the arrays into files whose paths begin with `prefix`."""
+        for name, values in self.arrays().items():
+            np.save(f"{prefix}.{name}.npy", values)
+
+    def arrays(self) -> dict[str, NDArray[np.uint16] | Int64s]:
+        return {"source": self.source, "target": self.target, "offsets": self.offsets}
+
+
+def load_links(prefix: str) -> PackedLinks:
+    """Map the arrays that `save` wrote, which may be removed then."""
+    names = ("source", "target", "offsets")
+    source, target, offsets = (
+        np.load(Path(f"{prefix}.{name}.npy"), allow_pickle=False, mmap_mode="r") for name in names
+    )
+    return PackedLinks(source, target, offsets)
+
+
+def pack_links(links: Iterable[Links]) -> PackedLinks:
+    if isinstance(links, PackedLinks):
+        return links
+    source, target, offsets = array("H"), array("H"), array("q", [0])
+    for pair in links:
+        for left, right in sorted(pair):
+            source.append(left)
+            target.append(right)
+        offsets.append(len(source))
+    sides = [np.frombuffer(side, np.uint16) if side else np.zeros(0, np.uint16) for side in (source, target)]
+    return PackedLinks(sides[0], sides[1], np.frombuffer(offsets, np.int64))

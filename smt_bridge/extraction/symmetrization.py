@@ -1,0 +1,184 @@
+"""Combine the links of both directions of word alignment: union, intersection, grow, grow-diag and the final
+steps (Och and Ney 2003; Koehn et al. 2005).
+
+Each heuristic is a function of the links of one sentence pair, which are pairs (source word, target word)
+counted from 0, in both directions. `symmetrize` computes the same, compiled, for all pairs of a text.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.formats.pharaoh import Links
+from smt_bridge.decoder.compiled import njit
+from smt_bridge.extraction.packed import Int64s, PackedLinks, pack_links
+
+Words = NDArray[np.uint16]
+
+NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1))
+DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = NEIGHBORS) -> Links:
+    """Add links of the union that are adjacent to a link and align a word that had none, starting from the
+    intersection. Candidates are visited repeatedly in a fixed order, as in fast_align's atools; another order
+    would give other links."""
+    links, around = set(forward & reverse), tuple(around)
+    candidates = sorted((forward | reverse) - links)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    growing = True
+    while growing:
+        growing = False
+        for source, target in candidates:
+            free = source not in sources or target not in targets
+            if free and any((source + down, target + right) in links for down, right in around):
+                links.add((source, target))
+                sources.add(source)
+                targets.add(target)
+                growing = True
+        candidates = [link for link in candidates if link not in links]
+    return frozenset(links)
+
+
+def grow_diag(forward: Links, reverse: Links) -> Links:
+    """Grow along diagonals as well."""
+    return grow(forward, reverse, (*NEIGHBORS, *DIAGONALS))
+
+
+def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
+    """Add remaining links of each direction whose source or target word is unaligned; `both`: only if both
+    words are."""
+    result = set(links)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    for direction in directions:
+        for source, target in sorted(direction):
+            free = source not in sources, target not in targets
+            if all(free) if both else any(free):
+                result.add((source, target))
+                sources.add(source)
+                targets.add(target)
+    return frozenset(result)
+
+
+def grow_diag_final(forward: Links, reverse: Links) -> Links:
+    """Grow-diag, then add links with an unaligned word."""
+    return final(grow_diag(forward, reverse), (forward, reverse), both=False)
+
+
+def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
+    """Grow-diag, then add links with two unaligned words."""
+    return final(grow_diag(forward, reverse), (forward, reverse), both=True)
+
+
+HEURISTICS: dict[str, Callable[[Links, Links], Links]] = {
+    "grow-diag-final-and": grow_diag_final_and,
+    "grow-diag-final": grow_diag_final,
+    "grow-diag": grow_diag,
+    "grow": grow,
+    "intersection": frozenset.intersection,
+    "union": frozenset.union,
+    "forward": lambda forward, reverse: forward,
+    "reverse": lambda forward, reverse: reverse,
+}
+
+
+# ---- compiled ----------------------------------------------------------------------------------------------
+
+
+class Rules(NamedTuple):
+    """A heuristic as rules."""
+
+    needed: int  # the directions that must have a link for it to be in the beginning; 0: any
+    around: int = 0  # how many of NEIGHBORS and DIAGONALS a link grows to
+    final: int = 0  # 0: no final step; free words that it needs: 1 or both
+
+
+IN_FORWARD, IN_REVERSE, CHOSEN = 1, 2, 4  # bits of a cell
+IN_BOTH = IN_FORWARD | IN_REVERSE
+RULES = {
+    "grow-diag-final-and": Rules(IN_BOTH, 8, 2),
+    "grow-diag-final": Rules(IN_BOTH, 8, 1),
+    "grow-diag": Rules(IN_BOTH, 8),
+    "grow": Rules(IN_BOTH, 4),
+    "intersection": Rules(IN_BOTH),
+    "union": Rules(0),
+    "forward": Rules(IN_FORWARD),
+    "reverse": Rules(IN_REVERSE),
+}
+STEPS = np.array([*NEIGHBORS, *DIAGONALS])
+
+
+def symmetrize(forward: Sequence[Links], reverse: Sequence[Links], heuristic: str) -> PackedLinks:
+    """Combine both directions. `heuristic`: a name in HEURISTICS."""
+    if heuristic not in RULES:  # of a plugin
+        return pack_links(map(HEURISTICS[heuristic], forward, reverse))
+    left, right = pack_links(forward), pack_links(reverse)
+    assert len(left) == len(right)
+    room = len(left.source) + len(right.source)
+    source, target = np.empty(room, np.uint16), np.empty(room, np.uint16)
+    offsets = np.zeros(len(left) + 1, np.int64)
+    rules = RULES[heuristic]
+    size = combine(
+        left.source, left.target, left.offsets, right.source, right.target, right.offsets,
+        STEPS[: rules.around], rules, source, target, offsets,
+    )  # fmt: skip
+    return PackedLinks(source[:size].copy(), target[:size].copy(), offsets)
+
+
+@njit
+def combine(
+    source: Words, target: Words, cut: Int64s, other_source: Words, other_target: Words, other_cut: Int64s,
+    around: Int64s, rules: Rules, to_source: Words, to_target: Words, offsets: Int64s,
+) -> int:  # fmt: skip
+    """Fill the links of all pairs, and their offsets (N + 1,); returns the number of links."""
+    size = 0
+    for pair in range(len(cut) - 1):
+        begin, end, first, last = cut[pair], cut[pair + 1], other_cut[pair], other_cut[pair + 1]
+        n = m = 0
+        for index in range(begin, end):
+            n, m = max(n, source[index] + 1), max(m, target[index] + 1)
+        for index in range(first, last):
+            n, m = max(n, other_source[index] + 1), max(m, other_target[index] + 1)
+        cells = np.zeros((n, m), np.uint8)
+        for index in range(begin, end):
+            cells[source[index], target[index]] |= IN_FORWARD
+        for index in range(first, last):
+            cells[other_source[index], other_target[index]] |= IN_REVERSE
+        rows, columns = np.zeros(n, np.bool_), np.zeros(m, np.bool_)
+        for i in range(n):
+            for j in range(m):
+                ways = cells[i, j]
+                if ways and ways & rules.needed == rules.needed:
+                    cells[i, j] |= CHOSEN
+                    rows[i] = columns[j] = True
+        growing = len(around) > 0
+        while growing:
+            growing = False
+            for i in range(n):
+                for j in range(m):
+                    if not cells[i, j] or cells[i, j] & CHOSEN or (rows[i] and columns[j]):
+                        continue
+                    for step in range(len(around)):
+                        down, right = i + around[step, 0], j + around[step, 1]
+                        if 0 <= down < n and 0 <= right < m and cells[down, right] & CHOSEN:
+                            cells[i, j] |= CHOSEN
+                            rows[i] = columns[j] = growing = True
+                            break
+        if rules.final:
+            for way in (IN_FORWARD, IN_REVERSE):
+                for i in range(n):
+                    for j in range(m):
+                        if not cells[i, j] & way or cells[i, j] & CHOSEN:
+                            continue
+                        if int(not rows[i]) + int(not columns[j]) >= rules.final:
+                            cells[i, j] |= CHOSEN
+                            rows[i] = columns[j] = True
+        for i in range(n):
+            for j in range(m):
+                if cells[i, j] & CHOSEN:
+                    to_source[size], to_target[size] = i, j
+                    size += 1
+        offsets[pair + 1] = size
+    return size
