@@ -385,11 +385,11 @@ def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str
     None if the run does not split words: its vocabulary is of words, or its source has no blanks between
     them.
     """
-    from nmt.runs import checkpoint
+    from nmt.runs.text import load_side, read_data
 
     run = Path(path)
-    data = checkpoint.checked_config(run).data
-    source, target = (checkpoint.load_side(run, side, data)[0] for side in ("source", "target"))
+    data = read_data(run)
+    source, target = (load_side(run, side, data)[0] for side in ("source", "target"))
     if source.spaceless or not (source.subwords or target.subwords):
         return None
     return (

@@ -19,10 +19,13 @@ from nmt.io.progress import duration
 from nmt.runs.directory import CONFIG
 from nmt.text import inspection, scripts
 from nmt.text.inspection import PairReport, held_out, inspect_pairs, split_held_out
+from nmt.training.presets import TRANSFORMER, preset_file
+from nmt.training.proposal import ParallelTexts, Proposal, propose
 
 if TYPE_CHECKING:
-    from nmt.training.proposal import Cost, ParallelTexts, Proposal
+    from nmt.training.cost import Cost
 
+FASTER = 3  # times as many lines a second as the run itself: docs/performance.md
 SIDES = ("source", "target")
 
 
@@ -65,7 +68,16 @@ def parser() -> options.Parser:
             help="default: the ending of the file's name, else guessed from its words",
         )
     parser.add_argument(
-        "--preset", default="", metavar="NAME", help="preset of settings; default: by the number of pairs"
+        "--preset",
+        default="",
+        metavar="NAME",
+        help="preset of settings; default: by the number of pairs and --minutes",
+    )
+    parser.add_argument(
+        "--fast",
+        action="store_true",
+        help=f"for the fastest translations: the preset {TRANSFORMER}, which nmt-export writes for "
+        "CTranslate2 after the training",
     )
     parser.add_argument(
         "--minutes",
@@ -98,18 +110,24 @@ def command(argv: Sequence[str] | None) -> None:
             f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; "
             "correct the files first. Nothing was written"
         )
-    from nmt.training import config_file
+    from nmt.runs.text import data_settings, parse_yaml
 
     with new_folder(args.folder) as part:
         texts = choose_texts(args, train, part)
         proposal = propose_config(args, train, texts)
-        files.write_text(part / CONFIG, list(proposal.lines()))
-        config_file.load(str(part / CONFIG))
+        lines = list(proposal.lines())
+        data_settings(parse_yaml("\n".join(lines), Path(CONFIG)), Path(CONFIG))
+        files.write_text(part / CONFIG, lines)
     print(f"wrote {Path(args.folder, CONFIG)}")
     if not args.no_measure:
         measure_training(args, train, proposal)
     folder = shlex.quote(args.folder)
     print(f"next: nmt-train {folder}, then nmt-translate {folder}")
+    if args.fast:
+        print(
+            f"fast: then nmt-export {folder} --format ctranslate2 --quantization int8 --output FOLDER, which "
+            f"translates about {FASTER} times as fast"
+        )
 
 
 def check_options(args: argparse.Namespace) -> None:
@@ -123,9 +141,9 @@ def check_options(args: argparse.Namespace) -> None:
         files.existing([path])
         if not os.path.isfile(path):
             raise DataError(f"{files.name_of(path)}: expected a file; it is read more than once")
+    if args.fast and args.preset not in ("", TRANSFORMER):
+        raise ConfigError(f"--fast: is the preset {TRANSFORMER}; leave out --preset {args.preset}")
     if args.preset:
-        from nmt.training.config_file import preset_file
-
         preset_file(args.preset)
     for side in SIDES:
         if language := getattr(args, f"{side}_language"):
@@ -161,11 +179,9 @@ def new_folder(folder: str) -> Iterator[Path]:
         files.remove_empty_folders(created)
 
 
-def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "ParallelTexts":
+def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> ParallelTexts:
     """Choose the files that the configuration names. Without a development set, write a training part and a
     held-out part of the text to the folder `part`, and choose these."""
-    from nmt.training.proposal import ParallelTexts
-
     texts = (args.source, args.target)
     languages = tuple(
         getattr(args, f"{side}_language") or scripts.language_of_file(path) or report.guess().language
@@ -190,19 +206,18 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> "Pa
     return ParallelTexts(train_paths, dev_paths, named)
 
 
-def propose_config(args: argparse.Namespace, train: PairReport, texts: "ParallelTexts") -> "Proposal":
+def propose_config(args: argparse.Namespace, train: PairReport, texts: ParallelTexts) -> Proposal:
     """Propose a configuration. Its run is named after the languages, or after the folder."""
-    from nmt.training.proposal import propose
-
     source, target = texts.languages
     name = f"{source}-{target}" if source and target else Path(args.folder).name
-    return propose(train, texts, os.path.join(args.folder, name), args.preset, args.minutes or 0.0)
+    preset = TRANSFORMER if args.fast else args.preset
+    return propose(train, texts, os.path.join(args.folder, name), preset, args.minutes or 0.0)
 
 
-def measure_training(args: argparse.Namespace, train: PairReport, proposal: "Proposal") -> None:
+def measure_training(args: argparse.Namespace, train: PairReport, proposal: Proposal) -> None:
     """Measure and print how long the training will take; a warm-up too long for --minutes is shortened."""
     from nmt.training import config_file
-    from nmt.training.proposal import measure
+    from nmt.training.cost import measure
 
     path = Path(args.folder, CONFIG)
     config = config_file.load(str(path))

@@ -34,6 +34,7 @@ from nmt.models.encoders import ENCODER_CLASSES, Encoded
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedPair, load_weights
+from nmt.runs.text import load_side
 from nmt.text.vocab import Vocab
 from nmt.training import build, prepare
 from nmt.training.build import TrainableKind
@@ -454,7 +455,7 @@ def pretrained(job: TrainingJob) -> None:
     if not run_directory.exists(job.directory):
         stamps = build.take_stamps(config.data)
         build.create(config, {"target": prepare.make_text(config.data, words)}, stamps)
-    pipeline, vocab = checkpoint.load_side(job.directory, "target", config.data)
+    pipeline, vocab = load_side(job.directory, "target", config.data)
     build.remember_back_end(job.directory)
     cache = build.cache_of(config)
     corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, job.team.first)
@@ -491,7 +492,7 @@ def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
 def load_encoder(directory: Path) -> SavedPair[nn.Module]:
     """Load the encoder of a run, with its best weights and text pipeline, to initialize translators."""
     config = checkpoint.checked_config(directory)
-    pipeline, vocab = checkpoint.load_side(directory, "target", config.data)
+    pipeline, vocab = load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, "best")
     model = Discourse(cast(DiscourseConfig, config.model), vocab.words, fill=False)
     load_weights(model, run_directory.weights_path(directory, step))

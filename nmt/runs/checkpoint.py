@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
 
 import torch
-from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor, nn
 
 from nmt.compute import device as devices
-from nmt.config import settings, yaml_text
-from nmt.config.yaml_text import reason
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError, UserError
 from nmt.io import files, manifest
@@ -31,11 +28,11 @@ from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
 from nmt.plugins import Registry
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
-from nmt.runs.pair import LanguagePair, Saved, describe, load_text
-from nmt.text import spelling, subwords
+from nmt.runs.pair import LanguagePair, Saved, describe
+from nmt.runs.text import Config, Section, damaged, data_settings, fill_dataclass, load_side, read_yaml
+from nmt.text import spelling
 from nmt.text.pipeline import TextPipeline
 from nmt.text.spelling import Spelling
-from nmt.text.subwords import NONE
 from nmt.text.vocab import Vocab
 
 # ---- weights -----------------------------------------------------------------------------------------------
@@ -224,8 +221,6 @@ def config_class(section: str, kind: str) -> type[ModelConfig] | type[LMConfig]:
 # ---- checkpoint --------------------------------------------------------------------------------------------
 
 
-Section = dict[str, object]  # a section of a configuration by key; its values may be sections too
-Config = TypeVar("Config")
 Trained = TypeVar("Trained", AnyModel, AlignedModel, nn.Module)
 
 
@@ -317,32 +312,15 @@ class SavedConfig:
 # ---- configuration -----------------------------------------------------------------------------------------
 
 
-def read_yaml(directory: Path) -> Section:
-    """The sections of a run's config.yaml. CheckpointError when it is damaged."""
-    path = directory / CONFIG
-    try:
-        with manifest.open_verified(directory, CONFIG, manifest.load(directory)) as stream:
-            text = stream.read().decode("utf-8")
-        content = OmegaConf.to_container(yaml_text.parse(text), resolve=True)
-        if not isinstance(content, dict):
-            raise ValueError("sections are missing")
-    except DataError as error:
-        raise CheckpointError(str(error)) from error
-    except (ValueError, AttributeError, OmegaConfBaseException) as error:
-        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
-    return cast(Section, content)
-
-
 def read_config(directory: Path) -> SavedConfig:
     """The sections of a run's config.yaml that its model needs. CheckpointError when it is damaged."""
     sections, path = read_yaml(directory), directory / CONFIG
     section = "lm" if sections.get("lm") else "model"
+    data = data_settings(sections, path)
     try:
         kind = str(cast(Section, sections[section]).get("type", ModelConfig.type))
-        data = fill_dataclass(DataConfig, sections["data"])
-        settings.check(data, "data.")
-    except (UserError, OmegaConfBaseException, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
+    except (KeyError, AttributeError) as error:
+        raise damaged(path, error) from error
     try:
         of_model = config_class(section, kind)
     except ConfigError as error:
@@ -351,29 +329,11 @@ def read_config(directory: Path) -> SavedConfig:
         config = fill_dataclass(of_model, sections[section])
         config.check()
     except (UserError, OmegaConfBaseException, ValueError, TypeError) as error:
-        raise CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again") from error
+        raise damaged(path, error) from error
     return SavedConfig(data, config)
 
 
-def fill_dataclass(kind: type[Config], content: object) -> Config:
-    """A dataclass from the keys and values of a section."""
-    return cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), content)))
-
-
 # ---- runs --------------------------------------------------------------------------------------------------
-
-
-def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipeline, Vocab]:
-    """The text pipeline and the vocabulary of one side, with the tags that it has. CheckpointError when a
-    file is missing or damaged."""
-    config = data.source if side == "source" else data.target
-    wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)
-    if wanted and not subwords.stored(directory, side):
-        raise CheckpointError(
-            f"{directory}: damaged run directory: {directory / f'{side}.codes'}: missing, but the run has "
-            "subwords; was it copied whole?"
-        )
-    return load_text(directory, side, config, data.tags, data.shared_vocabulary)
 
 
 def load_run_files(directory: Path, kind: type[LanguageModel]) -> dict[str, RunFile]:

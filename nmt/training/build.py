@@ -36,6 +36,7 @@ from nmt.runs.alignment import load_aligned
 from nmt.runs.checkpoint import Configured, Parent
 from nmt.runs.directory import INPUTS
 from nmt.runs.pair import Saved
+from nmt.runs.text import load_side
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training import alignment, config_file, prepare
@@ -148,8 +149,8 @@ def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
         pipelines, vocabs = prepare.make_sides(data, words)
         check_vectors(config, sides(*vocabs))
         create(config, sides(*zip(pipelines, vocabs, strict=True)), stamps)
-    source, source_vocab = checkpoint.load_side(directory, "source", data)
-    target, target_vocab = checkpoint.load_side(directory, "target", data)
+    source, source_vocab = load_side(directory, "source", data)
+    target, target_vocab = load_side(directory, "target", data)
     remember_back_end(directory)
     vocabs = source_vocab, target_vocab
     return ParallelData(data, (source, target), vocabs, words, cache_of(config), job.team.first)
@@ -167,7 +168,7 @@ def text_of_lm(config: RunConfig, kind: type[LanguageModel], words: TokenizedTex
             for name, content in kind.run_files.items()
         }
         create(config, {"target": (pipeline, vocab)}, stamps, run_files)
-    return checkpoint.load_side(directory, "target", data)
+    return load_side(directory, "target", data)
 
 
 def create(

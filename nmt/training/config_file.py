@@ -29,9 +29,9 @@ from nmt.io import files
 from nmt.io.numbers import LONGEST, shown
 from nmt.lm.base import LMConfig
 from nmt.models.config import ModelConfig
-from nmt.runs import checkpoint
-from nmt.runs.checkpoint import SECTION_REGISTRIES, Section, config_class
+from nmt.runs.checkpoint import SECTION_REGISTRIES, config_class
 from nmt.runs.directory import CONFIG
+from nmt.runs.text import Section, read_yaml
 from nmt.text.pipeline import subword_kind
 from nmt.text.subwords.bpe import BPE
 from nmt.training.config import (
@@ -43,6 +43,7 @@ from nmt.training.config import (
     check_combinations,
     set_languages,
 )
+from nmt.training.presets import preset_file
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -170,11 +171,6 @@ def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
         raise ConfigError(f"{location}: {error}") from error
 
 
-# ---- config file -------------------------------------------------------------------------------------------
-
-
-PRESETS = Path(__file__).parents[1] / "presets"
-
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
@@ -265,15 +261,6 @@ def preset_parts(preset: str | None, parts: Sequence[ConfigPart]) -> list[Config
     present = {key for key in SECTION_REGISTRIES for part in parts if part.content.get(key) is not None}
     own = {key: value for key, value in content.items() if key not in SECTION_REGISTRIES or present <= {key}}
     return [ConfigPart(own, lambda key: str(path))]
-
-
-def preset_file(preset: str) -> Path:
-    """The file of a preset. ConfigError for an unknown one."""
-    path = PRESETS / f"{preset}.yaml"
-    if not path.exists():
-        names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
-        raise ConfigError(f"--preset {preset}: unknown, expected one of {names}")
-    return path
 
 
 def parse_override(override: str) -> ConfigPart:
@@ -419,7 +406,7 @@ def to_yaml(config: RunConfig) -> str:
 
 def read_run_config(directory: Path) -> RunConfig:
     """Read the configuration with which a run was started. CheckpointError if it is damaged."""
-    content = checkpoint.read_yaml(directory)
+    content = read_yaml(directory)
     part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:
         schema, kind = choose_schema([part])

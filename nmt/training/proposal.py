@@ -1,43 +1,17 @@
 """Proposes a configuration for texts that have been inspected: a preset for their number, and settings that
-suit their content, as text with comments for people to edit. Also estimates the cost of training on this
-machine."""
+suit their content, as text with comments for people to edit. Torch is not imported."""
 
-import logging
-import math
 import re
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import chain, count, islice
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
-import torch
-
-from nmt.compute import device as devices
-from nmt.data.batches import BatchStream
-from nmt.data.encoded import Corpus
 from nmt.io import files
-from nmt.models.config import ModelConfig
-from nmt.models.registry import AnyModel, make
-from nmt.search.beam import search
-from nmt.search.config import BeamConfig
 from nmt.text.inspection import CASED, PairReport, SideReport
-from nmt.text.pipeline import SideConfig, TextPipeline
-from nmt.text.scripts import WORD, is_spaceless
-from nmt.text.subwords.sentencepiece import MOST_PIECES as PIECES
-from nmt.text.vocab import Vocab
-from nmt.training import loop, prepare
-from nmt.training.config import RunConfig
-from nmt.training.config_file import PRESETS
-from nmt.training.job import TrainingJob
-from nmt.training.loop import update
-from nmt.training.protocols import Stream
+from nmt.text.scripts import is_spaceless
+from nmt.training.presets import LARGE, LARGE_TEXT, TRANSFORMER, choose_preset, preset_file
 from nmt.training.schedules import LINEAR
-from nmt.training.validation import dev_cost, evaluating
 
-LARGE_TEXT = 200_000  # pairs from which the preset `large` is worth its time
 EPOCHS = {LARGE_TEXT: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the number of pairs
 MERGES = {0: 2000, 10_000: 4000, 50_000: 8000, LARGE_TEXT: 16_000, 1_000_000: 32_000}
 MOST_WARM_UP = 0.2  # most of the updates of a training whose time is limited
@@ -101,12 +75,12 @@ class Proposal:
 def propose(
     report: PairReport, texts: ParallelTexts, run: str, preset: str = "", minutes: float = 0.0
 ) -> Proposal:
-    """Propose a configuration for a parallel text. `preset`: empty for the one of its size; `minutes`: how
-    long training may take, 0 for no limit."""
+    """Propose a configuration for a parallel text. `preset`: empty for the one that its size and the time
+    suggest; `minutes`: how long training may take, 0 for no limit."""
     pairs = report.usable
-    preset = preset or ("large" if pairs >= LARGE_TEXT else "small")
+    preset = preset or choose_preset(pairs, minutes)
     proposal = Proposal(run, preset, texts)
-    if preset == "large":
+    if preset == LARGE:
         proposal.training["max_epochs"] = (
             by_size(EPOCHS, max(pairs, LARGE_TEXT)),
             "patience may end it sooner",
@@ -121,9 +95,9 @@ def propose(
         reason = f"{100 * rare:.1f}% of the running words occur once; as whole words as many would be unknown"
         proposal.data["bpe_merges"] = (by_size(MERGES, pairs), reason)
         scripts = {side.guess().script for side in report.sides}
-        if len(scripts) > 1 and all(merged) and preset != "transformer-small":
+        if len(scripts) > 1 and all(merged) and preset != TRANSFORMER:
             proposal.data["bpe_joint"] = (False, "the scripts have no units in common")
-    if preset == "transformer-small":
+    if preset == TRANSFORMER:
         proposal.data["shared_vocabulary"] = (True, "for model.tied: all")
     proposal.data["max_length"] = max_length(report, any(merged))
     for values, (side, language) in zip(proposal.sides, sides, strict=True):
@@ -175,7 +149,7 @@ def by_size(table: Mapping[int, int], pairs: int) -> int:
 
 def sections_of(preset: str) -> Iterator[str]:
     """The lines of a preset from its section `model` on."""
-    lines = files.read_lines(PRESETS / f"{preset}.yaml")
+    lines = files.read_lines(preset_file(preset))
     for line in lines:
         if line.startswith("model:"):
             yield line
@@ -195,245 +169,3 @@ def quoted(text: str | Path) -> str:
     """Format a string for YAML, quoted if necessary."""
     text = str(text)
     return text if PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
-
-
-# ---- cost --------------------------------------------------------------------------------------------------
-# The cost of a training on this machine: a model of the size of the configuration is trained for some seconds
-# on a sample of the text.
-
-
-SAMPLE = 3000  # pairs
-WHOLE_TEXT = (
-    100_000  # pairs of a text whose vocabulary is made as training makes it; that of longer ones is estimated
-)
-SEARCHED = 64  # lines whose translation is timed
-WARM_UP, FEWEST = 1, 2  # updates that are not measured, and that are, at least
-SECONDS = 10.0  # of measured updates
-FEWEST_MERGES = 100
-
-
-@dataclass(frozen=True)
-class Cost:
-    """A speed measurement, and what follows from it for the whole training. Units are those of the target,
-    end symbols included."""
-
-    device: str
-    parameters: int
-    updates: int  # that were measured
-    units: int  # target units in these updates
-    seconds: float
-    validation_seconds: float  # of one validation
-    epoch_updates: float
-    epoch_units: float
-    validate_every: int  # updates; 0: each epoch
-    epochs: float  # after which the training ends; 0: the configuration does not say
-    minutes: float = 0.0  # minutes after which the training ends; 0: the configuration does not say
-
-    @property
-    def per_thousand(self) -> float:
-        """Seconds for a thousand units."""
-        return 1000 * self.seconds / self.units
-
-    @property
-    def epoch_seconds(self) -> float:
-        """Seconds of an epoch, its validations included."""
-        validations = self.epoch_updates / self.validate_every if self.validate_every else 1
-        return self.epoch_units * self.seconds / self.units + validations * self.validation_seconds
-
-    @property
-    def planned_epochs(self) -> float:
-        """Number of epochs until a limit ends training; 0 if no limit is set."""
-        limits = [self.epochs] if self.epochs else []
-        if self.minutes:
-            limits.append(max(0.0, 60 * self.minutes - self.validation_seconds) / self.epoch_seconds)
-        return min(limits, default=0.0)
-
-    @property
-    def planned_updates(self) -> int:
-        return round(self.planned_epochs * self.epoch_updates)
-
-    @property
-    def planned_validations(self) -> int:
-        """Number of validations, including the last one, after part of an epoch or of `validate_every`."""
-        return math.ceil(round(self.planned_updates / (self.validate_every or self.epoch_updates), 3))
-
-    @property
-    def planned_seconds(self) -> float:
-        """Seconds of all updates and validations."""
-        updates = self.planned_epochs * self.epoch_units * self.seconds / self.units
-        return updates + self.planned_validations * self.validation_seconds
-
-
-@dataclass
-class TrainingSample:
-    """Pairs sampled from the whole text, as a model reads them."""
-
-    share: float  # of its pairs in those of the text
-    corpus: Corpus
-    vocab_sizes: tuple[int, int]  # of the whole text, estimated
-
-
-def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path) -> TrainingSample:
-    """Sample the training text; the sample's files are written to `folder`."""
-    data, merges = config.data, config.data.bpe_merges
-    paths = folder / "sample.source", folder / "sample.target"
-    pairs = files.number_of_lines(data.train_source)
-    step = max(1, pairs // SAMPLE)
-    rows = list(islice(files.parallel(data.train_source, data.train_target), 0, None, step))
-    for path, lines in zip(paths, zip(*rows, strict=True), strict=True):
-        files.write_text(path, lines)
-    small = replace(data, train_source=str(paths[0]), train_target=str(paths[1]))
-    if pairs > WHOLE_TEXT:
-        small.bpe_merges = fewer_merges(merges, sides, rows)
-    with silent():
-        pipelines, vocabs = prepare.make_sides(small if pairs > WHOLE_TEXT else data)
-        text = prepare.training_text(small)
-        corpus = prepare.make_corpus(prepare.ParallelData(small, pipelines, vocabs, text, folder / "corpus"))
-    sizes = len(vocabs[0]), len(vocabs[1])
-    if pairs > WHOLE_TEXT:
-        growth = merges / small.bpe_merges if merges else 1.0
-        sizes = (
-            vocab_size(data.source, sides[0], vocabs[0], pipelines[0], growth),
-            vocab_size(data.target, sides[1], vocabs[1], pipelines[1], growth),
-        )
-    return TrainingSample(len(rows) / pairs, corpus, (max(sizes),) * 2 if data.shared_vocabulary else sizes)
-
-
-def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequence[tuple[str, ...]]) -> int:
-    """Number of BPE merges that split the words of the sample about as finely as the configured number splits
-    those of the whole text."""
-    if not merges:
-        return 0
-    words = sum(len(side.words) for side in sides)
-    texts = zip(*rows, strict=True)
-    here = sum(len({word for line in lines for word in WORD.findall(line.lower())}) for lines in texts)
-    return max(FEWEST_MERGES, merges * here // max(here, words))
-
-
-def vocab_size(
-    config: SideConfig, side: SideReport, vocab: Vocab, pipeline: TextPipeline, growth: float
-) -> int:
-    """Estimate the vocabulary size of a side for the whole text, of which the sample shows only a part.
-    `growth`: number of merges for the text divided by that for the sample."""
-    if pipeline.subwords:
-        expected = PIECES if pipeline.subwords.raw else round(growth * len(vocab))
-    else:
-        expected = sum(1 for number in side.words.values() if number >= config.min_count)
-    return max(len(vocab), min(expected, config.vocabulary))
-
-
-# ---- measuring ---------------------------------------------------------------------------------------------
-
-
-def measure(
-    config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path, seconds: float = SECONDS
-) -> Cost:
-    """Train for some seconds on a sample, which is stored in `folder`, to measure the speed. `sides`: reports
-    on the text. UserError if the batches do not fit into memory."""
-    sample = take_sample(config, sides, folder)
-    device = devices.resolve_device(config.device)
-    shown = devices.set_up_device(device, config.threads or None, config.matmul)
-    job = job_of(config, sample, device)
-    updates, units, took = time_updates(job, seconds)
-    epoch_updates = epoch_batches(config, sample, job.stream) / job.update_batches
-    return Cost(
-        device=shown,
-        parameters=sum(parameter.numel() for parameter in job.model.parameters()),
-        updates=updates,
-        units=units,
-        seconds=took,
-        validation_seconds=validation_seconds(config, sample, job),
-        epoch_updates=epoch_updates,
-        epoch_units=(len(sample.corpus.target) + len(sample.corpus)) / sample.share,
-        validate_every=config.training.validate_every,
-        epochs=planned_epochs(config, epoch_updates),
-        minutes=config.training.max_minutes,
-    )
-
-
-def validation_seconds(config: RunConfig, sample: TrainingSample, job: TrainingJob) -> float:
-    """Estimate the time of a validation, using lines of the sample for those of the development set and
-    assuming that translations are as long as the references. 0 without a development set."""
-    if not config.data.dev_source:
-        return 0.0
-    model = cast(AnyModel, job.model)
-    rows = range(0, len(sample.corpus), -(-len(sample.corpus) // SEARCHED))
-    pairs = [sample.corpus.pair(row) for row in rows]
-    ratio = len(sample.corpus.target) / max(1, len(sample.corpus.source))
-    beam = config.training.dev_beam
-    began = time.monotonic()
-    with evaluating(model):
-        dev_cost(model, pairs)
-        if beam:
-            limits = BeamConfig(beam_size=beam, max_length_factor=ratio)
-            for _ in search(model, [source for source, _ in pairs], limits):
-                pass
-    return (time.monotonic() - began) / len(pairs) * files.number_of_lines(config.data.dev_source)
-
-
-def job_of(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJob:
-    """Create a training job that trains a new model on the sample."""
-    training = config.training
-    torch.manual_seed(config.seed)
-    model = make(
-        cast(ModelConfig, config.model),
-        *sample.vocab_sizes,
-        spelling=list(map(str, range(sample.vocab_sizes[0]))),
-    ).to(device)
-    job = TrainingJob(config, device)
-    job.set_up(
-        model,
-        BatchStream(
-            sample.corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
-        ),
-    )
-    return job
-
-
-def time_updates(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
-    """Run updates for some seconds; returns their number, their units, and the seconds that they took."""
-    job.model.train()
-    stream = chain.from_iterable(map(job.stream.batches, count()))
-    updates = units = 0
-    began = end = time.monotonic()
-    while updates < WARM_UP + FEWEST or end - began < seconds:
-        group = list(islice(stream, job.update_batches))
-        with loop.report_out_of_memory(job, group):
-            update(job, group)
-        updates += 1
-        job.progress.step += 1
-        if job.model.device.type == "cuda":
-            torch.cuda.synchronize(job.model.device)
-        end = time.monotonic()
-        if updates == WARM_UP:
-            began, units = end, 0
-        else:
-            units += sum(batch.target_tokens for batch in group)
-    return updates - WARM_UP, units, end - began
-
-
-def epoch_batches(config: RunConfig, sample: TrainingSample, stream: Stream) -> int:
-    """Number of batches in an epoch of the whole text. `stream`: the batches of the sample."""
-    if config.training.batch_tokens:
-        return round(stream.count(0) / sample.share)
-    return -(-round(len(sample.corpus) / sample.share) // config.training.batch_size)
-
-
-def planned_epochs(config: RunConfig, updates: float) -> float:
-    """Number of epochs until a limit ends training, given the number of updates per epoch; 0 if no limit is
-    set."""
-    limits = [float(config.training.max_epochs)] if config.training.max_epochs else []
-    if config.training.max_steps:
-        limits.append(config.training.max_steps / updates)
-    return min(limits, default=0.0)
-
-
-@contextmanager
-def silent() -> Iterator[None]:
-    """Context that suppresses log messages, which would describe the sample instead of the text."""
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(level)

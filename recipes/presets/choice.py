@@ -33,7 +33,8 @@ from nmt.metrics import BleuScore, References, tokenizer_for
 from nmt.text.inspection import inspect_pairs
 from nmt.training import config_file, loop
 from nmt.training.config import RunConfig
-from nmt.training.proposal import MOST_WARM_UP, TrainingSample, job_of, take_sample
+from nmt.training.cost import TrainingSample, job_of, take_sample
+from nmt.training.proposal import MOST_WARM_UP
 
 # Target units (subwords and end symbols) per CPU second in training, one thread: medians of --measure over
 # the texts and sizes of this recipe, on an AMD EPYC.

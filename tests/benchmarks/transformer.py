@@ -19,7 +19,7 @@ import torch
 from nmt.io import files
 from nmt.data.batches import Batch, Ids
 from nmt.models.registry import AnyModel
-from nmt.runs import checkpoint
+from nmt.runs.text import load_side
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
 from nmt.training import build, config_file, loop
@@ -63,7 +63,7 @@ class Contestant:
 
     def sources(self, lines: list[str]) -> list[Ids]:
         """Lines as ids."""
-        text, vocab = checkpoint.load_side(Path(self.config.run), "source", self.config.data)
+        text, vocab = load_side(Path(self.config.run), "source", self.config.data)
         return [vocab.encode(text.units(line)) for line in lines]
 
 

@@ -20,7 +20,7 @@ HEAVY = frozenset(
 )
 # Commands that always compute with torch: training, translating, exporting and so on.
 TORCH = frozenset(
-    "nmt-average nmt-export nmt-init nmt-mrf nmt-sample nmt-train nmt-translate smt-build smt-propose".split()
+    "nmt-average nmt-export nmt-mrf nmt-sample nmt-train nmt-translate smt-build smt-propose".split()
 )
 # A job of each other command, and the heavy libraries that it may load.
 JOBS = [
@@ -37,6 +37,12 @@ JOBS = [
     ("nmt-perplexity mixture --input dev.fr --tokenized --output perplexity", ""),
     ("nmt-analyze ngrams --reference dev.fr --hypothesis dev.fr dev.en --output ngrams", "sacrebleu"),
     ("nmt-analyze report dev.fr --source dev.en --reference dev.fr --output report.html", "sacrebleu"),
+    ("nmt-init new --source train.en --target train.fr --fast --no-measure", "omegaconf"),
+    (
+        "nmt-analyze by-segmented --run run --source dev.en --reference dev.fr --hypothesis dev.fr"
+        " --output cut",
+        "sacrebleu omegaconf matplotlib",
+    ),
     ("nmt-serve moses=model --port 0", "numba scipy starlette"),
     ("smt-score-table table.gz --feature lm=lm.arpa --output scored.gz", ""),
     ("smt-filter-table table.gz --input dev.en --output filtered.gz", ""),
@@ -100,11 +106,12 @@ def loaded_libraries(line: str, folder: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType) -> Path:
-    """A folder with a corpus, a phrase-based system, its table and its language model, and programs that
-    stand in for Moses. Later jobs read what earlier ones write."""
+    """A folder with a corpus, a run, a phrase-based system, its table and its language model, and programs
+    that stand in for Moses. Later jobs read what earlier ones write."""
     folder, models = tmp_path_factory.mktemp("start"), ROOT / "tests" / "models"
     write_corpus(folder, grammar, 200, seed=3)
     shutil.copytree(models / "phrase-based", folder / "model")
+    shutil.copytree(models / "translator", folder / "run")
     shutil.copy(models / "phrase-based" / "phrase-table.gz", folder / "table.gz")
     shutil.copytree(ROOT / "tests" / "tools" / "inputs" / "moses", folder / "moses")
     arpa = gzip.decompress((models / "phrase-based" / "lm.arpa.gz").read_bytes())

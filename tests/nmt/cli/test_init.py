@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import init, train, translate
+from nmt.cli import export, init, train, translate
+from nmt.models.transformer import TransformerConfig
 from nmt.training import config_file
-from nmt.training.proposal import Cost
+from nmt.training.cost import Cost
 
 EN = [f"The man number {number} sleeps in the house of a dog." for number in range(60)]
 FR = [f"L'homme numéro {number} dort dans la maison d'un chien." for number in range(60)]
@@ -72,6 +73,7 @@ def test_languages_and_packed_files(texts: Path, capsys: pytest.CaptureFixture[s
         (["new", *TRAIN, "--dev-source", "dev.en"], "--dev-source, --dev-target: give both or neither"),
         (["new", *TRAIN, "--source-language", "xx"], "--source-language: 'xx' is unknown"),
         (["new", *TRAIN, "--preset", "tiny"], "--preset tiny: unknown, expected one of large"),
+        (["new", *TRAIN, "--fast", "--preset", "small"], "--fast: is the preset transformer-small; leave"),
         (["new", "-s", "-", "-t", "train.fr"], "<stdin>: expected a file; it is read more than once"),
         (["new", "-s", "none", "-t", "train.fr"], "none: cannot read: No such file"),
         (["new", "-s", "dev.en", "-t", "train.fr"], "dev.en, train.fr: 1 of the findings above would stop"),
@@ -117,9 +119,22 @@ def test_a_run_that_is_not_trained_yet(texts: Path, capsys: pytest.CaptureFixtur
     assert "no run yet; train it: nmt-train new\n" in capsys.readouterr().err
 
 
+def test_fast(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Transformer, which nmt-export takes, and the command that follows the training."""
+    assert init.main(["new", *TRAIN, *DEV, "--fast", "--no-measure"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("fast: then nmt-export new --format ctranslate2 --quantization int8 --output ")
+    config = config_file.load("new/config.yaml")
+    assert (
+        isinstance(config.model, TransformerConfig)
+        and config.model == config_file.from_mapping({"run": "x"}, "transformer-small").model
+    )
+    export.parser().parse_args(last.split(": then nmt-export ")[1].split(",")[0].split())
+
+
 def test_minutes(texts: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer epochs than the preset has, and a warm-up that fits into them."""
-    monkeypatch.setattr("nmt.training.proposal.measure", lambda config, *others: Cost(
+    monkeypatch.setattr("nmt.training.cost.measure", lambda config, *others: Cost(
         device="cpu", parameters=7, updates=5, units=1000, seconds=10.0, validation_seconds=20.0,
         epoch_updates=10.0, epoch_units=4000.0, validate_every=config.training.validate_every,
         epochs=config.training.max_epochs, minutes=config.training.max_minutes,

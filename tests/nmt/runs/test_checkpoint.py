@@ -26,6 +26,7 @@ from nmt.runs.checkpoint import choose_checkpoints, save_average
 from nmt.runs.language_model import line_scorer, load_language_model
 from nmt.runs.pair import Saved
 from nmt.runs.run import Run
+from nmt.runs.text import load_side
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import Vocab
 from nmt.training import config_file
@@ -60,7 +61,7 @@ def test_sides_have_the_tags_of_their_corpora(tmp_path: Path) -> None:
     data = DataConfig(corpora=[CorpusConfig(tag="<bt>")], source=plain, target=plain)
     for shared in (False, True):
         data.shared_vocabulary = shared
-        sides = [checkpoint.load_side(tmp_path, side, data) for side in ("source", "target")]
+        sides = [load_side(tmp_path, side, data) for side in ("source", "target")]
         assert [pipeline.tags for pipeline, _ in sides] == [("<bt>",), ()]
         assert [vocab.words[3:] for _, vocab in sides] == [["<bt>", "a"], ["<bt>", "a"] if shared else ["a"]]
 

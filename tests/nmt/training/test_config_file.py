@@ -13,7 +13,7 @@ from nmt.lm import LANGUAGE_MODELS
 from nmt.lm.cslm import CSLMConfig
 from nmt.models.config import RNNConfig
 from nmt.models.registry import MODELS
-from nmt.runs.checkpoint import Section
+from nmt.runs.text import Section
 from nmt.training import config_file
 from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.config_file import ConfigPart, Schema, choose_schema, explain
