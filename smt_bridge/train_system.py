@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
+from nmt.compute import resources
 from nmt.config.settings import check
 from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
@@ -24,10 +26,12 @@ from nmt.work import store
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from nmt.work.store import Step, run_steps
+from smt_bridge import train_cost
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import TableInputs, TableOutputs, build, sweep_work_folders
+from smt_bridge.train_cost import TrainingCost
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +39,7 @@ ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "mo
 LEXICAL = "lex"  # stem of lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 SETTINGS = "train.json"
+FORECAST = 30.0  # seconds of alignment from which its speed says something about the other steps
 # Job folders of the steps that several workers compute.
 ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"
 RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
@@ -78,6 +83,8 @@ def train(
     check(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
+    executor = executor or ExecutorConfig()
+    cost = None if (folder / TABLE).exists() else check_cost(folder, config, executor)
     with locks.locked(folder, "smt-train"):
         record_settings(folder, config)
 
@@ -87,8 +94,8 @@ def train(
                 log.info("%s exists", describe(step))
             return exists
 
-        training = SystemTraining(folder, config, executor or ExecutorConfig())
-        run_steps(STEPS, training, is_finished, lambda step: on_step(), log_time)
+        training = SystemTraining(folder, config, executor)
+        run_steps(STEPS, training, is_finished, lambda step: on_step(), partial(log_time, cost=cost))
 
 
 def check_folder(folder: Path) -> None:
@@ -96,12 +103,26 @@ def check_folder(folder: Path) -> None:
     store.check_ours(folder, SETTINGS, "a folder of smt-train")
 
 
+def check_cost(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> TrainingCost:
+    """Log what the training will take. ConfigError if the disk has no room for it."""
+    size = train_cost.measure_texts(config)
+    cost = train_cost.estimate(size, config, resources.processors(), executor.workers)
+    log.info("%s", train_cost.describe(size, cost))
+    train_cost.check_disk(folder, size, cost)
+    return cost
+
+
 @contextmanager
-def log_time(step: Step[SystemTraining]) -> Iterator[None]:
-    """Log how long a step took."""
+def log_time(step: Step[SystemTraining], cost: TrainingCost | None) -> Iterator[None]:
+    """Log how long a step took, and after the alignment of a large text how long the others will take at the
+    speed that it had."""
     start_time = time.monotonic()
     yield
-    log.info("%s, %.0f s", describe(step), time.monotonic() - start_time)
+    seconds = time.monotonic() - start_time
+    log.info("%s, %.0f s", describe(step), seconds)
+    if cost and step.result == ALIGNMENT and cost.alignment > FORECAST:
+        rest = (cost.extraction + cost.language_model) * seconds / cost.alignment
+        log.info("at the speed of the alignment, the other steps take about %.0f minutes", rest / 60)
 
 
 def describe(step: Step[SystemTraining]) -> str:

@@ -1,0 +1,105 @@
+"""What the training of a phrase-based model will take: phrase pairs, time, disk and memory. docs/scale.md
+has the cost model and how it was fitted."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.errors import ConfigError
+from nmt.io import files
+from smt_bridge.config import TrainConfig
+
+# Fitted to generated text of 22 words a side, 10,000 to 200,000 pairs, at most 7 words a phrase.
+PHRASE_PAIRS, PHRASE_GROWTH = 3.5, 0.931  # phrase pairs: 3.5 words^0.931, of the words of both sides
+WORD_PAIRS, WORD_GROWTH = 148.0, 0.717  # pairs of words that occur together: 148 words^0.717
+ALIGNMENT_SECONDS, ALIGNMENT_GROWTH = 3.7e-6, 1.03  # CPU seconds: 3.7e-6 words^1.03
+EXTRACTION_SECONDS, LM_SECONDS = 25e-6, 6e-6  # CPU seconds a word
+TABLE_BYTES, LM_BYTES, ALIGNMENT_BYTES = 32.0, 29.0, 0.33  # of the files: a phrase pair, a word, a word
+WORK_BYTES = 500.0  # of the files of extraction, a phrase pair
+ALIGNED_PAIR_BYTES, WORD_PAIR_BYTES, BASE_BYTES = 650.0, 4.0, 250e6  # memory of alignment
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """The size of the texts that a model is trained on."""
+
+    pairs: int
+    words: int  # of both sides
+    lm_words: int
+
+
+@dataclass(frozen=True)
+class TrainingCost:
+    """What a training takes."""
+
+    phrase_pairs: float
+    alignment: float  # seconds
+    extraction: float
+    language_model: float
+    work: float  # bytes of files that are removed after extraction
+    model: float  # bytes of the model's files
+    memory: float  # bytes of alignment, which grow with the texts; those of extraction are bounded
+
+
+def measure_texts(config: TrainConfig) -> TextSize:
+    """Count lines and words, as blanks and line ends."""
+    pairs, words = count_words(config.source)
+    target_words = count_words(config.target)[1]
+    lm_words = count_words(config.lm_text)[1] if config.lm_text else target_words
+    return TextSize(pairs, words + target_words, lm_words)
+
+
+def count_words(path: str) -> tuple[int, int]:
+    """Numbers of lines and words of a text."""
+    lines = blanks = 0
+    for block in files.read_blocks(path):
+        lines, blanks = lines + block.count(b"\n"), blanks + block.count(b" ")
+    return lines, lines + blanks
+
+
+def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int) -> TrainingCost:
+    """Estimate a training. `processors`: of this machine, which all align; `workers`: of the extraction."""
+    phrase_pairs = PHRASE_PAIRS * size.words**PHRASE_GROWTH
+    word_pairs = WORD_PAIRS * size.words**WORD_GROWTH
+    alignment = ALIGNMENT_SECONDS * size.words**ALIGNMENT_GROWTH / processors
+    return TrainingCost(
+        phrase_pairs=phrase_pairs,
+        alignment=0.0 if config.alignment else alignment,
+        extraction=EXTRACTION_SECONDS * size.words / workers,
+        language_model=LM_SECONDS * size.lm_words,
+        work=WORK_BYTES * phrase_pairs,
+        model=TABLE_BYTES * phrase_pairs + LM_BYTES * size.lm_words + ALIGNMENT_BYTES * size.words,
+        memory=BASE_BYTES + ALIGNED_PAIR_BYTES * size.pairs + WORD_PAIR_BYTES * word_pairs,
+    )
+
+
+def describe(size: TextSize, cost: TrainingCost) -> str:
+    """The estimate in one line."""
+    steps = cost.alignment, cost.extraction, cost.language_model
+    return (
+        f"{size.pairs:,} sentence pairs, {size.words:,} words: about {cost.phrase_pairs / 1e6:,.1f} million "
+        f"phrase pairs; {' + '.join(f'{seconds / 60:,.1f}' for seconds in steps)} minutes for alignment, "
+        f"tables and language model; {format_bytes(cost.memory)} of memory; "
+        f"{format_bytes(cost.work + cost.model)} of disk, {format_bytes(cost.model)} of them for the model"
+    )
+
+
+def format_bytes(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+
+
+def check_disk(folder: Path, size: TextSize, cost: TrainingCost) -> None:
+    """ConfigError if the disk of the folder, which may not exist yet, has no room for the training. What the
+    folder holds already counts as room."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+    free = shutil.disk_usage(existing).free
+    if folder.is_dir():
+        free += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    needed = cost.work + cost.model
+    if needed > free:
+        pairs = int(0.9 * size.pairs * free / needed)
+        raise ConfigError(
+            f"{folder}: training takes about {format_bytes(needed)} of disk there, and {format_bytes(free)} "
+            f"are free; name a folder on a larger disk, or train on fewer pairs (about {pairs:,} fit) or "
+            "with a smaller --max-length"
+        )

@@ -1,0 +1,76 @@
+"""What smt-train says a training will take, and what it refuses."""
+
+import logging
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError
+from smt_bridge import train_cost
+from smt_bridge.config import TrainConfig
+from smt_bridge.train_cost import TextSize
+from smt_bridge.train_system import train
+
+Usage = namedtuple("Usage", "free")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> TrainConfig:
+    for name in ("source", "target"):
+        (tmp_path / name).write_text("a b\nc\n" * 500)
+    return TrainConfig(str(tmp_path / "source"), str(tmp_path / "target"))
+
+
+# Sentence pairs, words of both sides and of the target, phrase pairs, bytes of the model, CPU seconds of
+# alignment, tables and language model: measured on the generated corpus of recipes/wmt14 (docs/scale.md).
+RUNS = [(50_000, 2_196_000, 1_083_000, 2_803_544, 119e6, 12.5, 54.9, 6.5)]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_model_fits_the_runs(run: tuple[float, ...], config: TrainConfig) -> None:
+    pairs, words, lm_words, *measured = run
+    size = TextSize(int(pairs), int(words), int(lm_words))
+    cost = train_cost.estimate(size, config, processors=1, workers=1)
+    estimated = [cost.phrase_pairs, cost.model, cost.alignment, cost.extraction, cost.language_model]
+    assert estimated == pytest.approx(measured, rel=0.1)
+
+
+def test_words_are_counted(config: TrainConfig, tmp_path: Path) -> None:
+    assert train_cost.measure_texts(config) == TextSize(1000, 3000, 1500)
+    (tmp_path / "lm").write_text("a b c d\n")
+    config.lm_text = str(tmp_path / "lm")
+    assert train_cost.measure_texts(config) == TextSize(1000, 3000, 4)
+
+
+def test_processors_and_workers_share_the_work(config: TrainConfig) -> None:
+    size = TextSize(10**6, 44 * 10**6, 22 * 10**6)
+    alone, together = (train_cost.estimate(size, config, *counts) for counts in ((1, 1), (4, 2)))
+    assert together.alignment == alone.alignment / 4 and together.extraction == alone.extraction / 2
+    assert together.work == alone.work and together.language_model == alone.language_model
+
+
+def test_a_disk_that_is_too_small_is_refused(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is written. What an interrupted training has written counts as room."""
+    size = train_cost.measure_texts(config)
+    cost = train_cost.estimate(size, config, 1, 1)
+    needed = int(cost.work + cost.model) + 1
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(needed // 2))
+    with pytest.raises(ConfigError, match=r"about \d\.\d MB of disk there, .* name a folder on a larger"):
+        train(tmp_path / "new" / "model", config)
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "alignment.gz").write_bytes(b"x" * (needed // 2 + 1))
+    train_cost.check_disk(tmp_path / "model", size, cost)
+
+
+def test_the_estimate_is_logged(
+    config: TrainConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0))
+    with caplog.at_level(logging.INFO), pytest.raises(ConfigError):
+        train(tmp_path / "model", config)
+    assert "1,000 sentence pairs, 3,000 words: about " in caplog.text
