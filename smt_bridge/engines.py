@@ -93,9 +93,9 @@ class PhraseEngine(Engine):
             words = self.decoder.lines.marked(line, self.decoder.markup).words
         except ValueError:
             return 0.0
-        sources = self.decoder.system.table.sources
+        table = self.decoder.system.table
         total = sum(map(len, words))
-        return sum(len(word) for word in words if word.encode() in sources) / total if total else 0.0
+        return sum(len(word) for word in words if table.of(word)) / total if total else 0.0
 
 
 class HybridEngine(PhraseEngine):

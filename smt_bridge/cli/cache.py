@@ -25,16 +25,16 @@ def parser() -> options.Parser:
     parser = options.Parser(
         "smt-cache",
         "smt-decode and smt-tune cache the phrase tables and language models that they load, in a form that "
-        "loads fast. When the cache is full, the files unused for the longest time are removed. It holds "
-        f"{DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT_VARIABLE} says. Beside them "
+        "opens at once. When the cache is full, the entries unused for the longest time are removed. It "
+        f"holds {DEFAULT_GB:g} GB, or as many as the environment variable {LIMIT_VARIABLE} says. Beside them "
         f"nmt-serve caches the runs that it exports; those unused for {UNUSED_DAYS} days are removed.",
     )
     actions = parser.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
     )
     for name, description in (
-        ("list", "Print the size in MB, the last use and the original files of each cached file or export."),
-        ("clear", "Remove all cached files and exports."),
+        ("list", "Print the size in MB, the last use and the original files of each entry or export."),
+        ("clear", "Remove all entries and exports."),
     ):
         action = actions.add_parser(name, description=description, help=description)
         action.add_argument(
@@ -66,7 +66,7 @@ def command(argv: Sequence[str] | None) -> None:
     else:
         exports, entries = export_cache.clear(cache.folder), cache.clear()
     print(
-        f"{cache.folder}: {len(entries)} files, {megabytes(entries):.1f} MB "
+        f"{cache.folder}: {len(entries)} entries, {megabytes(entries):.1f} MB "
         f"{'removed' if args.action == 'clear' else f'of at most {cache.limit / 1e6:,.0f}'}; "
         f"{len(exports)} exports, {megabytes(exports):.1f} MB"
     )

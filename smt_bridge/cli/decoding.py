@@ -132,7 +132,7 @@ def describe_decoder(decoder: "Decoder") -> str:
     table, search = decoder.system.table, decoder.settings
     features = " ".join(f"{name}({size})" for name, size in decoder.system.sizes.items())
     return (
-        f"{table.rows:,} phrase pairs of {len(table.sources):,} sources, features {features}; stack "
+        f"{table.rows:,} phrase pairs of {table.source_count:,} sources, features {features}; stack "
         f"{search.stack or 'unlimited'}, table limit {search.table_limit or 'none'}, distortion limit "
         f"{search.distortion_limit}"
     )

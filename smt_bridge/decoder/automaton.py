@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from nmt.ngram.count_models import BOS, EOS, LN10, NgramModel
 from nmt.ngram.queries import MIX, insert
-from smt_bridge.decoder.cache import within
 from smt_bridge.decoder.compiled import njit
+from smt_bridge.decoder.table import within
 
 BLOCK = 1 << 20  # rows per compiled call; signals are handled between calls
 Floats = NDArray[np.float64]
@@ -84,6 +84,9 @@ class CachedNgramModel(NamedTuple):
 
     @property
     def automaton(self) -> Automaton:
+        for value in self:
+            if isinstance(value, np.ndarray):  # as mapped ones, so that the search is compiled for one kind
+                value.flags.writeable = False
         return Automaton(*self[1:])
 
 

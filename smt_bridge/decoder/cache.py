@@ -1,20 +1,20 @@
-"""A cache of parsed tables and language models, so that their text is parsed only once. Each is a file in the
-user's cache folder.
+"""A cache of parsed tables and language models, so that their text is parsed only once. Each is a folder of
+mapped arrays (`nmt/io/mapped.py`) in the user's cache folder.
 
-    Cache().keep(["phrase-table.gz"], make, Table)     # the result of make(), cached for later calls
+    Cache().keep(["phrase-table.gz"], make, Table)     # the result of make(), or that of an earlier call
 
-A file is named KEY.CHECKSUM.npz: KEY is a hash of what it was created from (paths, sizes, times, format), and
-CHECKSUM that of its content. It gets this name once it is complete, so that several processes may fill the
-cache at the same time; a damaged file is created again. The folder has a size limit; the least recently used
-files are removed first.
+An entry is a folder KEY.CHECKSUM: KEY is a hash of what it was created from (paths, sizes, times, format),
+and CHECKSUM that of its manifest. It gets this name once it is complete, so that several processes may fill
+the cache at the same time; a damaged entry is created again. The cache has a size limit; the least recently
+used entries are removed first.
 """
 
 import hashlib
 import json
 import logging
 import os
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,22 +24,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.io import manifest
+from nmt.io import manifest, mapped
 from nmt.io.files import cache_folder
 from nmt.io.locks import locked
 from nmt.io.numbers import real
 
 log = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 LIMIT_VARIABLE = "NMT_CACHE_GB"
 DEFAULT_GB = 10.0
-STAMP = "stamp"
+PART = ".part"  # ending of the names of unfinished entries
+CHECKSUM = "[0-9a-f]" * 64  # pattern of the names of finished ones
+VERIFIED = "verified"  # beginning of the names of stamps, see nmt/io/mapped.py
 
 
 class Cacheable(Protocol):
-    """A dataclass or NamedTuple that can be cached. Its fields are arrays, integers, lists of strings, and
-    dictionaries from byte strings to consecutive numbers."""
+    """A dataclass or NamedTuple that can be kept as a folder of arrays. Its fields are arrays, integers, and
+    lists of strings."""
 
     def is_sound(self) -> bool:
         """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
@@ -51,32 +53,30 @@ K = TypeVar("K", bound=Cacheable)
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A file of the cache."""
+    """A folder of the cache."""
 
     path: Path
     size: int
     used: float  # time of the last use, in seconds since the epoch
 
     def sources(self) -> list[str]:
-        """Paths of the files from which the entry was created; empty if the entry is damaged."""
+        """Paths of the files that the entry was created from; empty if the entry is damaged."""
         try:
-            with np.load(self.path, allow_pickle=False) as archive:
-                return [str(source[0]) for source in json.loads(archive[STAMP].tobytes())["sources"]]
+            return mapped.load(self.path, self.stamp).sources
         except DAMAGED:
             return []
 
+    @property
+    def stamp(self) -> Path:
+        """The file that says that the entry has been verified."""
+        return self.path / VERIFIED
 
-DAMAGED = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    EOFError,
-    UserError,
-    zipfile.BadZipFile,
-    NotImplementedError,
-    MemoryError,
-)
+    def remove(self) -> None:
+        """Remove the entry. Who has mapped it keeps its content."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, UserError, MemoryError)
 
 
 def default_limit() -> int:
@@ -102,76 +102,79 @@ class Cache:
         self.limit = default_limit() if limit is None else limit
 
     def keep(self, sources: Sequence[str], make: Callable[[], K], kind: type[K]) -> K:
-        """Return the result of `make()`, or a cached result of an earlier call for the same sources."""
-        stamp = stamp_of(sources, kind)
-        key = hashlib.sha256(stamp).hexdigest()[:24]
+        """Return the result of `make()`, from the cache if an earlier call stored it for the same sources."""
+        key = key_of(sources, kind)
         for entry in self.entries(key):
             try:
-                content = load(entry.path, kind)
+                content = load_entry(entry, kind)
                 with suppress(OSError):
                     os.utime(entry.path)
                 return content
-            except FileNotFoundError:
-                continue  # another process has removed it
             except DAMAGED as error:
+                if not entry.path.exists():
+                    continue  # another process has removed it
                 if isinstance(error.__cause__ or error, PermissionError):
-                    continue  # the file belongs to another user
+                    continue  # the entry belongs to another user
                 log.warning("%s: damaged; created again from %s", entry.path, sources[0])
-                with suppress(OSError):
-                    entry.path.unlink()
+                entry.remove()
         content = make()
         try:
-            self.store(key, stamp, content)
+            self.store(key, sources, content)
         except (OSError, UserError) as error:
             log.info("%s: not kept in the cache: %s", sources[0], error)
         return content
 
+    def stamp(self, folder: str | Path) -> Path:
+        """The file that says that a folder outside the cache has been verified."""
+        name = hashlib.sha256(os.path.realpath(folder).encode()).hexdigest()[:24]
+        return self.folder / f"{VERIFIED}-{name}"
+
     def entries(self, key: str = "*") -> list[CacheEntry]:
-        """The files of the cache, most recently used first."""
+        """The entries of the cache, most recently used first."""
         return sorted(self._entries(key), key=lambda entry: (-entry.used, entry.path))
 
     def _entries(self, key: str) -> Iterator[CacheEntry]:
-        for path in self.folder.glob(f"{key}.*.npz"):
-            with suppress(FileNotFoundError):
-                status = path.stat()
-                yield CacheEntry(path, status.st_size, status.st_mtime)
+        for path in self.folder.glob(f"{key}.{CHECKSUM}"):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                size = sum(part.stat().st_size for part in path.iterdir())
+                yield CacheEntry(path, size, path.stat().st_mtime)
 
-    def store(self, key: str, stamp: bytes, content: Cacheable) -> None:
-        """Write an entry to a temporary file, rename it, and trim the cache. UserError if another process is
-        writing to the cache."""
+    def store(self, key: str, sources: Sequence[str], content: Cacheable) -> None:
+        """Write an entry under a temporary name, rename it, and trim the cache. UserError if another process
+        is writing to the cache."""
         with locked(self.folder, "decoder cache"):
             self.sweep()
-            part = self.folder / f"{key}.part"
+            part = self.folder / f"{key}{PART}"
+            part.mkdir()
             try:
-                with open(part, "wb") as stream:
-                    np.savez(
-                        stream,
-                        allow_pickle=False,
-                        **{STAMP: np.frombuffer(stamp, np.uint8)},
-                        **arrays(content),
-                    )
-                if (size := part.stat().st_size) > self.limit:
+                write_folder(part, content, list(map(os.path.realpath, sources)))
+                size = sum(path.stat().st_size for path in part.iterdir())
+                if size > self.limit:
                     raise UserError(
-                        f"{size / 1e9:.1f} GB exceed the size limit of the cache ({LIMIT_VARIABLE})"
+                        f"{size / 1e9:.1f} GB are more than the cache may hold ({LIMIT_VARIABLE})"
                     )
-                part.rename(self.folder / f"{key}.{manifest.digest(part)}.npz")
+                entry = self.folder / f"{key}.{manifest.digest(part / manifest.FILE)}"
+                shutil.rmtree(entry, ignore_errors=True)  # damaged, and this process could not remove it
+                part.rename(entry)
             finally:
-                part.unlink(missing_ok=True)
+                shutil.rmtree(part, ignore_errors=True)
             self.trim()
 
     def sweep(self) -> None:
-        """Remove temporary files of killed processes. The caller holds the lock, so none of them is still
-        being written."""
-        for path in self.folder.glob("*.part"):
-            path.unlink(missing_ok=True)
+        """Remove what killed processes left, and entries of versions that kept them as single files. The
+        caller holds the lock, so none is being written."""
+        for left in self.folder.glob(f"*{PART}"):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        for old in self.folder.glob("*.npz"):
+            old.unlink(missing_ok=True)
 
     def trim(self) -> None:
-        """Remove the least recently used files until the cache is within its limit."""
+        """Remove the least recently used entries until the cache is within its limit."""
         total = 0
         for entry in self.entries():
             total += entry.size
             if total > self.limit:
-                entry.path.unlink(missing_ok=True)
+                entry.remove()
 
     def clear(self) -> list[CacheEntry]:
         """Remove all entries and return them. UserError if another process is writing to the cache."""
@@ -181,12 +184,15 @@ class Cache:
             self.sweep()
             entries = self.entries()
             for entry in entries:
-                entry.path.unlink(missing_ok=True)
+                entry.remove()
+            for stamp in self.folder.glob(f"{VERIFIED}-*"):
+                stamp.unlink(missing_ok=True)
         return entries
 
 
-def stamp_of(sources: Sequence[str], kind: type[Cacheable]) -> bytes:
-    """Describe an entry in JSON: its format, type and fields, and the sizes and times of its sources."""
+def key_of(sources: Sequence[str], kind: type[Cacheable]) -> str:
+    """A hash of what an entry is made from: format, type and fields, and the sizes and times of its
+    sources."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
     made_from = {
         "format": FORMAT,
@@ -194,7 +200,7 @@ def stamp_of(sources: Sequence[str], kind: type[Cacheable]) -> bytes:
         "parts": parts_of(kind),
         "sources": [[path, state.st_size, state.st_mtime_ns] for path, state in states],
     }
-    return json.dumps(made_from).encode()
+    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:24]
 
 
 def parts_of(kind: type[Cacheable]) -> list[str]:
@@ -202,48 +208,59 @@ def parts_of(kind: type[Cacheable]) -> list[str]:
     return list(kind.__annotations__)
 
 
-def arrays(content: Cacheable) -> dict[str, "NDArray[np.generic] | int"]:
-    """Convert all fields to arrays. A list of strings becomes bytes, one line for each string; no string may
-    contain a line end."""
+# ---- folders -----------------------------------------------------------------------------------------------
+
+
+def write_folder(folder: Path, content: Cacheable, sources: Sequence[str]) -> None:
+    """Write all fields to an existing, empty folder. UserError if that fails."""
     values = {name: getattr(content, name) for name in parts_of(type(content))}
-    return {
-        name: value if isinstance(value, np.ndarray | int) else lines(value) for name, value in values.items()
-    }
+    mapped.write(
+        folder,
+        type(content).__name__,
+        {name: as_array(value) for name, value in values.items() if not isinstance(value, int)},
+        {name: value for name, value in values.items() if isinstance(value, int)},
+        sources,
+    )
 
 
-def lines(texts: Iterable[str | bytes]) -> NDArray[np.uint8]:
-    """Join strings into an array of bytes, one line for each."""
-    content = b"".join((text if isinstance(text, bytes) else text.encode()) + b"\n" for text in texts)
-    return np.frombuffer(content, np.uint8)
+def as_array(value: "NDArray[np.generic] | list[str]") -> NDArray[np.generic]:
+    """Convert a list of strings to an array of bytes, one line for each string. No string may contain a line
+    end."""
+    if isinstance(value, np.ndarray):
+        return value
+    return np.frombuffer("".join(f"{text}\n" for text in value).encode(), np.uint8)
 
 
-def load(path: Path, kind: type[K]) -> K:
-    """Read a cache entry. Raises one of DAMAGED if the file has changed since it was written."""
-    if manifest.digest(path) != path.name.split(".")[1]:
-        raise DataError(f"{path}: damaged")
+def load_folder(folder: str | Path, kind: type[K], stamp: Path | None = None, verify: bool = False) -> K:
+    """Map the fields of a folder. DataError if it is damaged, or not of this kind. `stamp`, `verify`: see
+    `mapped.load`."""
+    opened = mapped.load(folder, stamp, verify)
     types = kind.__annotations__
+    if opened.kind != kind.__name__ or {*opened.arrays, *opened.numbers} != set(types):
+        raise DataError(
+            f"{folder}: holds {opened.kind[:40]!r} of this or another version, expected {kind.__name__!r} as "
+            "this version writes it; make the folder again"
+        )
     content: dict[str, object] = {}
-    with np.load(path, allow_pickle=False) as archive:
-        for name in parts_of(kind):
-            value = archive[name]
-            if types[name] is int:
-                value = int(value)
-            elif types[name] == list[str]:
-                value = value.tobytes().decode().split("\n")[:-1]
-            elif types[name] == dict[bytes, int]:
-                value = {key: number for number, key in enumerate(value.tobytes().split(b"\n")[:-1])}
+    for name, value in {**opened.arrays, **opened.numbers}.items():
+        if types[name] == list[str]:
+            assert isinstance(value, np.ndarray)
+            content[name] = value.tobytes().decode().split("\n")[:-1]
+        else:
             content[name] = value
-    loaded = kind(**content)
-    if not loaded.is_sound():
-        raise DataError(f"{path}: damaged")
+    try:
+        loaded = kind(**content)
+        if not opened.verified and not loaded.is_sound():
+            raise ValueError
+    except (ValueError, TypeError, IndexError, AttributeError, UnicodeDecodeError) as error:
+        raise DataError(f"{folder}: damaged: sizes or indices do not agree; make the folder again") from error
+    if stamp is not None and not opened.verified:
+        mapped.write_stamp(stamp, opened)
     return loaded
 
 
-def are_cuts(cut: NDArray[np.integer], total: int) -> bool:
-    """Whether `cut` starts at 0, never decreases, and ends at `total`."""
-    return bool(len(cut) and cut[0] == 0 and cut[-1] == total and not (np.diff(cut) < 0).any())
-
-
-def within(indices: NDArray[np.integer], size: int) -> bool:
-    """Whether 0 <= index < size for every index."""
-    return not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < size)
+def load_entry(entry: CacheEntry, kind: type[K]) -> K:
+    """Map a cache entry. Raises one of DAMAGED if it has been changed since it was written."""
+    if manifest.digest(entry.path / manifest.FILE) != entry.path.name.split(".")[1]:
+        raise DataError(f"{entry.path}: damaged")
+    return load_folder(entry.path, kind, entry.stamp)

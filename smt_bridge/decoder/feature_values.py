@@ -103,7 +103,7 @@ def table_scores(
     """Scores of the phrase table and of UnknownWordPenalty: name -> (N, K)"""
     system = builder.system
     rows = sentence.rows[phrases.option]
-    scores = np.where((rows >= 0)[:, None], system.table.scores[np.maximum(rows, 0)], 0.0)
+    scores = np.where((rows >= 0)[:, None], system.table.log_scores(np.maximum(rows, 0)), 0.0)
     unknown = np.zeros((len(rows), 1))
     for index in np.flatnonzero(rows < 0).tolist():
         extra = sentence.extras[-1 - rows[index]]
@@ -120,7 +120,8 @@ def reordering_scores(builder: OptionBuilder, sentence: Sentence, phrases: PathP
     """Scores of LexicalReordering: (N, 6)"""
     pair = sentence.pairs()[phrases.option]
     rows = builder.rows
-    values = np.where((pair >= 0)[:, None], rows.reordering[np.maximum(pair, 0)], rows.default_reordering)
+    known = rows.reordering(np.maximum(pair, 0))
+    values = np.where((pair >= 0)[:, None], known, rows.default_reordering)
     return sums(reorderings(phrases, values), phrases.owner, count)
 
 

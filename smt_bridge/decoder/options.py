@@ -3,6 +3,7 @@
 import math
 import threading
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,95 +31,133 @@ from smt_bridge.moses.ini import Weights
 # ---- row scores --------------------------------------------------------------------------------------------
 
 NO_ROWS = np.zeros(0, np.int64)
+NOT_LOOKED_UP = -1  # id of a word in a language model
+REMEMBERED = 1 << 20  # rows of source phrases whose best rows are remembered
+
+
+class RowValues(NamedTuple):
+    """Scores of O rows of a phrase table."""
+
+    score: Floats  # (O,) without language models
+    bound: Floats  # (O,) see OptionArrays
+    estimate: Floats  # (O,) with language models without context, for future costs
 
 
 class RowScores:
-    """Scores of a phrase table's rows under given weights. R: rows; T: distinct target phrases; L: language
-    models; V: words of the table's vocabulary."""
+    """Scores of a phrase table's rows under given weights, computed for the rows that a sentence needs.
+    Several threads may share it. L: language models; V: words of the table; O: rows of a call."""
 
     def __init__(
         self, system: PhraseBasedSystem, settings: SearchSettings, weights: Weights, model: SearchModel
     ) -> None:
         self.system, self.weights, self.model = system, weights, model
-        table = system.table
         # With oov-feature=1 a language model has a second weight.
         self.oov_weights = {
             number: weights[name][1] for number, name in enumerate(system.lm_names) if len(weights[name]) > 1
         }
-        self.word_ids = np.array(
-            [[lm.number(word) for word in table.vocabulary] for lm in model.word_lms], np.int32
-        ).reshape(len(model.word_lms), -1)  # (L, V)
-        lengths = np.diff(table.cut)[table.target]
-        score = (
-            table.scores @ np.array(weights[system.table_name])
-            - system.weight("WordPenalty", weights) * lengths
-            + system.weight("PhrasePenalty", weights)
+        limits = [limit for limit in (settings.table_limit, settings.max_options) if limit]
+        self.limit = min(limits, default=system.table.rows)
+        self.default_reordering = np.array(system.default_reordering)
+        self.reordering_weights = (
+            np.array(weights[system.reordering_name]) if system.reordering_name else np.zeros(6)
         )
-        self.score: Floats = score + self.oov_scores()[table.target]  # (R,) without language models
-        estimates, bounds = self.lm_estimates()
-        self.bound: Floats = np.maximum(bounds, estimates)[table.target]  # (R,) see OptionArrays
-        self.estimate: Floats = self.score + estimates[table.target]  # (R,) for future costs
-        self.set_up_reordering()
-        self.top_rows, self.top_starts = self.best_rows(settings)
+        self.lm_ids = np.full((len(model.word_lms), len(system.table.words)), NOT_LOOKED_UP, np.int32)
+        self.best: dict[int, Int64s] = {}  # source node -> its rows within the table limit, best first
+        self.remembered = 0  # rows in `best`
 
-    def of(self, source: bytes) -> Int64s:
-        """The rows of a source phrase within the table limit, best first."""
-        number = self.system.table.sources.get(source)
-        return (
-            NO_ROWS
-            if number is None
-            else self.top_rows[self.top_starts[number] : self.top_starts[number + 1]]
-        )
+    def best_rows(self, nodes: Sequence[int]) -> dict[int, Int64s]:
+        """The rows of source nodes within the table limit, best first."""
+        known = {node: rows for node in nodes if (rows := self.best.get(node)) is not None}
+        new = sorted({*nodes} - known.keys())
+        if not new:
+            return known
+        ranges = [self.system.table.rows_of(node) for node in new]
+        rows = np.concatenate([np.arange(each.start, each.stop) for each in ranges])
+        sizes = np.array([len(each) for each in ranges])
+        owner = np.repeat(np.arange(len(new)), sizes)
+        order = np.lexsort((-self.values(rows).estimate, owner))
+        rank = np.arange(len(order)) - np.repeat(
+            np.cumsum(sizes) - sizes, sizes
+        )  # `order` keeps nodes together
+        kept = np.split(rows[order[rank < self.limit]], np.cumsum(np.minimum(sizes, self.limit))[:-1])
+        chosen = dict(zip(new, kept, strict=True))
+        if self.remembered > REMEMBERED:
+            self.best, self.remembered = {}, 0
+        self.best.update(chosen)
+        self.remembered += sum(map(len, kept))
+        return known | chosen
 
-    def oov_scores(self) -> Floats:
-        """Weighted number of each target phrase's words that are unknown to language models with
-        oov-feature=1: (T,)"""
-        table, total = self.system.table, np.zeros(len(self.system.table.cut) - 1)
-        for number, weight in self.oov_weights.items():
-            knows = self.model.word_lms[number].knows
-            outside = np.array([not knows(word) for word in table.vocabulary], bool)
-            counted = np.concatenate([[0], np.cumsum(outside[table.words])])
-            total += weight * (counted[table.cut[1:]] - counted[table.cut[:-1]])
-        return total
-
-    def lm_estimates(self) -> tuple[Floats, Floats]:
-        """Weighted language model scores of each target phrase without context; also returns upper bounds for
-        any context: (T,), (T,)"""
-        table = self.system.table
-        estimates, bounds = np.zeros(len(table.cut) - 1), np.zeros(len(table.cut) - 1)
+    def values(self, rows: Int64s) -> RowValues:
+        """Score rows: (O,) -> (O,) each"""
+        system, table = self.system, self.system.table
+        text, starts = table.target_words(rows)
+        ids = self.lm_words(text)
+        score = weighted_sum(table.log_scores(rows), self.weights[system.table_name])
+        score -= system.weight("WordPenalty", self.weights) * np.diff(starts)
+        score += system.weight("PhrasePenalty", self.weights)
+        score += self.oov_scores(text, starts)
+        estimates, bounds = np.zeros(len(rows)), np.zeros(len(rows))
         for number, (lm, weight) in enumerate(zip(self.model.word_lms, self.model.lm_weights, strict=True)):
-            alone, most = lm.phrases(self.word_ids[number][table.words], table.cut)
+            alone, most = lm.phrases(ids[number], starts)
             estimates += (weight + (self.model.stand_in if number == 0 else 0.0)) * alone
             # A negative weight rewards unlikely words, so there is no upper bound.
             bounds += weight * most if weight >= 0 else math.inf
-        return estimates, bounds
+        return RowValues(score=score, bound=np.maximum(bounds, estimates), estimate=score + estimates)
 
-    def set_up_reordering(self) -> None:
-        """Compute the reordering scores of each row (R, 6), both unweighted and weighted. Rows that the
-        reordering table lacks get the ini's defaults."""
-        table, system = self.system.table, self.system
-        self.default_reordering = np.array(system.default_reordering)
-        self.reordering: NDArray[np.floating] = (
-            table.reordering if system.reordering_name else np.zeros((table.rows, 6), np.float32)
-        )
-        if self.default_reordering.any():
-            self.reordering = np.where((table.forward < 0)[:, None], self.default_reordering, self.reordering)
-        self.reordering_weights = (
-            np.array(self.weights[system.reordering_name]) if system.reordering_name else np.zeros(6)
-        )
-        self.row_reordering = (self.reordering * self.reordering_weights).astype(np.float64)
+    def lm_words(self, text: Int32s) -> Int32s:
+        """Ids of words of the table in each language model: (W,) -> (L, W)"""
+        ids: Int32s = self.lm_ids[:, text]
+        if ids.size and ids.min() == NOT_LOOKED_UP:
+            words = self.system.table.words
+            for word in np.unique(text[(ids == NOT_LOOKED_UP).any(0)]).tolist():
+                self.lm_ids[:, word] = [lm.number(words[word]) for lm in self.model.word_lms]
+            ids = self.lm_ids[:, text]
+        return ids
 
-    def best_rows(self, settings: SearchSettings) -> tuple[Int64s, Int64s]:
-        """Rows within the table limit, best first for each source; also returns the offsets of the
-        sources."""
-        table = self.system.table
-        limits = [limit for limit in (settings.table_limit, settings.max_options) if limit]
-        limit = min(limits, default=table.rows)
-        source_of = np.repeat(np.arange(len(table.starts) - 1), np.diff(table.starts))
-        order = np.lexsort((-self.estimate, source_of))
-        rank = np.arange(len(order)) - table.starts[source_of]  # `order` keeps sources together
-        kept_of = np.minimum(np.diff(table.starts), limit)
-        return order[rank < limit], np.concatenate([[0], np.cumsum(kept_of)])
+    def oov_scores(self, text: Int32s, starts: Int64s) -> Floats:
+        """Weighted number of words that are unknown to language models with oov-feature=1, of phrases
+        text[starts[i] : starts[i + 1]]: (O,)"""
+        total, words = np.zeros(len(starts) - 1), self.system.table.words
+        for number, weight in self.oov_weights.items():
+            knows = self.model.word_lms[number].knows
+            distinct, inverse = np.unique(text, return_inverse=True)
+            outside = np.array([not knows(words[word]) for word in distinct.tolist()], bool)
+            counted = np.concatenate([[0], np.cumsum(outside[inverse])])
+            total += weight * (counted[starts[1:]] - counted[starts[:-1]])
+        return total
+
+    def reordering(self, rows: Int64s) -> NDArray[np.floating]:
+        """Reordering scores of rows, those of the ini for rows that the reordering table lacks: (O, 6)"""
+        if not self.system.reordering_name:
+            return np.zeros((len(rows), 6), np.float32)
+        values = self.system.table.log_reordering(rows)
+        missing = np.isnan(values[:, :1])
+        return np.where(missing, self.default_reordering, values) if missing.any() else values
+
+    def forward_ids(self, rows: Int64s, paired: NDArray[np.bool_]) -> Int32s:
+        """Numbers of rows, equal for equal forward scores; -1 for rows that are not `paired`, and those that
+        the reordering table lacks: (O,), (O,) -> (O,)"""
+        values = self.system.table.log_reordering(rows)[:, 3:]
+        return numbered(values, paired & ~np.isnan(values).any(1))
+
+
+def weighted_sum(scores: NDArray[np.floating], weights: Sequence[float]) -> Floats:
+    """Sum columns by their weights, from left to right, so that the sum of a row does not depend on the other
+    rows: (O, F) -> (O,)"""
+    total = np.zeros(len(scores))
+    for column, weight in zip(scores.T, weights, strict=True):
+        total += column.astype(np.float64) * weight
+    return total
+
+
+def numbered(values: NDArray[np.floating], known: NDArray[np.bool_]) -> Int32s:
+    """Numbers of the rows of a matrix, equal for equal rows, -1 where they are not `known`: (O, K), (O,) ->
+    (O,)"""
+    numbers = np.zeros(len(values), np.int64)
+    for column in values.T:  # column by column is faster than sorting rows
+        distinct, inverse = np.unique(column, return_inverse=True)
+        numbers = np.unique(numbers * len(distinct) + inverse, return_inverse=True)[1]
+    return np.where(known, numbers, -1).astype(np.int32)
 
 
 # ---- forced ------------------------------------------------------------------------------------------------
@@ -139,12 +178,13 @@ def forced_options(
     forced: Sequence[ForcedTranslation],
     policy: str,
     table: PhraseTable,
-    source: bytes,
+    node: int,
     first: int,
     last: int,
     rows: TableRows,
 ) -> tuple[TableRows, list[ExtraOption]]:
-    """The rows of the table that remain for a span; also returns the forced options of exactly this span."""
+    """The rows of the table that remain for a span; also returns the forced options of exactly this span.
+    `node`: the span's source node."""
     overlapping = [option for option in forced if option.first <= last and first <= option.last]
     if any(option.exclusive or policy == "exclusive" for option in overlapping):
         rows = rows[:0]
@@ -153,7 +193,7 @@ def forced_options(
             np.array([holds_forced(table.text(row), first, last, overlapping[0]) for row in rows], np.bool_)
         ]
     return rows, [
-        forced_extra(option, table, source)
+        forced_extra(option, table, node)
         for option in overlapping
         if (option.first, option.last) == (first, last)
     ]
@@ -166,11 +206,11 @@ def holds_forced(target: list[str], first: int, last: int, option: ForcedTransla
     return inside and any(target[start : start + len(option.words)] == option.words for start in starts)
 
 
-def forced_extra(option: ForcedTranslation, table: PhraseTable, source: bytes) -> ExtraOption:
+def forced_extra(option: ForcedTranslation, table: PhraseTable, node: int) -> ExtraOption:
     """The option of a forced translation. Its log probability is split evenly among the table's scores; its
     reordering scores are those of the same phrase pair in the table."""
     columns = table.scores.shape[1]
-    pair = next((row for row in table.of(source) if table.text(row) == option.words), None)
+    pair = next((row for row in table.rows_of(node) if table.text(row) == option.words), None)
     return ExtraOption(
         option.words,
         list(option.points),
@@ -202,10 +242,7 @@ class OptionBuilder:
         self.system, self.settings, self.weights, self.model = system, settings, weights, model
         self.features = features
         self.rows = RowScores(system, settings, weights, model)
-        self.longest = min(
-            settings.max_phrase_length, max(source.count(b" ") + 1 for source in system.table.sources)
-        )
-        self.numbers = {word: number for number, word in enumerate(system.table.vocabulary)}
+        self.longest = min(settings.max_phrase_length, system.table.longest)
 
     def gather(self, line: MarkedLine) -> Sentence:
         """Collect the options of a line with at least one word: rows of the table and translations forced by
@@ -220,14 +257,17 @@ class OptionBuilder:
             for word in range(option.first, option.last + 1)
         }  # words covered by an exclusive translation
         gathered = GatheredOptions()
-        for first, last, text in spans(line.words, longest):
-            rows, extras = self.rows.of(text), list[ExtraOption]()
+        nodes = self.system.table.nodes(line.words, longest).tolist()
+        best = self.rows.best_rows([node for node in nodes if node])
+        for first, last in spans(len(line.words), longest):
+            node = nodes[first * longest + last - first]
+            rows, extras = best[node] if node else NO_ROWS, list[ExtraOption]()
             if line.avoided:
                 texts = map(self.system.table.text, rows)
                 rows = rows[np.array([not line.avoided.occurs(words) for words in texts], np.bool_)]
             if line.forced:
                 rows, extras = forced_options(
-                    line.forced, self.settings.xml_input, self.system.table, text, first, last, rows
+                    line.forced, self.settings.xml_input, self.system.table, node, first, last, rows
                 )
             if first == last and first not in owned and not len(rows) and not extras:
                 extras = [self.unknown_word(line.words[first])]
@@ -246,7 +286,11 @@ class OptionBuilder:
         table, extras, rows = self.system.table, gathered.extras, np.concatenate(gathered.rows)
         outside, extra_ids = self.word_numbers(extras)
         extra_cut = np.cumsum([0, *(len(extra.words) for extra in extras)])
-        start, length, text = target_words(rows, table.target, table.cut, table.words, extra_cut, extra_ids)
+        at = np.maximum(rows, 0)
+        start, length, text = target_words(
+            rows, table.lengths(at), table.target[at], table.target_parent, table.target_word, extra_cut,
+            extra_ids,
+        )  # fmt: skip
         sizes = np.array([len(rows) for rows in gathered.rows])
         first, last = np.array(gathered.spans, np.int32).T
         return Sentence(
@@ -264,14 +308,13 @@ class OptionBuilder:
         )
 
     def word_numbers(self, extras: Sequence[ExtraOption]) -> tuple[list[str], Int32s]:
-        """Words of extra options that are not in the vocabulary; also returns the ids of all their words."""
-        vocabulary, outside = self.numbers, dict[str, int]()
+        """Words of extra options that are not in the table; also returns the ids of all their words."""
+        words, outside = self.system.table.words, dict[str, int]()
         ids = [
-            vocabulary[word]
-            if word in vocabulary
-            else len(vocabulary) + outside.setdefault(word, len(outside))
+            known if known >= 0 else len(words) + outside.setdefault(word, len(outside))
             for extra in extras
             for word in extra.words
+            for known in (words.find(word),)
         ]
         return list(outside), np.array(ids, np.int32)
 
@@ -280,15 +323,11 @@ class OptionBuilder:
     ) -> OptionArrays:
         """Score the options of a sentence for the search."""
         rows, scores, n = sentence.rows, self.rows, len(sentence.words)
-        at = np.maximum(rows, 0)
-        score, bound, estimate = scores.score[at], scores.bound[at], scores.estimate[at]
+        score, bound, estimate = scores.values(np.maximum(rows, 0))
         pair = sentence.pairs()
         paired, pair = pair >= 0, np.maximum(pair, 0)
-        reordering = np.where(
-            paired[:, None],
-            scores.row_reordering[pair],
-            scores.default_reordering * scores.reordering_weights,
-        )
+        six = np.where(paired[:, None], scores.reordering(pair), scores.default_reordering)
+        reordering = (six * scores.reordering_weights).astype(np.float64)
         lm_words = self.lm_words(sentence)
         for option in np.flatnonzero(rows < 0):
             (part,) = sentence.slices([int(option)])
@@ -306,7 +345,7 @@ class OptionBuilder:
             bound=bound,
             backward=reordering[:, :3].copy(),
             forward=reordering[:, 3:].copy(),
-            forward_id=np.where(paired, self.system.table.forward[pair], -1).astype(np.int32),
+            forward_id=scores.forward_ids(pair, paired),
             start=sentence.start,
             length=sentence.length,
             words=lm_words,
@@ -336,14 +375,9 @@ class OptionBuilder:
 
     def lm_words(self, sentence: Sentence) -> Int32s:
         """Word ids of the sentence's options in each language model: (L, W)"""
-        text, word_ids = sentence.text, self.rows.word_ids
-        vocabulary = len(self.system.table.vocabulary)
-        ids: Int32s = (
-            word_ids[:, np.minimum(text, vocabulary - 1)]
-            if vocabulary
-            else np.zeros((len(word_ids), len(text)), np.int32)
-        )
-        beyond = np.flatnonzero(text >= vocabulary)
+        text, known = sentence.text, len(self.system.table.words)
+        beyond = np.flatnonzero(text >= known)
+        ids = self.rows.lm_words(np.where(text < known, text, 0))
         for number, lm in enumerate(self.model.word_lms):
-            ids[number, beyond] = [lm.number(sentence.outside[word]) for word in text[beyond] - vocabulary]
+            ids[number, beyond] = [lm.number(sentence.outside[word]) for word in text[beyond] - known]
         return ids

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from smt_bridge.decoder.arrays import SLICE, Floats, Int32s, Int64s
 from smt_bridge.decoder.compiled import go_on, njit
@@ -56,10 +57,10 @@ class Sentence:
     extras: list[ExtraOption]
     first: Int32s  # (O,) first source word
     last: Int32s  # (O,) last source word
-    text: Int32s  # target words of all options: ids of the table's vocabulary, followed by `outside`
+    text: Int32s  # target words of all options: ids of the table's words, followed by `outside`
     start: Int32s  # (O,) words of an option: text[start : start + length]
     length: Int32s  # (O,)
-    outside: list[str]  # target words that are not in the table's vocabulary
+    outside: list[str]  # target words that are not in the table
     longest: int  # number of words of the longest span
 
     @property
@@ -101,8 +102,8 @@ class Sentence:
 
     def word(self, number: int) -> str:
         """The target word of an id in `text`."""
-        size = len(self.table.vocabulary)
-        return self.table.vocabulary[number] if number < size else self.outside[number - size]
+        size = len(self.table.words)
+        return self.table.words[number] if number < size else self.outside[number - size]
 
     def slices(self, path: Iterable[int] | Int32s) -> list[slice]:
         """The slice of `text` with the words of each option of a derivation."""
@@ -163,36 +164,38 @@ def costs_from(
 
 @njit
 def target_words(
-    rows: Int64s, target: Int32s, cut: Int64s, words: Int32s, extra_cut: Int64s, extra_words: Int32s
+    rows: Int64s,
+    lengths: Int64s,
+    nodes: Int32s,
+    parent: Int32s,
+    word: NDArray[np.integer],
+    extra_cut: Int64s,
+    extra_words: Int32s,
 ) -> tuple[Int32s, Int32s, Int32s]:
-    """Offsets, lengths and words of options. Row -1 - k stands for extra option k, whose words are
-    extra_words[extra_cut[k] : extra_cut[k + 1]]."""
+    """Offsets, lengths and words of options. Option i is a row of the table with lengths[i] target words, the
+    path to nodes[i] of the trie of `parent` and `word`; or, if rows[i] is -1 - k, extra option k with the
+    words extra_words[extra_cut[k] : extra_cut[k + 1]]."""
     start, length = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
     total = 0
     for i in range(len(rows)):
-        if rows[i] >= 0:
-            length[i] = cut[target[rows[i]] + 1] - cut[target[rows[i]]]
-        else:
-            length[i] = extra_cut[-rows[i]] - extra_cut[-1 - rows[i]]
+        length[i] = lengths[i] if rows[i] >= 0 else extra_cut[-rows[i]] - extra_cut[-1 - rows[i]]
         start[i] = total
         total += length[i]
     text = np.empty(total, np.int32)
     for i in range(len(rows)):
-        for k in range(length[i]):
-            text[start[i] + k] = (
-                words[cut[target[rows[i]]] + k] if rows[i] >= 0 else extra_words[extra_cut[-1 - rows[i]] + k]
-            )
+        node = nodes[i]
+        for k in range(length[i] - 1, -1, -1):
+            if rows[i] >= 0:
+                text[start[i] + k] = word[node]
+                node = parent[node]
+            else:
+                text[start[i] + k] = extra_words[extra_cut[-1 - rows[i]] + k]
     return start, length, text
 
 
-def spans(words: Sequence[str], longest: int) -> list[tuple[int, int, bytes]]:
-    """The first word, last word and text of each span of at most `longest` words."""
-    coded = [word.encode("utf-8") for word in words]
-    return [
-        (first, last, b" ".join(coded[first : last + 1]))
-        for first in range(len(coded))
-        for last in range(first, min(len(coded), first + longest))
-    ]
+def spans(words: int, longest: int) -> list[tuple[int, int]]:
+    """The first and last word of each span of at most `longest` words of a sentence."""
+    return [(first, last) for first in range(words) for last in range(first, min(words, first + longest))]
 
 
 def span_index(first: Int32s, last: Int32s, n: int, longest: int) -> tuple[Int32s, Int32s]:

@@ -21,7 +21,8 @@ from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
 from smt_bridge.decoder.features.protocol import SearchFeature
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.model import AnyWordLM, AutomatonLM, KenLMWords
-from smt_bridge.decoder.table import PhraseTable, read_table
+from smt_bridge.decoder.table import PhraseTable
+from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini, Weights, find_table
 

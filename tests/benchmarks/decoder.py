@@ -13,6 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from nmt.io import files
@@ -20,6 +21,7 @@ from smt_bridge.decoder import system
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.quantization import quantize
 
 LINES = 300
 ARGUMENTS = (
@@ -62,11 +64,16 @@ def main(model: str, text: str, run: str = "") -> None:
     with tempfile.TemporaryDirectory() as scratch:
         ini = linked(model, scratch)
         cache = Cache(f"{scratch}/cache")
-        for name in ("from text", "from the cache"):
-            begin = time.perf_counter()
-            system.load(str(ini), cache)
-            print(f"load {name}\t{time.perf_counter() - begin:.1f} s")
-        loaded = system.load(str(ini), cache)
+        for name in ("from text", "from the cache, verified", "from the cache, mapped"):
+            begin = time.process_time()
+            loaded = system.load(str(ini), cache)
+            print(f"load {name}\t{time.process_time() - begin:.3f} CPU s")
+        for bits in (0, 8, 16):
+            table = quantize(loaded.table, bits) if bits else loaded.table
+            size = sum(value.nbytes for value in vars(table).values() if isinstance(value, np.ndarray))
+            print(
+                f"table, {f'{bits} bits a score' if bits else 'exact'}\t{size / table.rows:.1f} bytes a row"
+            )
         begin = time.perf_counter()
         Decoder(loaded, DecoderConfig(stack=5)).translate_line(lines[0])
         print(

@@ -9,8 +9,9 @@ from nmt.formats import pharaoh
 from nmt.io import files
 from smt_bridge import jobs
 from smt_bridge.decoder import system, xml_input
-from smt_bridge.decoder import table as tables
 from smt_bridge.decoder.cache import Cache
+from smt_bridge.decoder.table import PhraseTable
+from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import ini as weights
@@ -61,22 +62,20 @@ def read_model(path: Path) -> None:
 
 
 def cached(folder: Path) -> None:
-    """The one file of a cache, under another name; the reader gives it back the name it had."""
+    """The one entry of a cache, with a file under another name; the reader gives it back the name it had."""
     model(folder)
     keep(folder)
-    found = next((folder / "cache").glob("*.npz"))
-    (folder / "name").write_text(found.name, encoding="utf-8")
-    found.rename(folder / "cached")
+    next((folder / "cache").glob("*.*/starts.npy")).rename(folder / "cached")
 
 
 def keep(folder: Path) -> None:
     table = str(folder / "model" / "table")
-    Cache(folder / "cache").keep([table], lambda: tables.read_table(table, 4, None), tables.PhraseTable)
+    Cache(folder / "cache").keep([table], lambda: read_table(table, 4, None), PhraseTable)
 
 
 def read_cached(path: Path) -> None:
-    name = (path.parent / "name").read_text(encoding="utf-8")
-    (path.parent / "cache" / name).write_bytes(path.read_bytes())
+    entry = next((path.parent / "cache").glob("*.*/contents.json")).parent
+    (entry / "starts.npy").write_bytes(path.read_bytes())
     keep(path.parent)
 
 

@@ -83,8 +83,10 @@ class NeuralTranslation(StatefulFeature):
     def check_coverage(self, table: PhraseTable) -> None:
         """Warn if the run does not know many of the table's target words: another language, case or
         tokenization."""
-        counts = np.bincount(table.words, minlength=len(table.vocabulary))
-        missing = np.array([UNK in self.network.target([word]) for word in table.vocabulary], bool)
+        counts = np.bincount(table.target_word[1:], minlength=len(table.words))
+        missing = np.zeros(len(counts), bool)
+        for word in np.flatnonzero(counts).tolist():
+            missing[word] = UNK in self.network.target([table.words[word]])
         share = 1 - float(counts[missing].sum()) / max(1, int(counts.sum()))
         if share < COVERED:
             log.warning(

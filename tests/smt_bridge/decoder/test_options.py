@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nmt.formats import nbest
+from smt_bridge.decoder import options
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.options import RowScores
@@ -90,10 +91,10 @@ def test_options_one_by_one(seed: int, tmp_path: Path) -> None:
     """Each option's score is that of its features without language models; its words and its span are found
     where the search looks for them."""
     made = decoder(write_model(tmp_path, seed, lms=2))
-    builder, weights = made.options, made.weights
+    weights = made.weights
     line = made.marked("a zz b c a e")
     task = made.task(line, made.listing)
-    part, options = task.sentence, task.options
+    part, arrays = task.sentence, task.options
     unknown = 0
     for option in range(part.size):
         words, extra = part.target(option), part.extra(option)
@@ -103,17 +104,19 @@ def test_options_one_by_one(seed: int, tmp_path: Path) -> None:
         else:
             unknown += 1
             score -= 100
-        assert math.isclose(options.score[option], score, abs_tol=1e-5)
-        place = slice(options.start[option], options.start[option] + options.length[option])
-        for lm, ids in zip(made.model.word_lms, options.words, strict=True):
+        assert math.isclose(arrays.score[option], score, abs_tol=1e-5)
+        place = slice(arrays.start[option], arrays.start[option] + arrays.length[option])
+        for lm, ids in zip(made.model.word_lms, arrays.words, strict=True):
             assert ids[place].tolist() == [lm.number(word) for word in words]
         row = int(part.rows[option])
-        reordering = builder.rows.row_reordering[row] if extra is None else np.zeros(6)
-        assert [*options.backward[option], *options.forward[option]] == reordering.tolist()
-        assert options.forward_id[option] == (part.table.forward[row] if extra is None else -1)
+        reordering = part.table.reordering[row] if extra is None else np.zeros(6)
+        assert [*arrays.backward[option], *arrays.forward[option]] == (
+            reordering * np.array(weights["LexicalReordering0"])
+        ).tolist()
+        assert (arrays.forward_id[option] >= 0) == (extra is None)
         span = int(part.first[option]) * part.longest + int(part.last[option] - part.first[option])
-        assert options.first[span] <= option < options.first[span] + options.number[span]
-    assert unknown == 2 and options.number.sum() == part.size
+        assert arrays.first[span] <= option < arrays.first[span] + arrays.number[span]
+    assert unknown == 2 and arrays.number.sum() == part.size
 
 
 def test_gathered_rows_are_those_of_the_spans(tmp_path: Path) -> None:
@@ -124,7 +127,7 @@ def test_gathered_rows_are_those_of_the_spans(tmp_path: Path) -> None:
         (begin, last, row)
         for begin in range(len(words))
         for last in range(begin, min(len(words), begin + 2))
-        for row in made.system.table.of(" ".join(words[begin : last + 1]).encode())
+        for row in made.system.table.of(" ".join(words[begin : last + 1]))
     ]
     found = list(zip(part.first.tolist(), part.last.tolist(), part.rows.tolist(), strict=True))
     assert sorted(triple for triple in found if triple[2] >= 0) == sorted(expected)
@@ -174,28 +177,72 @@ def test_rows_one_by_one(lms: int, tmp_path: Path) -> None:
     edit(tmp_path, (f"path=lm{lms - 1}", f"path=lm{lms - 1} oov-feature=1"), (line, f"{line} -0.4"))
     made, rows = scored(tmp_path)
     weights, table = made.weights, made.system.table
+    values = rows.values(np.arange(table.rows))
     for row in range(table.rows):
         words = table.text(row)
         score = float(table.scores[row] @ np.array(weights["TranslationModel0"]))
         score += weights["PhrasePenalty0"][0] - weights["WordPenalty0"][0] * len(words)
         unknown = sum(not made.model.word_lms[-1].knows(word) for word in words)
-        assert math.isclose(rows.score[row], score - 0.4 * unknown, abs_tol=1e-5)
+        assert math.isclose(values.score[row], score - 0.4 * unknown, abs_tol=1e-5)
         alone = most = 0.0
         for lm, weight in zip(made.model.word_lms, made.model.lm_weights, strict=True):
             ids = [lm.number(word) for word in words]
             alone += weight * lm.phrase(ids)
             most += weight * lm.walk(lm.start(), ids)[0]
-        assert math.isclose(rows.estimate[row] - rows.score[row], alone, abs_tol=1e-9)
-        assert max(alone, most) <= rows.bound[row] + 1e-9
+        assert math.isclose(values.estimate[row] - values.score[row], alone, abs_tol=1e-9)
+        assert max(alone, most) <= values.bound[row] + 1e-9
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 100])
 def test_the_best_rows_of_each_source(limit: int, tmp_path: Path) -> None:
     made, rows = scored(write_model(tmp_path, 4, options=9, longest=1), table_limit=limit)
-    for source in made.system.table.sources:
-        whole = sorted(made.system.table.of(source), key=lambda row: -rows.estimate[row])
-        assert rows.of(source).tolist() == whole[: limit or None]
-    assert not len(rows.of(b"nowhere"))
+    table = made.system.table
+    estimates = rows.values(np.arange(table.rows)).estimate
+    nodes = [node for node in range(len(table.source_word)) if len(table.rows_of(node))]
+    for _ in range(2):  # computed, then remembered
+        best = rows.best_rows([nodes[0]]) | rows.best_rows(nodes)
+        assert sorted(best) == nodes
+        for node in nodes:
+            whole = sorted(table.rows_of(node), key=lambda row: -estimates[row])
+            assert best[node].tolist() == whole[: limit or None]
+
+
+def test_remembered_rows_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_model(tmp_path, 4, longest=1)
+    expected = scored(folder)[1].best_rows([1, 2, 3])
+    monkeypatch.setattr(options, "REMEMBERED", 0)
+    _, rows = scored(folder)
+    for node in (1, 2, 3, 1):
+        assert (rows.best_rows([node])[node] == expected[node]).all() and len(rows.best) == 1
+
+
+def test_a_row_does_not_depend_on_others(tmp_path: Path) -> None:
+    """To the last bit: which rows are scored together depends on the sentence."""
+    made, rows = scored(write_model(tmp_path, 5, lms=2))
+    together = rows.values(np.arange(made.system.table.rows))
+    for row in range(made.system.table.rows):
+        for mine, all_values in zip(rows.values(np.array([row])), together, strict=True):
+            assert mine[0] == all_values[row]
+
+
+def test_forward_ids(tmp_path: Path) -> None:
+    """Equal for equal forward scores; -1 for options without reordering scores."""
+    folder = write_model(tmp_path, 3)
+    rng = random.Random(4)
+    lines = (folder / "reordering").read_text(encoding="utf-8").split("\n")[1:-1]
+    few = [
+        " ||| ".join([*line.split(" ||| ")[:2], " ".join(rng.choice(["0.2", "0.5"]) for _ in range(6))])
+        for line in lines
+    ]
+    (folder / "reordering").write_text("".join(line + "\n" for line in few), encoding="utf-8")
+    made, rows = scored(folder)
+    every = np.arange(made.system.table.rows)
+    ids = rows.forward_ids(every, every != 7)
+    forward = made.system.table.log_reordering(every)[:, 3:]
+    missing = np.isnan(forward).any(1)
+    assert missing.sum() == 1 and (ids[missing] == -1).all() and ids[7] == -1
+    for row in every[~missing & (every != 7)]:
+        assert ((ids == ids[row]) == ((forward == forward[row]).all(1) & (every != 7))).all()
 
 
 # ---- test forced -------------------------------------------------------------------------------------------
@@ -305,7 +352,7 @@ def test_reordering_of_a_forced_pair(tmp_path: Path) -> None:
     folder = write_model(tmp_path, 2)
     made = decoder(folder, nbest=1, xml_input="inclusive", **UNLIMITED)
     table = made.system.table
-    row = table.of(b"a")[0]
+    row = table.of("a")[0]
     task = made.task(made.marked(f'<x translation="{" ".join(table.text(row))}">a</x> b'), made.listing)
     part = task.sentence
     known = next(option for option in range(len(part.rows)) if part.rows[option] == row)
