@@ -69,10 +69,7 @@ def command(argv: Sequence[str] | None) -> None:
         if args.verify:
             folder.verify(hybrid)
     elif args.verify:
-        raise ConfigError(
-            f"--verify: {args.model} has no {folder.FILE} with checksums; --verify is for the folder of a "
-            "hybrid system"
-        )
+        verify_model(args.model)
     if args.split_sentences:
         check_split(args)
     decoder = open_decoder(args, hybrid)
@@ -122,7 +119,9 @@ def parser() -> options.Parser:
         help="weights that replace those of the ini: lines 'Name= v v', or another moses.ini",
     )
     parser.add_argument(
-        "--verify", action="store_true", help="first verify the checksums of all files of a hybrid system"
+        "--verify",
+        action="store_true",
+        help="first verify the checksums of a hybrid system, or of tables of smt-compile",
     )
     decoding.add_search(parser)
     jobs.add_resume(parser)
@@ -141,6 +140,16 @@ def check_split(args: argparse.Namespace) -> None:
         raise ConfigError(
             f"--split-sentences: {args.model} reads tokenized text; give the folder of a hybrid system, "
             "which reads raw text"
+        )
+
+
+def verify_model(model: str) -> None:
+    """Verify the checksums of compiled tables. ConfigError for a model that has none."""
+    from smt_bridge.decoder.system import ini_of, verify_compiled
+
+    if not verify_compiled(moses_ini.read(ini_of(model))):
+        raise ConfigError(
+            f"--verify: {model} has neither a {folder.FILE} nor tables of smt-compile, which have checksums"
         )
 
 

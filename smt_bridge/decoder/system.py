@@ -2,20 +2,21 @@
 looked up in the working directory, then in the ini's folder."""
 
 import itertools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 from nmt.errors import ConfigError, DataError
-from nmt.io import files
+from nmt.io import files, mapped
 from nmt.io.numbers import shown
 from nmt.ngram import count_models
 from nmt.ngram.count_models import KenLM
 from nmt.runs.directory import model_files
 from smt_bridge.decoder import automaton, feature_lines
 from smt_bridge.decoder.automaton import CachedNgramModel, silent
-from smt_bridge.decoder.cache import Cache
+from smt_bridge.decoder.cache import Cache, load_folder
 from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
 from smt_bridge.decoder.features.protocol import SearchFeature
@@ -124,12 +125,10 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     """Load a system from a parsed ini. `beside`: look up relative paths only in the ini's folder."""
     cache = Cache() if use_cache is True else use_cache or None
     search = read_search_settings(ini)
-    by_kind = feature_lines.features_by_kind(ini)
+    table_line, reordering_line = table_lines(ini)
     printed, weights = feature_lines.printed(ini), feature_lines.weights(ini)
-    table_line = by_kind["PhraseDictionaryMemory"][0]
     if "table-limit" in table_line.options:
         search["table_limit"] = table_line.count("table-limit")
-    reordering_line = by_kind[REORDERING][0] if REORDERING in by_kind else None
     paths = {
         feature.name: feature_path(ini, feature, beside)
         for feature in ini.features
@@ -160,6 +159,13 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     )
 
 
+def table_lines(ini: Ini) -> tuple[FeatureLine, FeatureLine | None]:
+    """The lines of the phrase table and of the reordering table, if there is one. ConfigError for features
+    that the engine does not support."""
+    by_kind = feature_lines.features_by_kind(ini)
+    return by_kind["PhraseDictionaryMemory"][0], by_kind[REORDERING][0] if REORDERING in by_kind else None
+
+
 def with_path(line: FeatureLine, paths: dict[str, str]) -> FeatureLine:
     """The line of a feature with its path=, if any, replaced by the resolved path."""
     return replace(line, options=line.options | {"path": paths[line.name]}) if line.name in paths else line
@@ -168,20 +174,52 @@ def with_path(line: FeatureLine, paths: dict[str, str]) -> FeatureLine:
 def load_table(
     ini: Ini, line: FeatureLine, path: str, reordering: str | None, cache: Cache | None
 ) -> PhraseTable:
-    """Load the phrase table with its reordering table. DataError if the number of scores differs from
-    num-features= in the line."""
+    """Load the phrase table with its reordering table, or the folder of smt-compile that holds both.
+    DataError if the number of scores differs from num-features= in the line."""
 
     def make() -> PhraseTable:
         return read_table(path, line.scores, reordering)
 
     sources = [path, reordering] if reordering else [path]
-    loaded = cache.keep(sources, make, PhraseTable) if cache else make()
+    if Path(path).is_dir() or (reordering and Path(reordering).is_dir()):
+        loaded = load_compiled(ini, path, reordering, cache)
+    else:
+        loaded = cache.keep(sources, make, PhraseTable) if cache else make()
     if loaded.scores.shape[1] != line.scores:
         raise DataError(
             f"{ini.path}: {line.name} has num-features={line.scores}, but {path} has "
             f"{loaded.scores.shape[1]} scores"
         )
     return loaded
+
+
+def load_compiled(ini: Ini, path: str, reordering: str | None, cache: Cache | None) -> PhraseTable:
+    """Map a folder of smt-compile. DataError for another folder, and one that does not fit the ini."""
+    for folder in filter(None, (path, reordering)):
+        if not mapped.is_mapped(folder):
+            raise DataError(f"{folder}: expected a text table, or a folder made by smt-compile")
+    if reordering and os.path.realpath(reordering) != os.path.realpath(path):
+        raise DataError(
+            f"{ini.path}: {path} and {reordering}: a folder of smt-compile holds both tables; give the same "
+            "path= in both lines"
+        )
+    loaded = load_folder(path, PhraseTable, cache.stamp(path) if cache else None)
+    if reordering and not loaded.reordering.shape[1]:
+        raise DataError(
+            f"{path}: holds no reordering table, but {ini.path} names one; give it to smt-compile with "
+            "--reordering, or remove the line"
+        )
+    return loaded
+
+
+def verify_compiled(ini: Ini) -> bool:
+    """Verify the checksums of all folders of mapped arrays that an ini names. Returns whether there are any.
+    DataError for the first file that is damaged."""
+    paths = [feature_path(ini, feature) for feature in ini.features if "path" in feature.options]
+    compiled = [path for path in paths if mapped.is_mapped(path)]
+    for path in dict.fromkeys(compiled):
+        mapped.load(path, verify=True)
+    return bool(compiled)
 
 
 def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nmt.errors import DataError
 from nmt.formats import phrase_table
+from nmt.io import mapped
 from nmt.io.numbers import shown
 from smt_bridge.decoder import config
 from smt_bridge.features.registry import NAME, NOT_A_NAME
@@ -65,6 +66,11 @@ def path_problems(
         and feature.kind in ("PhraseDictionaryMemory", "LexicalReordering")
     ):
         tables.setdefault(feature.kind, []).append((feature, file))
+    elif mapped.is_mapped(file):
+        yield (
+            f"{feature.location}: {file} is a folder of smt-compile, which Moses cannot read; give Moses the "
+            "text table"
+        )
     elif feature.kind == "ProbingPT" and not file.is_dir():
         yield (
             f"{feature.location}: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but {file} "

@@ -53,6 +53,7 @@ JOBS = [
     ("smt-extract --source train.en --target train.fr --alignment points --output t.gz", "numba scipy"),
     ("smt-train smt --source train.en --target train.fr --order 2 -q", "numba scipy"),
     ("smt-cache list", ""),
+    ("smt-compile model --output compiled", "numba scipy"),
     ("smt-decode model --input dev.en --output best --n-best-list list --n-best 5", "numba scipy"),
     (
         "smt-tune model --source dev.en --reference dev.fr --iterations 1 --n-best 5 --restarts 2"

@@ -1,0 +1,137 @@
+"""smt-compile: write tables of Moses as mapped arrays, which open at once and share their memory."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from nmt.cli import options
+from nmt.cli.arguments import InputPath, OutputPath, check_separate, new_folder
+from nmt.errors import ConfigError
+from nmt.io import files, locks
+from smt_bridge.moses import ini as moses_ini
+
+log = logging.getLogger(__name__)
+
+TABLE = "table"  # folder of the tables beside the new moses.ini
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return options.run(command, argv)
+
+
+def parser() -> options.Parser:
+    parser = options.Parser(
+        "smt-compile",
+        "Write a phrase table and its reordering table as a folder of arrays that smt-decode, smt-tune and "
+        "nmt-serve map into memory: it opens in milliseconds, processes share it, and only what a text needs "
+        "is read. From a model the new folder has a moses.ini with the same weights, which names the "
+        "language models where they are; from a table it is what path= of PhraseDictionaryMemory and "
+        "LexicalReordering name. Moses itself reads only the text tables.",
+    )
+    parser.add_argument(
+        "model",
+        type=InputPath,
+        metavar="MODEL_DIR|INI|TABLE",
+        help="a folder made by smt-train, a moses.ini, or a phrase table",
+    )
+    parser.add_argument("--output", "-o", type=OutputPath, required=True, metavar="DIR", help="a new folder")
+    parser.add_argument(
+        "--reordering", type=InputPath, default="", metavar="FILE", help="the reordering table of TABLE"
+    )
+    parser.add_argument(
+        "--quantize",
+        type=int,
+        choices=(8, 16),
+        default=0,
+        metavar="BITS",
+        help="8 or 16: store each score as the nearest of 256 or 65,536 values of its column; default: exact "
+        "scores of 32 bits",
+    )
+    options.add_quiet(parser)
+    return parser
+
+
+def command(argv: Sequence[str] | None) -> None:
+    args = parser().parse_args(argv)
+    options.start_log("smt-compile", args, times=True)
+    files.existing([path for path in (args.model, args.reordering) if path])
+    if is_table(args.model):
+        from smt_bridge.moses import check
+
+        check_separate(
+            [("TABLE", args.model), ("--reordering", args.reordering)], [("--output", args.output)]
+        )
+        with complete_folder(args.output):
+            columns = check.columns(args.model)
+            compile_tables(args, Path(args.output), columns, args.model, args.reordering or None)
+    elif args.reordering:
+        raise ConfigError("--reordering: goes with a phrase table; a model names its own reordering table")
+    else:
+        compile_model(args)
+
+
+@contextmanager
+def complete_folder(output: str) -> Iterator[None]:
+    """Lock a new folder, and remove it if it cannot be completed."""
+    with new_folder(output, "smt-compile"):
+        try:
+            yield
+        except BaseException:
+            locks.clear(output)
+            raise
+
+
+def is_table(path: str) -> bool:
+    """Whether a file is a phrase table rather than a moses.ini."""
+    return Path(path).is_file() and b"|||" in next(iter(files.read_byte_lines(path)), b"")
+
+
+def compile_model(args: argparse.Namespace) -> None:
+    """Write the tables of a model, and a moses.ini that names them."""
+    from smt_bridge.decoder import system
+
+    ini = moses_ini.read(system.ini_of(args.model))
+    table, reordering = system.table_lines(ini)
+    paths = [system.feature_path(ini, line) for line in (table, *([reordering] if reordering else []))]
+    check_separate([("MODEL", path) for path in (ini.path, *paths)], [("--output", args.output)])
+    with complete_folder(args.output):
+        folder = Path(args.output) / TABLE
+        folder.mkdir()
+        compile_tables(args, folder, table.scores, *paths)
+        ini = moses_ini.with_absolute_paths(ini, ini.roots())
+        for line in (table, *([reordering] if reordering else [])):
+            ini = moses_ini.set_path(ini, line.name, TABLE)
+        moses_ini.write(Path(args.output) / "moses.ini", ini)
+
+
+def compile_tables(
+    args: argparse.Namespace, folder: Path, columns: int, table: str, reordering: str | None = None
+) -> None:
+    """Write a phrase table, and its reordering table if there is one, to an empty folder. `columns`:
+    number of scores in a row."""
+    from nmt.io import mapped
+    from smt_bridge.decoder.cache import write_folder
+    from smt_bridge.decoder.quantization import quantize
+    from smt_bridge.decoder.text_tables import read_table
+
+    if mapped.is_mapped(table):
+        raise ConfigError(f"{table}: compiled already; give the text table")
+    content = read_table(table, columns, reordering)
+    if args.quantize:
+        content = quantize(content, args.quantize)
+    write_folder(folder, content, [table, *([reordering] if reordering else [])])
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    log.info(
+        "%s: %s phrase pairs of %s sources, %.1f bytes a pair",
+        folder,
+        f"{content.rows:,}",
+        f"{content.source_count:,}",
+        size / content.rows,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

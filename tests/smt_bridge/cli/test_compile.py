@@ -1,0 +1,155 @@
+"""smt-compile: the same translations from a folder that is mapped, and one line for a folder that is not."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.errors import UserError
+from nmt.io import manifest
+from smt_bridge.cli import compile as command
+from smt_bridge.cli import decode
+from smt_bridge.decoder import system
+from smt_bridge.decoder.cache import Cache
+from smt_bridge.moses import check
+from smt_bridge.moses import ini as moses_ini
+from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
+
+LINES = [sentence(number, 5) for number in range(6)]
+
+
+def compiled(folder: Path, **options: object) -> Path:
+    write_model(folder / "model", 1, lms=1, **options)  # type: ignore[arg-type]
+    assert command.main([str(folder / "model"), "-o", str(folder / "small")]) == 0
+    return folder / "small"
+
+
+@pytest.mark.parametrize("quantize", [[], ["--quantize", "8"], ["--quantize", "16"]])
+def test_the_same_translations(quantize: list[str], tmp_path: Path) -> None:
+    """Of a model of few scores, which any number of bits holds."""
+    write_model(tmp_path / "model", 1)
+    assert command.main([str(tmp_path / "model"), "-o", str(tmp_path / "small"), *quantize]) == 0
+    one, other = (decoder(tmp_path / name, nbest=20, stack=20) for name in ("model", "small"))
+    assert one.weights == other.weights
+    for number, line in enumerate(LINES):
+        ours, theirs = one.translate_line(line), other.translate_line(line)
+        assert [one.entry(number, ours, each) for each in ours.derivations] == [
+            other.entry(number, theirs, each) for each in theirs.derivations
+        ]
+
+
+def test_a_table_alone(tmp_path: Path) -> None:
+    """A folder that an ini names, without the reordering table or with it."""
+    model = write_model(tmp_path / "model", 2)
+    expected = decoder(model).translate_line(LINES[0])
+    table = [str(model / "table"), "-o", str(tmp_path / "both"), "--reordering", str(model / "reordering")]
+    assert command.main(table) == 0
+    edit(model, ("path=table", f"path={tmp_path}/both"), ("path=reordering", f"path={tmp_path}/both"))
+    assert decoder(model).translate_line(LINES[0]).derivations[0].total == expected.derivations[0].total
+    assert command.main([*table[:2], str(tmp_path / "alone")]) == 0
+    edit(model, (f"path={tmp_path}/both", f"path={tmp_path}/alone"))
+    with pytest.raises(UserError, match="holds no reordering table"):
+        decoder(model)
+    edit(model, (f"path={tmp_path}/alone\n", f"path={tmp_path}/both\n"))
+
+
+def test_verified_once(tmp_path: Path) -> None:
+    """The stamp lies in the cache; smt-cache clear removes it."""
+    small, store = compiled(tmp_path), Cache(tmp_path / "cache")
+    for _ in range(2):
+        system.load(str(small), store)
+        assert store.stamp(small / "table").exists()
+    store.clear()
+    assert not store.stamp(small / "table").exists()
+
+
+def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
+    """With one line that names the file."""
+    small, store = compiled(tmp_path), Cache(tmp_path / "cache")
+    whole = {path: path.read_bytes() for path in (small / "table").iterdir() if path.name != ".lock"}
+    system.load(str(small), store)
+    for path, content in whole.items():
+        place = len(content) * 2 // 3
+        for damaged in (
+            content[:place],
+            content[:place] + bytes([content[place] ^ 0x40]) + content[place + 1 :],
+        ):
+            path.write_bytes(damaged)
+            with pytest.raises(UserError, match=f"^{small / 'table'}"):
+                system.load(str(small), store)
+        path.unlink()
+        with pytest.raises(UserError, match=r"missing|expected a text table"):
+            system.load(str(small), store)
+        path.write_bytes(content)
+    system.load(str(small), store)
+
+
+def test_foreign_folders_are_refused(tmp_path: Path) -> None:
+    """Another folder, arrays of another kind, tables of two folders."""
+    small = compiled(tmp_path)
+    with pytest.raises(UserError, match="compiled already"):
+        command.command([str(small), "-o", str(tmp_path / "again")])
+    assert not (tmp_path / "again").exists()
+    store = Cache(tmp_path / "cache")
+    system.load(str(tmp_path / "model"), store)
+    (other,) = (entry for entry in store.entries() if "lm0" in entry.sources()[0])
+    ini = (small / "moses.ini").read_text(encoding="utf-8")
+    (small / "moses.ini").write_text(ini.replace("path=table", f"path={other.path}"), encoding="utf-8")
+    with pytest.raises(UserError, match="holds 'CachedNgramModel'"):
+        system.load(str(small), use_cache=False)
+    (tmp_path / "empty").mkdir()
+    (small / "moses.ini").write_text(ini.replace("path=table", f"path={tmp_path}/empty"), encoding="utf-8")
+    with pytest.raises(UserError, match="expected a text table, or a folder made by smt-compile"):
+        system.load(str(small), use_cache=False)
+    shutil.copytree(small / "table", tmp_path / "copy")
+    (small / "moses.ini").write_text(ini.replace("path=table", f"path={tmp_path}/copy", 1), encoding="utf-8")
+    with pytest.raises(UserError, match="give the same path="):
+        system.load(str(small), use_cache=False)
+
+
+def test_nothing_is_left_of_a_table_that_is_refused(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model", 1)
+    with open(model / "table", "a", encoding="utf-8") as stream:
+        stream.write("a ||| b ||| one\n")
+    with pytest.raises(UserError, match="table:"):
+        command.command([str(model), "-o", str(tmp_path / "small")])
+    assert not (tmp_path / "small").exists()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(UserError, match="exists already"):
+        command.command([str(model), "-o", str(tmp_path / "full")])
+
+
+def test_verify(tmp_path: Path) -> None:
+    """smt-decode --verify reads everything, also what a stamp says is whole."""
+    small = compiled(tmp_path)
+    (tmp_path / "in").write_text("a b\n", encoding="utf-8")
+    given = [str(small), "--verify", "-i", str(tmp_path / "in"), "-o", str(tmp_path / "out")]
+    assert decode.main(given) == 0
+    path = small / "table" / "scores.npy"
+    status, content = path.stat(), path.read_bytes()
+    with open(path, "r+b") as stream:
+        stream.write(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    (tmp_path / "out").unlink()
+    assert decode.main(given[:1] + given[2:]) == 0  # its time and size are those of the stamp
+    (tmp_path / "out").unlink()
+    assert decode.main(given) == 2 and not (tmp_path / "out").exists()
+    with pytest.raises(UserError, match=r"--verify: .* has neither"):
+        decode.command([str(tmp_path / "model"), *given[1:]])
+
+
+def test_moses_gets_the_text(tmp_path: Path) -> None:
+    """smt-ini check says that Moses cannot read the folder."""
+    ini = moses_ini.read(str(compiled(tmp_path) / "moses.ini"))
+    problems = list(check.problems(ini, [str(tmp_path / "small")]))
+    assert any("is a folder of smt-compile, which Moses cannot read" in line for line in problems)
+
+
+def test_the_size_is_that_of_the_arrays(tmp_path: Path) -> None:
+    """A row has 4 bytes of target, 4 a score, and one of its alignment."""
+    table = system.load(str(compiled(tmp_path)), use_cache=False).table
+    assert table.target.itemsize == 4 and table.scores.dtype == np.float32 and table.alignment.itemsize == 1
+    assert set(manifest.load(tmp_path / "small" / "table")) >= {"scores.npy", "contents.json"}
