@@ -1,9 +1,10 @@
 """What a command costs before it does anything: small jobs in turn, with CPU seconds and memory.
 
-    .venv/bin/python tests/benchmarks/start.py [--against CHECKOUT] [--rounds 5]
+    .venv/bin/python tests/benchmarks/start.py [--against CHECKOUT] [--model MODEL ...] [--rounds 5]
 
-`--against`: another checkout, whose commands do the same in turn. The first row is `import torch` alone, the
-least that a command takes that computes with torch. Caches are warm: each command runs once before.
+`--against`: another checkout, whose commands do the same in turn. `--model`: models of smt-decode, such as a
+large and a small one. The first row is `import torch` alone, the least that a command takes that computes
+with torch. Caches are warm: each command runs once before.
 """
 
 import argparse
@@ -53,6 +54,7 @@ def command(checkout: Path, folder: Path, module: str, arguments: str) -> list[s
 def main() -> None:
     parser = argparse.ArgumentParser(description="What commands cost before they do anything.")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT")
+    parser.add_argument("--model", type=Path, nargs="+", default=[], help="folders of smt-train")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     checkouts = {str(args.against): args.against.resolve()} if args.against else {}
@@ -62,7 +64,14 @@ def main() -> None:
         prepare(folder)
         floor = {"python -c 'import torch'": [sys.executable, "-c", TORCH]}
         compare("import torch", floor, folder, args.rounds)
-        for job, (module, arguments) in JOBS.items():
+        models = {
+            f"smt-decode, one line, {model}": (
+                "smt_bridge.cli.decode",
+                f"{model.resolve()} --input line.en --output best",
+            )
+            for model in args.model
+        }
+        for job, (module, arguments) in (JOBS | models).items():
             variants = {
                 title: command(checkout, folder, module, arguments) for title, checkout in checkouts.items()
             }
