@@ -15,7 +15,7 @@ from smt_bridge.moses import ini as moses_ini
 
 log = logging.getLogger(__name__)
 
-TABLE = "table"  # folder of the tables beside the new moses.ini
+TABLE = "mapped-table"  # beside the new moses.ini; a name that no file in the working directory has
 
 
 def main(argv: Sequence[str] | None = None) -> int:

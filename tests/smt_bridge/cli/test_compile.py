@@ -60,15 +60,15 @@ def test_verified_once(tmp_path: Path) -> None:
     small, store = compiled(tmp_path), Cache(tmp_path / "cache")
     for _ in range(2):
         system.load(str(small), store)
-        assert store.stamp(small / "table").exists()
+        assert store.stamp(small / command.TABLE).exists()
     store.clear()
-    assert not store.stamp(small / "table").exists()
+    assert not store.stamp(small / command.TABLE).exists()
 
 
 def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
     """With one line that names the file."""
     small, store = compiled(tmp_path), Cache(tmp_path / "cache")
-    whole = {path: path.read_bytes() for path in (small / "table").iterdir() if path.name != ".lock"}
+    whole = {path: path.read_bytes() for path in (small / command.TABLE).iterdir() if path.name != ".lock"}
     system.load(str(small), store)
     for path, content in whole.items():
         place = len(content) * 2 // 3
@@ -77,7 +77,7 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
             content[:place] + bytes([content[place] ^ 0x40]) + content[place + 1 :],
         ):
             path.write_bytes(damaged)
-            with pytest.raises(UserError, match=f"^{small / 'table'}"):
+            with pytest.raises(UserError, match=f"^{small / command.TABLE}"):
                 system.load(str(small), store)
         path.unlink()
         with pytest.raises(UserError, match=r"missing|expected a text table"):
@@ -96,15 +96,21 @@ def test_foreign_folders_are_refused(tmp_path: Path) -> None:
     system.load(str(tmp_path / "model"), store)
     (other,) = (entry for entry in store.entries() if "lm0" in entry.sources()[0])
     ini = (small / "moses.ini").read_text(encoding="utf-8")
-    (small / "moses.ini").write_text(ini.replace("path=table", f"path={other.path}"), encoding="utf-8")
+    (small / "moses.ini").write_text(
+        ini.replace(f"path={command.TABLE}", f"path={other.path}"), encoding="utf-8"
+    )
     with pytest.raises(UserError, match="holds 'CachedNgramModel'"):
         system.load(str(small), use_cache=False)
     (tmp_path / "empty").mkdir()
-    (small / "moses.ini").write_text(ini.replace("path=table", f"path={tmp_path}/empty"), encoding="utf-8")
+    (small / "moses.ini").write_text(
+        ini.replace(f"path={command.TABLE}", f"path={tmp_path}/empty"), encoding="utf-8"
+    )
     with pytest.raises(UserError, match="expected a text table, or a folder made by smt-compile"):
         system.load(str(small), use_cache=False)
-    shutil.copytree(small / "table", tmp_path / "copy")
-    (small / "moses.ini").write_text(ini.replace("path=table", f"path={tmp_path}/copy", 1), encoding="utf-8")
+    shutil.copytree(small / command.TABLE, tmp_path / "copy")
+    (small / "moses.ini").write_text(
+        ini.replace(f"path={command.TABLE}", f"path={tmp_path}/copy", 1), encoding="utf-8"
+    )
     with pytest.raises(UserError, match="give the same path="):
         system.load(str(small), use_cache=False)
 
@@ -128,7 +134,7 @@ def test_verify(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a b\n", encoding="utf-8")
     given = [str(small), "--verify", "-i", str(tmp_path / "in"), "-o", str(tmp_path / "out")]
     assert decode.main(given) == 0
-    path = small / "table" / "scores.npy"
+    path = small / command.TABLE / "scores.npy"
     status, content = path.stat(), path.read_bytes()
     with open(path, "r+b") as stream:
         stream.write(content[:-1] + bytes([content[-1] ^ 1]))
@@ -152,4 +158,4 @@ def test_the_size_is_that_of_the_arrays(tmp_path: Path) -> None:
     """A row has 4 bytes of target, 4 a score, and one of its alignment."""
     table = system.load(str(compiled(tmp_path)), use_cache=False).table
     assert table.target.itemsize == 4 and table.scores.dtype == np.float32 and table.alignment.itemsize == 1
-    assert set(manifest.load(tmp_path / "small" / "table")) >= {"scores.npy", "contents.json"}
+    assert set(manifest.load(tmp_path / "small" / command.TABLE)) >= {"scores.npy", "contents.json"}
