@@ -18,7 +18,7 @@ from nmt.io import files
 from nmt.io.progress import duration
 from nmt.runs.directory import CONFIG
 from nmt.text import inspection, scripts
-from nmt.text.inspection import PairReport, held_out, inspect_pairs, split_held_out
+from nmt.text.inspection import PairReport, choose_held_out, inspect_pairs, split_held_out
 from nmt.training.presets import TRANSFORMER, preset_file
 from nmt.training.proposal import ParallelTexts, Proposal, propose
 
@@ -190,7 +190,7 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> Par
     named = (languages[0], languages[1])
     if args.dev_source:
         return ParallelTexts(texts, (args.dev_source, args.dev_target), named)
-    rows = held_out(train)
+    rows = choose_held_out(train)
     endings = named if all(named) and named[0] != named[1] else SIDES
     packed = [".gz" if path.endswith(".gz") else "" for path in texts]
     train_names, dev_names = (

@@ -13,7 +13,7 @@ from nmt.cli.arguments import add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import count_models, estimators
-from nmt.ngram.counting import CountSettings, count_ngrams, count_text, numbered
+from nmt.ngram.counting import CountSettings, count_ngrams, count_text, number_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
@@ -107,24 +107,24 @@ def estimate(
     try:
         if shared:
             settings = CountSettings(config.order, config.skip_symbols)
-            words, counted = count_text(args.input, settings, executor, shared)
+            words, counts = count_text(args.input, settings, executor, shared)
         else:
             with options.line_progress(args, args.input) as progress:
-                text = numbered(progress.over(files.read_lines(args.input)), config.skip_symbols)
-            words, counted = text.words, count_ngrams(text, config.order)
+                text = number_text(progress.over(files.read_lines(args.input)), config.skip_symbols)
+            words, counts = text.words, count_ngrams(text, config.order)
         if args.estimator in ESTIMATORS:
-            model = estimators.smoothed_model(words, counted, config, args.estimator)
+            model = estimators.smoothed_model(words, counts, config, args.estimator)
         else:
-            model = estimators.kneser_ney_model(words, counted, config)
+            model = estimators.kneser_ney_model(words, counts, config)
     except DataError as error:
         name = files.name_of(args.input)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
     grams = sum(len(level.keys) for level in model.levels)
     with options.progress(args, "n-grams", grams) as progress:
         count_models.write_arpa(model, output, progress.add)
-    counts = ", ".join(f"{len(level.keys):,}" for level in model.levels)
+    sizes = ", ".join(f"{len(level.keys):,}" for level in model.levels)
     seconds = time.monotonic() - clock
-    log.info("%s n-grams of order 1 to %d in %.1f s: %s", counts, config.order, seconds, output)
+    log.info("%s n-grams of order 1 to %d in %.1f s: %s", sizes, config.order, seconds, output)
     if args.estimator == "stupid-backoff":
         log.warning("%s has scores that do not sum to 1, so its perplexities mean nothing", output)
 

@@ -325,7 +325,9 @@ def enter_all(contexts: Sequence[AbstractContextManager[object]]) -> ExitStack:
 
 
 def refuse_exported(args: argparse.Namespace, runs: Sequence[str], names: Sequence[str]) -> None:
-    """ConfigError for an exported run with one of these options, or with options of torch."""
+    """ConfigError if one of `runs` (paths) was exported to CTranslate2 and one of the options `names`
+    (attributes of `args`), --precision or --matmul is set.
+    """
     exported = next((path for path in runs if is_exported(path)), None)
     if exported is None:
         return

@@ -13,7 +13,7 @@ from nmt.errors import DataError
 from nmt.io import files
 from nmt.text import subwords
 from nmt.text.pipeline import SideConfig
-from nmt.text.subwords import SUBWORDS, Learning, TrainingText
+from nmt.text.subwords import SUBWORDS, LearnSettings, TrainingText
 from nmt.text.subwords.protocol import MIN_FREQUENCY
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def learn(args: argparse.Namespace) -> None:
         )
     total = 0 if kind.raw else args.merges  # SentencePiece reports no progress
     with options.progress(args, "merges", total) as progress:
-        learning = Learning(
+        learning = LearnSettings(
             args.merges, args.pieces, args.byte_fallback, args.unicode, args.min_frequency, progress.over
         )
         learned = kind.learn(text, learning)

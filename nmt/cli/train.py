@@ -33,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> options.Parser:
     parser = options.Parser(
         "nmt-train",
-        "Train a translator, or a language model if the configuration has a section lm. A training whose run "
-        "directory exists is resumed exactly where it was saved.",
+        "Train a translator, or a language model if the configuration has a section lm. If the run "
+        "directory exists, training resumes exactly where it was saved.",
         epilog="Every key of the configuration can be overridden: nmt-train train.yaml "
         "training.batch_size=32 model.hidden=500",
     )

@@ -93,7 +93,8 @@ def affiliations(points: Iterable[tuple[int, int]], source: int, target: int) ->
 def affiliations_by_phrase(
     points: Iterable[tuple[int, int]], phrases: Iterable[Phrase], target: int
 ) -> list[int]:
-    """Compute `affiliations` within each phrase pair. The phrases cover all target words."""
+    """Index of the source word of each of `target` words, as in `affiliations`, but only from the links
+    inside each phrase pair. The phrases must cover all target words."""
     links, result = list(points), [0] * target
     for (first, last), (start, end) in phrases:
         inside = [(a - first, b - start) for a, b in links if first <= a <= last and start <= b <= end]

@@ -54,7 +54,7 @@ WHOLE = Share()  # all batches, for a process that trains alone
 
 
 # ---- epochs ------------------------------------------------------------------------------------------------
-# The pairs of an epoch when the corpora of a training are over- or undersampled.
+# The pairs of an epoch when training corpora are over- or undersampled.
 #
 # An epoch takes c of the n pairs of a corpus: all of them ⌊c / n⌋ times, and c mod n of them, drawn anew in
 # each epoch without replacement, once more. Two corpora, `abc` with c = 5 and `wxyz` with c = 2:

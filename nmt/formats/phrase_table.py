@@ -2,8 +2,8 @@
 properties`.
 
 Bytes in, bytes out: only the score field is ever parsed, and whatever follows it is kept as it is. Training
-takes a table as it is (`read`); a program that writes one for Moses reads it with `checked`, which refuses
-every line that Moses would refuse, crash on or silently misread.
+takes a table as it is (`read`); a program that writes one for Moses uses `read_strict`, which refuses every
+line that Moses would refuse, crash on or silently misread.
 """
 
 import logging
@@ -199,7 +199,7 @@ def read(path: str | Path) -> Iterator[PhrasePair]:
         yield parse(line, f"{files.name_of(path)}:{number}")
 
 
-def checked(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
+def read_strict(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
     """Yield the phrase pairs of a table for Moses: all lines valid, with the same number of scores, in
     whole-line `LC_ALL=C` order.
 

@@ -56,7 +56,7 @@ class Progress:
             log.info("%s", self.opening)
         self.start = time.monotonic()
         self.logged = self.start  # when the last log line was written
-        self.looked, self.seen = self.start, done  # time and `done` from which the pace is measured
+        self.pace_time, self.pace_done = self.start, done  # from which the pace is measured
         self.step, self.due = 1, done + 1  # units between readings of the clock, `done` at the next one
         self.done = self.skipped = done
         if self.visible:
@@ -97,7 +97,7 @@ class Progress:
         """Advance the progress by `count` units."""
         self.done += count
         if self.done >= self.due:
-            self.look()
+            self.refresh()
 
     def skip(self, count: int) -> None:
         """Count units that were finished before this start; they do not affect the rate."""
@@ -110,10 +110,10 @@ class Progress:
             yield item
             self.add(1)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the clock; update the bar and write a log line when they are due."""
         now = time.monotonic()
-        passed = now - self.looked
+        passed = now - self.pace_time
         if self.bar is not None and (passed >= DRAW or self.done == self.total):
             if self.note:
                 self.bar.set_postfix_str(self.note(), refresh=False)
@@ -125,11 +125,11 @@ class Progress:
             if log.isEnabledFor(logging.INFO):
                 log.info("%s", self.line(), extra={"on_bar": self.bar is not None})
         # Read the clock about twice between two updates of the bar.
-        step = (self.done - self.seen) * DRAW / 2 / passed if passed > 0 else MOST
+        step = (self.done - self.pace_done) * DRAW / 2 / passed if passed > 0 else MOST
         self.step = max(1, min(int(step), 2 * self.step, MOST))
         self.due = self.done + self.step
         if passed >= DRAW:
-            self.looked, self.seen = now, self.done
+            self.pace_time, self.pace_done = now, self.done
 
     def known_total(self) -> int:
         """The total as a number; 0 if unknown."""

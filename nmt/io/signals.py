@@ -80,7 +80,7 @@ def at_once() -> Iterator[None]:
 
 
 class Stop:
-    """The `stop` callback of a training: true after SIGTERM or SIGINT, so that training finishes the current
+    """The `stop` callback of training: true after SIGTERM or SIGINT, so that training finishes the current
     update and saves. A second signal ends the process at once."""
 
     def __init__(self) -> None:

@@ -174,7 +174,7 @@ class AttentionMemory:
     keys: Tensor  # (S, L, A) 2K h_j
     values: Tensor  # (S, L, D) the annotations h_j, or in search their projections C h_j and O_c h_j
     mask: Tensor  # (S, L) 0 at words, -inf past the end of a sentence
-    room: Buffer = field(default_factory=Buffer)
+    room: Buffer = field(default_factory=Buffer)  # scratch memory of the search
 
     def rows(self, rows: Tensor) -> "AttentionMemory":
         """Sentence i of the result is sentence rows[i]."""

@@ -144,7 +144,7 @@ class SourceStep:
 class KeyValueCache:
     """Keys and values of the words that R hypotheses have read so far."""
 
-    columns: list[Tensor]  # of each step: (rows, W)
+    columns: list[Tensor]  # of each step: (rows, layers * 2 * D)
     row_index: Tensor  # (T, R) the row of a hypothesis in each column; -1: it is shorter
 
     @staticmethod

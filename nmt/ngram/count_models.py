@@ -1,5 +1,5 @@
-"""Count-based n-gram models: back-off models in arrays, with the ARPA format, whose log10 becomes natural
-logarithms here, and KenLM's binary formats by the package kenlm.
+"""Count-based n-gram models: back-off models in arrays, read from and written to ARPA files, and KenLM's
+binary files, read by the package kenlm. Arrays hold log10 as ARPA files do; scores are natural logarithms.
 
 An n-gram is a node of order n: its parent is the node of its first n - 1 words, its key parent * V + last
 word. The keys of an order are sorted, so that one searchsorted per order finds the nodes of a whole text:
@@ -42,7 +42,7 @@ LN10 = queries.LN10
 BOS, EOS, UNK = "<s>", "</s>", "<unk>"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-COMPILED_FROM = 2000  # call of flat_scores from which it is compiled: numba takes half a second to load
+COMPILED_FROM = 2000  # calls of flat_scores before it is compiled: numba takes half a second to load
 COMPILED_NGRAMS = 20_000_000  # at most, since their hash table takes 24 to 48 bytes for each
 BLOCK = 4096  # n-grams formatted together
 SORTED_SEARCH = 10_000  # keys that are sorted before a search for them
@@ -85,7 +85,7 @@ class NgramModel:
         return word in self.ids and self.ids[word] != self.unknown
 
     def encode(self, words: Sequence[str]) -> list[int]:
-        """Map words to numbers; words without a unigram become <unk>."""
+        """Map words to ids; words without a unigram become <unk>."""
         return list(map(self.ids.get, words, repeat(self.unknown)))
 
     def flatten(self, texts: Sequence[Sequence[str]], whole: bool = True) -> tuple[Ints, Ints, Ints]:
@@ -118,15 +118,16 @@ class NgramModel:
         level = self.levels[n - 1]
         if not len(level.keys):
             return np.full(len(keys), -1, np.int64)
-        order = np.argsort(keys) if len(keys) > SORTED_SEARCH else slice(None)  # neighbours in the memory
+        # Searches for sorted keys read memory in order.
+        order = np.argsort(keys) if len(keys) > SORTED_SEARCH else slice(None)
         index = np.empty(len(keys), np.int64)
         index[order] = np.searchsorted(level.keys, keys[order])
         index = np.minimum(index, len(level.keys) - 1)
         return np.where(level.keys[index] == keys, index, -1)
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
-        """Natural log p of each token given the previous ones of its sentence: (N,). After many calls by
-        compiled code, where numba is installed."""
+        """Natural log p of each token given the previous ones of its sentence: (N,). `text`, `first`: as
+        returned by `flatten`. After COMPILED_FROM calls it runs as compiled code, if numba is installed."""
         self.calls += 1
         if self.calls == COMPILED_FROM and sum(len(level.keys) for level in self.levels) <= COMPILED_NGRAMS:
             self.compiled = self.compile()
@@ -264,10 +265,10 @@ def read_arpa(path: str | Path) -> NgramModel:
     for n, size in enumerate(sizes[1:], 2):
         model.levels.append(reader.section(model, n, size, n == len(sizes)))
     reader.end()
-    return trimmed(model)
+    return drop_empty_orders(model)
 
 
-def trimmed(model: NgramModel) -> NgramModel:
+def drop_empty_orders(model: NgramModel) -> NgramModel:
     """Remove the highest orders of a model if they have no n-grams, because all sentences are shorter or all
     were pruned."""
     while model.order > 1 and not len(model.levels[-1].keys):
@@ -276,8 +277,8 @@ def trimmed(model: NgramModel) -> NgramModel:
 
 
 class ArpaReader:
-    """Reads an ARPA file, counting lines for error messages. Lines of n-grams that are all regular are parsed
-    in blocks; where one is not, each line of its block by itself."""
+    """Reads an ARPA file, counting lines for error messages. Well-formed lines of n-grams are parsed in
+    blocks; a block with any other line is parsed line by line."""
 
     def __init__(self, path: str) -> None:
         self.path, self.number = path, 0
@@ -324,7 +325,7 @@ class ArpaReader:
         """A DataError that names the last line read and what was expected there."""
         return DataError(f"{self.path}:{self.number}: expected {expected}, found {shown(line, 60)}")
 
-    def filled(self) -> str:
+    def next_nonblank(self) -> str:
         """Read the next line that is not blank."""
         while not (line := self.next()).strip():
             pass
@@ -332,7 +333,7 @@ class ArpaReader:
 
     def header(self) -> list[int]:
         """Number of n-grams of each order, from the header."""
-        if (line := self.filled()).strip() != "\\data\\":
+        if (line := self.next_nonblank()).strip() != "\\data\\":
             raise DataError(
                 f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {shown(line)}"
             )
@@ -351,7 +352,7 @@ class ArpaReader:
 
     def heading(self, n: int) -> None:
         """Read the first line of a section."""
-        if (line := self.filled()).strip() != f"\\{n}-grams:":
+        if (line := self.next_nonblank()).strip() != f"\\{n}-grams:":
             raise self.error(f"\\{n}-grams:", line)
 
     def rows(self, n: int, size: int, highest: bool) -> Iterator[tuple[float, list[str], float]]:
@@ -438,7 +439,7 @@ class ArpaReader:
 
     def end(self) -> None:
         """Read the closing line. DataError for anything else."""
-        if (line := self.filled()).strip() != "\\end\\":
+        if (line := self.next_nonblank()).strip() != "\\end\\":
             raise self.error("\\end\\", line)
 
 

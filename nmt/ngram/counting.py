@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, manifest
-from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, trimmed
+from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, drop_empty_orders
 from nmt.work import arrays, executors, stages
 from nmt.work.arrays import UINT, Int64s
 from nmt.work.executors import ExecutorConfig
@@ -36,7 +36,7 @@ class NumberedText:
 
 
 @dataclass
-class Counted:
+class NgramCounts:
     """The M n-grams of one length with their counts, sorted by key."""
 
     keys: Ints  # parent * V + last word
@@ -51,7 +51,7 @@ class Counted:
         return self.keys // self.vocab_size
 
 
-def numbered(lines: Iterable[str], skip_symbols: bool = False) -> NumberedText:
+def number_text(lines: Iterable[str], skip_symbols: bool = False) -> NumberedText:
     """Map the words of a text to ids, like `number_words`. DataError also for a text without words."""
     text = number_words(lines, skip_symbols)
     if not len(text.words) > 3 and 0 not in text.ids:
@@ -105,14 +105,14 @@ def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> Nu
     return NumberedText(numbers.words, np.concatenate(blocks))
 
 
-def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
+def count_ngrams(text: NumberedText, order: int) -> list[NgramCounts]:
     """Count the n-grams of every length up to `order`; none crosses a sentence boundary."""
     V, N = len(text.words), len(text.ids)
     words = text.ids.astype(np.int64)
     starts = np.maximum.accumulate(np.where(words == 1, np.arange(N), 0))
     position = np.arange(N) - starts  # in its sentence, <s> at 0
     levels = [
-        Counted(
+        NgramCounts(
             keys=np.arange(V),
             raw=np.bincount(words, minlength=V),
             suffix=np.zeros(V, np.int64),
@@ -129,7 +129,7 @@ def count_ngrams(text: NumberedText, order: int) -> list[Counted]:
         node = np.full(N, -1, np.int64)
         node[ends] = which
         begins = levels[-1].begins[keys // V]
-        levels.append(Counted(keys=keys, raw=raw, suffix=suffix, begins=begins, vocab_size=V))
+        levels.append(NgramCounts(keys=keys, raw=raw, suffix=suffix, begins=begins, vocab_size=V))
     return levels
 
 
@@ -178,7 +178,7 @@ def finish_model(
         model.levels.append(
             NgramOrder(keys=keys, log10=level.log10[level_rows], backoff=level.backoff[level_rows])
         )
-    return trimmed(model)
+    return drop_empty_orders(model)
 
 
 # ---- statistics --------------------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ def statistics(
 ) -> list[NgramStatistics]:
     """Statistics of the n-grams of 1 to `order` words of a text. `others`: sentences in which to count unseen
     n-grams. DataError for a text without words, or with <s> or </s>."""
-    text = numbered(map(" ".join, sentences))
-    counted = count_ngrams(text, order)
-    unseen = unseen_shares(text, counted, others)
+    text = number_text(map(" ".join, sentences))
+    counts = count_ngrams(text, order)
+    unseen = unseen_shares(text, counts, others)
     orders = []
-    for n, (here, share) in enumerate(zip(counted, unseen, strict=True), 1):
+    for n, (here, share) in enumerate(zip(counts, unseen, strict=True), 1):
         raw = here.raw[~here.begins | (here.raw == 0)] if n == 1 else here.raw  # <s> alone is no word
         raw = raw[raw > 0]
         orders.append(
@@ -223,16 +223,16 @@ def statistics(
 
 
 def unseen_shares(
-    text: NumberedText, counted: list[Counted], others: Sequence[Sequence[str]]
+    text: NumberedText, counts: list[NgramCounts], others: Sequence[Sequence[str]]
 ) -> list[float | None]:
     """For each length the share of the n-grams in other sentences that the text does not have; None without
     sentences."""
     # finding n-grams needs no probabilities
-    model = NgramModel(text.words, [NgramOrder(here.keys, np.zeros(0), np.zeros(0)) for here in counted])
+    model = NgramModel(text.words, [NgramOrder(here.keys, np.zeros(0), np.zeros(0)) for here in counts])
     flat, first, _ = model.flatten(others)
     position = np.arange(len(flat)) - first
     shares: list[float | None] = []
-    for n, (here, nodes) in enumerate(zip(counted, model.nodes(flat, first), strict=True), 1):
+    for n, (here, nodes) in enumerate(zip(counts, model.nodes(flat, first), strict=True), 1):
         seen = here.raw[nodes] > 0 if n == 1 else nodes >= 0  # <unk> has a node, whether it occurs or not
         predicted = position >= max(n - 1, 1)  # <s> alone is no word
         shares.append(float((~seen[predicted]).mean()) if predicted.any() else None)
@@ -360,7 +360,7 @@ def count_text(
     executor: ExecutorConfig,
     shared: SharedFolder,
     words: int = SHARD_WORDS,
-) -> tuple[list[str], list[Counted]]:
+) -> tuple[list[str], list[NgramCounts]]:
     """Count the words of a text and its n-grams of every length. DataError for a text without words, or with
     reserved symbols; also raises the errors of the executor, and of `stages.lock_shared`."""
     folder = shared.folder
@@ -396,7 +396,7 @@ def number_all(folder: Path, tasks: int) -> list[str]:
     return vocabulary
 
 
-def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[Counted]:
+def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[NgramCounts]:
     """Merge the n-grams of all buckets, in order of their keys. `V`: number of words."""
     raw = np.zeros(V, np.int64)
     buckets = buckets_of(tasks)
@@ -406,7 +406,7 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[Counted]:
         )
         raw[singles[:, 0]] += singles[:, 1]
     words = np.arange(V)
-    levels = [Counted(words, raw, np.zeros(V, np.int64), words == 1, V)]
+    levels = [NgramCounts(words, raw, np.zeros(V, np.int64), words == 1, V)]
     for level, n in enumerate(range(2, order + 1)):
         rows = np.concatenate(
             [
@@ -418,11 +418,11 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[Counted]:
         ranks = np.argsort(keys)
         keys, rows = keys[ranks], rows[ranks]
         begins = levels[-1].begins[keys // V]
-        levels.append(Counted(keys, rows[:, n].copy(), level_nodes(levels, rows[:, 1:n]), begins, V))
+        levels.append(NgramCounts(keys, rows[:, n].copy(), level_nodes(levels, rows[:, 1:n]), begins, V))
     return levels
 
 
-def level_nodes(levels: list[Counted], words: Int64s) -> Int64s:
+def level_nodes(levels: list[NgramCounts], words: Int64s) -> Int64s:
     """Index of each n-gram in its level, from its words: (M, n) -> (M,)"""
     nodes = words[:, 0]
     for level, column in zip(levels[1:], words.T[1:], strict=False):

@@ -17,7 +17,7 @@ from nmt.config.settings import number, setting
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.ngram.count_models import Floats, Ints, NgramModel, NgramOrder
-from nmt.ngram.counting import Counted, count_ngrams, finish_model, log10_of, numbered
+from nmt.ngram.counting import NgramCounts, count_ngrams, finish_model, log10_of, number_text
 
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
@@ -82,18 +82,18 @@ class KneserNeyConfig:
 def estimate_kneser_ney(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> NgramModel:
     """Estimate a model from sentences. DataError for an empty corpus, or one too small for discounts."""
     config.check()
-    text = numbered(map(" ".join, sentences), config.skip_symbols)
+    text = number_text(map(" ".join, sentences), config.skip_symbols)
     return kneser_ney_model(text.words, count_ngrams(text, config.order), config)
 
 
-def kneser_ney_model(vocabulary: list[str], counted: list[Counted], config: KneserNeyConfig) -> NgramModel:
+def kneser_ney_model(vocabulary: list[str], counts: list[NgramCounts], config: KneserNeyConfig) -> NgramModel:
     """Estimate a model from counts. DataError for too few counts to compute discounts."""
     levels: list[NgramOrder] = []
     gammas: list[Floats] = []
     rows: list[Ints] = []  # of each order, the n-grams that are not pruned
     lower = np.zeros(0)
-    for n, here in enumerate(counted, 1):
-        adjusted = adjust(here, counted[n] if n < config.order else None)
+    for n, here in enumerate(counts, 1):
+        adjusted = adjust(here, counts[n] if n < config.order else None)
         words = np.ones(len(adjusted), bool)
         if n == 1:
             words[:2] = adjusted[0] > 0, False  # <s> follows nothing; <unk> only where the text has it
@@ -112,7 +112,7 @@ def kneser_ney_model(vocabulary: list[str], counted: list[Counted], config: Knes
     return finish_model(vocabulary, levels, gammas, rows)
 
 
-def adjust(here: Counted, above: Counted | None) -> Ints:
+def adjust(here: NgramCounts, above: NgramCounts | None) -> Ints:
     """Adjusted counts, (M,): for the highest order the number of occurrences; for lower orders the number of
     distinct preceding words, or of occurrences if no word can precede the n-gram."""
     if above is None:
@@ -143,7 +143,7 @@ def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
 
 
 def interpolate(
-    here: Counted,
+    here: NgramCounts,
     adjusted: Ints,
     discounts: Floats,
     retained: NDArray[np.bool_],
@@ -205,32 +205,32 @@ class Estimate:
     gammas: list[Floats]  # weight of the next lower order after each context of n - 1 words
 
 
-Estimator = Callable[[list[Counted], SmoothingConfig], Estimate]
+Estimator = Callable[[list[NgramCounts], SmoothingConfig], Estimate]
 
 
 def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfig, kind: str) -> NgramModel:
     """Estimate a model from sentences with one of ESTIMATORS. DataError for an empty corpus, or one too small
     for Good-Turing's discounts."""
     settings.check(config, "--")
-    text = numbered(map(" ".join, sentences), config.skip_symbols)
+    text = number_text(map(" ".join, sentences), config.skip_symbols)
     return smoothed_model(text.words, count_ngrams(text, config.order), config, kind)
 
 
 def smoothed_model(
-    vocabulary: list[str], counted: list[Counted], config: SmoothingConfig, kind: str
+    vocabulary: list[str], counts: list[NgramCounts], config: SmoothingConfig, kind: str
 ) -> NgramModel:
     """Estimate a back-off model from counts, with the smoothing `kind`."""
-    estimate = ESTIMATORS[kind](counted, config)
+    estimate = ESTIMATORS[kind](counts, config)
     estimate.log10[0][BOS_ID] = 0.0  # <s>, as lmplz writes it
     levels = [
         NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10)))
-        for here, log10 in zip(counted, estimate.log10, strict=True)
+        for here, log10 in zip(counts, estimate.log10, strict=True)
     ]
-    rows = [np.arange(len(here.keys)) for here in counted]
+    rows = [np.arange(len(here.keys)) for here in counts]
     return finish_model(vocabulary, levels, estimate.gammas, rows)
 
 
-def counts_of(here: Counted, n: int) -> tuple[Ints, Ints, Floats]:
+def counts_of(here: NgramCounts, n: int) -> tuple[Ints, Ints, Floats]:
     """Counts of the n-grams, (M,), their contexts as nodes of the order below, (M,), and c(h ·) of each
     context. The unigram <s> counts 0, since <s> never follows a word."""
     raw = here.raw.copy()
@@ -243,15 +243,15 @@ def counts_of(here: Counted, n: int) -> tuple[Ints, Ints, Floats]:
 # ---- Katz --------------------------------------------------------------------------------------------------
 
 
-def katz(counted: list[Counted], config: SmoothingConfig) -> Estimate:
+def katz(counts: list[NgramCounts], config: SmoothingConfig) -> Estimate:
     """Back-off by Katz (1987): p(w | h) = d c(hw) / c(h) for an n-gram of the text, α(h) p(w | h') for
     others, where α(h) normalizes the sum to 1. d is Good-Turing's discount of counts up to `katz_cutoff`. If
     all counts of a context exceed the cutoff, one is added to c(h), as in SRILM, so that some mass is left.
     The mass that the unigrams leave goes to <unk>."""
     estimate, lower = Estimate([], []), np.zeros(0)
-    for n, here in enumerate(counted, 1):
+    for n, here in enumerate(counts, 1):
         raw, parent, total = counts_of(here, n)
-        probs = discounted(raw, n, config) / total[parent]
+        probs = discount(raw, n, config) / total[parent]
         seen = np.bincount(parent, probs)
         probs *= np.where(seen > 1 - NOTHING, total / (total + 1), 1.0)[parent]
         seen = np.bincount(parent, probs)
@@ -268,9 +268,11 @@ def katz(counted: list[Counted], config: SmoothingConfig) -> Estimate:
     return estimate
 
 
-def discounted(counts: Ints, n: int, config: SmoothingConfig) -> Floats:
-    """Discounted counts: by Good-Turing's estimate or, with --discount-fallback and too little text for it,
-    by absolute discounts."""
+def discount(counts: Ints, n: int, config: SmoothingConfig) -> Floats:
+    """Discount the counts of all n-grams of order n: (M,) -> (M,). Uses Good-Turing discounts or, if the text
+    is too small for them, subtracts the absolute discounts of --discount-fallback. Without a fallback,
+    unigrams keep their counts; DataError for longer n-grams.
+    """
     occurring, remaining = counts[counts > 0], counts.astype(np.float64)
     if not len(occurring):
         return remaining
@@ -289,8 +291,8 @@ def discounted(counts: Ints, n: int, config: SmoothingConfig) -> Floats:
             f"{', '.join(map(str, FALLBACK_DISCOUNTS))} instead, --estimator add-k needs none"
         )
     log.warning("%d-grams: subtracting %s", n, ", ".join(f"{d:g}" for d in config.discount_fallback))
-    taken: Floats = np.array([0.0, *config.discount_fallback])
-    return remaining - taken[np.minimum(counts, 3)]
+    discounts: Floats = np.array([0.0, *config.discount_fallback])
+    return remaining - discounts[np.minimum(counts, 3)]
 
 
 def good_turing(counts: Ints, cutoff: int) -> Floats | None:
@@ -312,26 +314,26 @@ def good_turing(counts: Ints, cutoff: int) -> Floats | None:
 # ---- without discounts -------------------------------------------------------------------------------------
 
 
-def stupid_backoff(counted: list[Counted], config: SmoothingConfig) -> Estimate:
+def stupid_backoff(counts: list[NgramCounts], config: SmoothingConfig) -> Estimate:
     """Scores of Brants et al. (2007): c(hw) / c(h) for an n-gram of the text, else `backoff_factor` times the
     score after h'. They do not sum to 1. A context that is not in the text costs nothing, since ARPA files
     have no weight for it; the unknown word has p = 0 unless the text has it."""
     estimate = Estimate([], [np.zeros(1)])
-    for n, here in enumerate(counted, 1):
+    for n, here in enumerate(counts, 1):
         raw, parent, total = counts_of(here, n)
         estimate.log10.append(log10_of(raw / total[parent]))
         estimate.gammas.append(np.full(len(raw), config.backoff_factor))
     return estimate
 
 
-def add_k(counted: list[Counted], config: SmoothingConfig) -> Estimate:
+def add_k(counts: list[NgramCounts], config: SmoothingConfig) -> Estimate:
     """p(w | h) = (c(hw) + k) / (c(h) + k V), for the highest order only, or at the beginning of a sentence
     for the longest order that fits. Unseen n-grams back off to 1 / V with weight k V / (c(h) + k V), which
     gives the same formula, so that all shorter n-grams are written as 1 / V."""
-    V, order = len(counted[0].keys) - 1, len(counted)
+    V, order = len(counts[0].keys) - 1, len(counts)
     estimate = Estimate([], [np.zeros(1)])
     contexts_count = np.zeros(1, bool)  # whether words are predicted from each context of the order below
-    for n, here in enumerate(counted, 1):
+    for n, here in enumerate(counts, 1):
         raw, parent, total = counts_of(here, n)
         full = contexts_count if n > 1 else np.array([order == 1])
         probs = np.where(full[parent], (raw + config.add) / (total + config.add * V)[parent], 1 / V)

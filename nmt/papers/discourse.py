@@ -279,8 +279,8 @@ class DiscourseBatch:
 
 
 class DiscourseStream:
-    """The batches of each epoch: all examples in random order, or only a share of them for some objectives if
-    there are several. The same seed gives the same batches."""
+    """The batches of each epoch, in random order. With a single objective an epoch has all examples; with
+    several, only a share of the examples of some objectives. The same seed gives the same batches."""
 
     def __init__(self, text: Paragraphs, objectives: Sequence[str], batch_size: int, seed: int) -> None:
         """DataError for a text without an example of an objective."""
@@ -294,7 +294,7 @@ class DiscourseStream:
                 )
 
     def examples(self, name: str) -> int:
-        """Examples of an objective in an epoch."""
+        """Number of examples of an objective in an epoch."""
         share = OBJECTIVES[name].share if len(self.positions) > 1 else 1.0
         return max(1, int(share * len(self.positions[name])))
 

@@ -28,7 +28,7 @@ from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
 from nmt.plugins import Registry
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
-from nmt.runs.pair import LanguagePair, Saved, describe
+from nmt.runs.pair import LanguagePair, SavedModel, describe
 from nmt.runs.text import Config, Section, damaged, data_settings, fill_dataclass, load_side, read_yaml
 from nmt.text import spelling
 from nmt.text.pipeline import TextPipeline
@@ -264,7 +264,7 @@ Parent = SavedRun | SavedPair[nn.Module]
 
 
 @dataclass
-class SavedLM(Saved):
+class SavedLM(SavedModel):
     """A trained language model with its text pipeline."""
 
     directory: Path

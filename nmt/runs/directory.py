@@ -282,7 +282,7 @@ def copy_texts(directory: Path, new: Path) -> None:
 
 
 def sweep(directory: Path) -> None:
-    """Remove unfinished files of a training that was killed. The caller holds the lock."""
+    """Remove unfinished files of a training job that was killed. The caller holds the lock."""
     shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
     for path in directory.glob("*.part*"):
         if is_unfinished(path.name):
@@ -311,7 +311,7 @@ def first_line(path: Path) -> str | None:
 
 def check_folder(directory: Path, overwrite: bool) -> None:
     """CheckpointError for a folder with the user's own files: one that is not a run, not empty, and not left
-    by a training that was killed before it became a run."""
+    by a training job that was killed before it became a run."""
     if overwrite:
         if not locks.is_empty(directory):
             prove_is_run(directory)

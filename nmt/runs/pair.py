@@ -1,5 +1,5 @@
-"""What all trained models have in common, whatever engine computes with them: their names, and the text of
-both languages. Torch is not imported."""
+"""What all trained models have in common, whether torch or CTranslate2 runs them: their names, text pipelines
+and vocabularies. Torch is not imported."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
 
 
-class Saved:
+class SavedModel:
     """A model with the weights of one update of a run."""
 
     directory: Path  # of the run
@@ -28,7 +28,7 @@ class Saved:
         return run_directory.result_files(self.directory, self.step)
 
 
-class LanguagePair(Saved):
+class LanguagePair(SavedModel):
     """A model of two languages with its text pipelines and vocabularies. Each kind is a dataclass."""
 
     source: TextPipeline
@@ -43,7 +43,7 @@ class LanguagePair(Saved):
 
     @property
     def max_length(self) -> int:
-        """The longest sentence seen in training, in units."""
+        """Maximum length of training sentences, in units; longer ones were dropped (`data.max_length`)."""
         raise NotImplementedError
 
     @property

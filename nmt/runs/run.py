@@ -285,7 +285,7 @@ class Run(ABC):
 
     @property
     def max_length(self) -> int:
-        """The longest sentence seen in training, in units."""
+        """Maximum length of training sentences, in units; longer ones were dropped (`data.max_length`)."""
         return max(member.max_length for member in self.members)
 
     @cached_property

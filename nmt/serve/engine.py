@@ -121,7 +121,7 @@ class FeatureInfo:
     """A feature of an engine's total scores; `LineHypothesis.features` holds its values."""
 
     name: str
-    what: str = ""  # count language model
+    what: str = ""  # what kind it is, such as: count language model
     scores: tuple[str, ...] = ()  # a name of each score, if known
     weights: tuple[float, ...] = ()
 

@@ -218,7 +218,9 @@ class Gate:
 
 
 class GatedRequest:
-    """A request on its way through the gate."""
+    """One HTTP request in the middleware `Gate`. `run` refuses it or passes it to the application, within the
+    limits on size and time, and fills in `record` for the log.
+    """
 
     def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
         self.gate, self.scope, self.receive, self.send = gate, scope, receive, send

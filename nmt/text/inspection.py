@@ -189,8 +189,8 @@ def excerpt(line: str, position: int) -> str:
 
 
 def inspected_lines(path: str | Path, report: SideReport) -> Iterator[str]:
-    """Yield the lines of a file. Lines that are not UTF-8 are included, with U+FFFD for bad bytes; they are
-    counted in the report, with the message of `nmt.io.files.read_lines` as the example."""
+    """Yield the lines of a file. Lines that are not UTF-8, or have a NUL, are included with `?` for what
+    cannot be read; the report counts them, with the message of `nmt.io.files.read_lines` as the example."""
     for number, raw in enumerate(files.read_byte_lines(path), 1):
         report.lines = number
         if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
@@ -492,7 +492,7 @@ def count_mistakes(survey: Iterable[SurveySection]) -> int:
 MOST_HELD_OUT, HELD_OUT_SHARE = 1000, 20  # pairs; at most one in this many
 
 
-def held_out(report: PairReport) -> NDArray[np.int64]:
+def choose_held_out(report: PairReport) -> NDArray[np.int64]:
     """Choose pairs to hold out: a fixed pseudo-random sample of the pairs without problems, neither side of
     which occurs again. Returns their indices. DataError if there are too few."""
     digests = (report.digests, report.source.digests, report.target.digests)

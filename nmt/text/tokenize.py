@@ -77,7 +77,10 @@ class SpacelessTokenizer:
         self.keep_blanks = language not in NO_BLANKS
 
     def words(self, line: str) -> list[str]:
-        """`私はSony 3.5台` -> 私 は Sony 3.5 台, by characters or by words"""
+        """Tokenize a line: `私はSony 3.5台` -> 私 は Sony 3.5 台. The segmenter cuts runs of letters of these
+        scripts, Moses' rules all other text. A blank before or after such a run becomes the word `▁`; in
+        Chinese and Japanese it is dropped.
+        """
         result: list[str] = []
         for words, after_blank in self.pieces(line.replace(ZERO_WIDTH, "")):
             if after_blank and self.keep_blanks and result:

@@ -147,7 +147,7 @@ GUIDED_KEY = "training.guided_alignment"
 
 
 def check_guided(config: DataConfig, thorough: bool = False) -> None:
-    """Check the texts of a training with guided alignment. Errors as from `nmt.data.corpus.check_config`."""
+    """Check the texts for training with guided alignment. Errors as from `nmt.data.corpus.check_config`."""
     corpus.check_config(replace(config, alignment=""), thorough)
     if not config.train_source:
         raise ConfigError(f"{GUIDED_KEY}: needs train_source and train_target, one text with its alignment")

@@ -35,7 +35,7 @@ from nmt.runs import directory as run_directory
 from nmt.runs.alignment import load_aligned
 from nmt.runs.checkpoint import Configured, Parent
 from nmt.runs.directory import INPUTS
-from nmt.runs.pair import Saved
+from nmt.runs.pair import SavedModel
 from nmt.runs.text import load_side
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
@@ -228,8 +228,8 @@ def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> Non
         log.warning("%d parameters do not fit and start afresh: %s", len(done.left), ", ".join(done.left))
 
 
-# ---- files that a training reads ---------------------------------------------------------------------------
-# None lies in the run that it makes, and the run is resumed with the same ones or not at all.
+# ---- files that training reads -----------------------------------------------------------------------------
+# None of them lies in the run directory. A run resumes only if they have not changed.
 
 
 STAMPED_KEYS = (
@@ -324,7 +324,7 @@ class TrainableKind:
     types: Mapping[str, Configured]  # by the names that its `type` takes
     check_data: Callable[[RunConfig, bool], None]  # the flag: whether to read the texts, too
     build: Callable[[TrainingJob], None]  # gives a job its model, batches and development set
-    load: Callable[[Path], Saved]  # the best weights of a run
+    load: Callable[[Path], SavedModel]  # the best weights of a run
     starts_translators: bool = False  # whether `init_from` may name such a run
 
 

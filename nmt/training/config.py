@@ -1,5 +1,5 @@
-"""The configuration of a training as dataclasses: settings, what of them does not go together, and the
-languages of its texts; nmt/training/config_file.py reads it from files."""
+"""The configuration of nmt-train as dataclasses: settings, which of them exclude each other, and the
+languages of the texts; nmt/training/config_file.py reads it from files."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -170,12 +170,12 @@ class TrainingConfig:
 
 
 # ---- run config --------------------------------------------------------------------------------------------
-# The configuration of a training as a dataclass; nmt/training/config_file.py reads it from files.
+# The whole configuration as a dataclass; nmt/training/config_file.py reads it from files.
 
 
 @dataclass
 class RunConfig:
-    """The configuration of a training, which makes or resumes a run. Either `model` or `lm` is given."""
+    """The configuration of nmt-train, which creates or resumes a run. Either `model` or `lm` is given."""
 
     run: str = setting("", help="the run directory that training makes or resumes")
     seed: int = number(1, least=0, help="seed of the parameters, the order of sentences and dropout")

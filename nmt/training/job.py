@@ -1,4 +1,4 @@
-"""A training: its model, data and optimizer, its progress, and when it ends."""
+"""A training job: its model, data and optimizer, its progress, and the limits that end it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -33,7 +33,7 @@ class TrainingProgress:
     best: float | None = None  # best development score, see DevScore.value
     best_step: int = 0
     bad: int = 0  # validations without a better score
-    zeros: int = 0  # validations in a row whose BLEU or chrF, if it decides, was 0.00
+    zeros: int = 0  # validations in a row whose BLEU or chrF, if it is the metric, was 0.00
     decayed: float = 1.0  # product of the decays so far
     perplexity: float | None = None  # of the last validation
     validated: int = -1  # last validated step
@@ -67,8 +67,8 @@ def never() -> bool:
 
 @dataclass(eq=False, repr=False)
 class TrainingJob:
-    """A training of a run, in one of the processes that share it. `run_training` fills it step by
-    step: first the request; then model and batches, which nmt/training/build.py makes; then the saved state.
+    """The training of a run, in one of the processes that share it. `run_training` fills it step by step:
+    first the configuration; then model and batches, which nmt/training/build.py makes; then the saved state.
 
     `stop` is called after each update; if it returns true, training ends with a save.
     """
@@ -78,9 +78,9 @@ class TrainingJob:
     team: Team = field(default_factory=Team)  # the processes that train together
     stop: Callable[[], bool] = never
     show_bar: bool = False
-    fresh: bool = True  # there are no weights yet
+    fresh: bool = True  # the run has no saved weights yet
 
-    # see `set_up`
+    # filled in by `set_up`
     model: Trainable = field(init=False)
     stream: Stream = field(init=False)
     validate: Callable[[], DevScore] | None = None  # None: no development set
@@ -88,7 +88,7 @@ class TrainingJob:
     average: WeightAverage | None = None  # of training.ema, in the first process alone
 
     progress: TrainingProgress = field(default_factory=TrainingProgress)
-    carried: Carried = None  # after the last batch
+    carried: Carried = None  # state of a language model after the last batch, where the next one continues
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: new run
     spare: AnyBatch | None = None  # computed and discarded by a process that has no batch of its own
     largest: BatchSize = BatchSize()  # of the batches that fit into memory since this start
@@ -96,8 +96,8 @@ class TrainingJob:
     def set_up(
         self, model: Trainable, stream: Stream, validate: Callable[[], DevScore] | None = None
     ) -> None:
-        """Give the job a model with its first weights, its batches and its development set; makes optimizer
-        and average for them."""
+        """Set the model with its initial weights, the training batches and the validation function; creates
+        the optimizer and the average of the weights."""
         config = self.training
         self.model, self.stream, self.validate = model, stream, validate
         self.optimizer = make_optimizer(
@@ -138,18 +138,18 @@ class TrainingJob:
         """Number of updates in the first epoch; later epochs have about as many."""
         return -(-self.stream.count(0) // self.update_batches)
 
-    def mixed(self) -> AbstractContextManager[object]:
+    def use_precision(self) -> AbstractContextManager[object]:
         """Context in which matrix products have the configured precision."""
         return Mixed() if self.config.precision == "bf16" else nullcontext()
 
-    def averaged(self) -> AbstractContextManager[None]:
+    def use_average(self) -> AbstractContextManager[None]:
         """Context in which the model has the weights to validate and save: their moving average, if there is
         one."""
         return self.average.in_place() if self.average else nullcontext()
 
 
 # ---- limits ------------------------------------------------------------------------------------------------
-# When a training ends: its limits, the share of them that is used up, and the time that is left.
+# When training ends: its limits, the share of them that is used up, and the time that is left.
 
 
 def limit_reached(config: TrainingConfig, progress: TrainingProgress) -> str:
@@ -161,12 +161,12 @@ def limit_reached(config: TrainingConfig, progress: TrainingProgress) -> str:
     if config.max_minutes and progress.seconds >= seconds_allowed(config, progress):
         return f"max_minutes {config.max_minutes:g}"
     if config.patience and progress.bad >= config.patience:
-        metric = deciding(config.metric, progress)
+        metric = deciding_metric(config.metric, progress)
         return f"patience: {progress.bad} validations without a better {metric}"
     return ""
 
 
-def deciding(metric: str, progress: TrainingProgress) -> str:
+def deciding_metric(metric: str, progress: TrainingProgress) -> str:
     """The measure that chose the best validation: the metric, or the cost while the metric is 0.00."""
     return "cost" if progress.best is not None and progress.best <= 0 else metric
 

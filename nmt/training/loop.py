@@ -20,7 +20,7 @@ from nmt.training.job import (
     BatchSize,
     TrainingJob,
     TrainingProgress,
-    deciding,
+    deciding_metric,
     last_update,
     limit_reached,
     seconds_left,
@@ -129,7 +129,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
     divisor = {"sentence": sentences, "word": words, "sum": 1}[config.cost] or 1
     cost = 0.0
     team.begin_update(job.progress.step)
-    with job.mixed():
+    with job.use_precision():
         # a process without a batch joins the exchange of gradients with 0 times those of another batch
         weighted = [(batch, 1.0) for batch in batches]
         if idle and job.spare is not None:
@@ -216,7 +216,7 @@ def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
     if job.validate is None:
         progress.best_step = progress.step
     else:
-        with validating(job), job.averaged():
+        with validating(job), job.use_average():
             score = job.validate()
         progress.validation_seconds = time.monotonic() - began
         better = judge(job.training, progress, score.value(job.training.metric))
@@ -230,7 +230,7 @@ def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
 def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better: bool) -> None:
     """Log a validation, write it to dev.tsv, and add a point to each curve. Warns if BLEU or chrF stays 0."""
     config, progress = job.training, job.progress
-    by_cost = config.metric != "cost" and deciding(config.metric, progress) == "cost"
+    by_cost = config.metric != "cost" and deciding_metric(config.metric, progress) == "cost"
     if score.signature != logs.signature:
         logs.signature = score.signature
         log.info("development scores, with a beam of %d: %s", config.dev_beam, score.signature)
@@ -338,7 +338,7 @@ def compute_first_batch(job: TrainingJob) -> None:
     if job.team.size == 1:
         return
     job.spare = next(iter(job.stream.batches(0)))
-    with report_out_of_memory(job, [job.spare]), job.mixed():
+    with report_out_of_memory(job, [job.spare]), job.use_precision():
         cost = job.team.cost(job.spare.to(job.model.device), job.training.label_smoothing)
         torch.autograd.backward(0 * cost)
     job.optimizer.zero_grad(set_to_none=True)

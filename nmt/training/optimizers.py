@@ -26,7 +26,7 @@ class Adadelta(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update; gradients that are None are skipped."""
+        """Update all parameters that have a gradient. `closure` is ignored: compute the gradients before."""
         for group in self.param_groups:
             lr, rho, eps = group["lr"], group["rho"], group["eps"]
             with_gradients = [parameter for parameter in group["params"] if parameter.grad is not None]
@@ -132,7 +132,7 @@ def total_norm(grads: Tensors) -> float:
 
 
 # ---- ema ---------------------------------------------------------------------------------------------------
-# The exponential moving average of the weights of a training: training.ema.
+# The exponential moving average of the weights during training: training.ema.
 #
 #     m_1 = θ_1,   m_t = d_t m_{t-1} + (1 - d_t) θ_t,   d_t = min(ema, (t + 1) / (t + 10))
 #

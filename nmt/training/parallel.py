@@ -62,7 +62,7 @@ class Costs(nn.Module):
 
 
 class Team:
-    """The processes of a training; a single one unless created by `join`.
+    """The processes of a training job; a single one unless created by `join`.
 
     `waiting`: process group on which the others wait while the first process prepares data, validates or
     saves; meanwhile it sends heartbeats. `counting`: process group for the sums of an update. On both, and on

@@ -28,7 +28,7 @@ from nmt.metrics import References
 from nmt.runs.run import LineLengths
 from nmt.text import scripts, truecase
 from nmt.text.pipeline import SideConfig, TextPipeline, reads_raw, subword_kind
-from nmt.text.subwords import NONE, SUBWORDS, Learning, Sampler, Subwords, TrainingText
+from nmt.text.subwords import NONE, SUBWORDS, LearnSettings, Sampler, Subwords, TrainingText
 from nmt.text.subwords.bpe import BPE
 from nmt.text.vocab import UNK, Vocab
 from nmt.training.config import TOKENIZED
@@ -44,7 +44,7 @@ UNKNOWN = 0.1  # more unknown words than this are worth a warning; the papers ha
 
 @dataclass(frozen=True)
 class ParallelData:
-    """The parallel texts of a training, and how their lines are converted to ids."""
+    """The parallel texts of a training job, and how their lines are converted to ids."""
 
     config: DataConfig
     pipelines: Pipelines
@@ -396,7 +396,7 @@ def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> No
     text = sides[0].text if len(sides) == 1 else sides[0].text + sides[1].text
     names = " and ".join(side.name for side in sides)
     with Progress(data.bpe_merges, "merges", show_bar, f"learning {sides[0].kind}") as progress:
-        how = Learning(
+        how = LearnSettings(
             merges=data.bpe_merges,
             pieces=data.pieces,
             byte_fallback=data.byte_fallback,

@@ -14,7 +14,7 @@ from nmt.training.schedules import LINEAR
 
 EPOCHS = {LARGE_TEXT: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the number of pairs
 MERGES = {0: 2000, 10_000: 4000, 50_000: 8000, LARGE_TEXT: 16_000, 1_000_000: 32_000}
-MOST_WARM_UP = 0.2  # most of the updates of a training whose time is limited
+MOST_WARM_UP = 0.2  # largest share of the updates when training time is limited
 SUBWORD_FACTOR, TOKEN_FACTOR = 1.4, 1.15  # units for a word between blanks
 SHORTEST, LONGEST = 60, 100  # of `max_length`; longer sentences cost more than they teach
 PLAIN = re.compile(r"[\w./][\w./+-]*")

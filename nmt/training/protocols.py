@@ -69,7 +69,7 @@ class Callback:
     here do nothing."""
 
     def on_start(self, epoch_updates: int) -> None:
-        """Called before the first update of each start of a training; `epoch_updates`: updates of an
+        """Called before the first update whenever training starts or resumes; `epoch_updates`: updates of an
         epoch."""
 
     def on_update(self, step: int) -> None:

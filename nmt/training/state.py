@@ -1,4 +1,4 @@
-"""What a training writes into its run: logs, and its state. Resume is exact: what happens after update N
+"""What training writes into a run: logs, and its state. Resume is exact: what happens after update N
 depends on nothing but the files saved at update N."""
 
 import logging
@@ -181,7 +181,7 @@ class Board:
 
 @dataclass
 class TrainingLogs:
-    """Logs, curves and clock of a training."""
+    """Logs, curves and clock of a training job."""
 
     tables: tuple[LogTable, LogTable]  # train.tsv, dev.tsv
     board: Board
@@ -240,7 +240,7 @@ def save(job: TrainingJob, tables: tuple[LogTable, LogTable]) -> None:
     if job.average:
         state["raw"] = dict(job.model.state_dict())
     with run_directory.writing(job.directory, drop=old) as new:
-        with job.averaged():
+        with job.use_average():
             checkpoint.save_tensors(job.model.state_dict(), weights_path(new, progress.step))
         checkpoint.save_tensors(state, new / STATE)
         run_directory.write_index(new, progress.best_step or progress.step, progress.step)
@@ -270,7 +270,7 @@ def load_state(directory: Path) -> TrainingState | None:
 
 
 def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgress, tuple[int, int]]:
-    """The progress of a saved training, and the sizes of its logs. CheckpointError for a damaged state."""
+    """The progress in a saved state, and the sizes of the logs. CheckpointError for a damaged state."""
     try:
         train_size, dev_size = map(int, state["sizes"])
         return TrainingProgress(**state["progress"]), (train_size, dev_size)  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from nmt.runs.line_scores import LineScorer
 from nmt.runs.torch_run import TorchRun
 from nmt.training import build, config_file, loop, parallel, state, validation
 from nmt.training.config import RunConfig, describe_languages
-from nmt.training.job import TrainingJob, TrainingProgress, deciding, limit_reached, never
+from nmt.training.job import TrainingJob, TrainingProgress, deciding_metric, limit_reached, never
 from nmt.training.state import open_tables
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ def read(config: Configuration) -> RunConfig:
     return config_file.load(str(config))
 
 
-# ---- a training --------------------------------------------------------------------------------------------
+# ---- training ----------------------------------------------------------------------------------------------
 
 
 def run_training(
@@ -187,8 +187,8 @@ def reopen(job: TrainingJob) -> state.TrainingState | None:
 
 
 def limit_of_saved(job: TrainingJob, saved: state.TrainingState) -> str:
-    """The limit that a saved training has already reached; empty if there is none. If there is one, neither
-    texts nor model need to be loaded."""
+    """The limit that a saved job has already reached; empty if there is none. If there is one, neither texts
+    nor model need to be loaded."""
     progress, sizes = state.saved_position(job.directory, saved)
     reason = limit_reached(job.training, progress)
     if not reason or progress.validated != progress.step:
@@ -238,10 +238,10 @@ def report_sizes(job: TrainingJob) -> None:
 
 
 def report_end(job: TrainingJob, progress: TrainingProgress, reason: str) -> None:
-    """Log how a training ended."""
+    """Log why training ended, and the best validation."""
     best = ""
     if progress.best is not None:
-        best = f", best {abs(progress.best):.4f} {deciding(job.training.metric, progress)}"
+        best = f", best {abs(progress.best):.4f} {deciding_metric(job.training.metric, progress)}"
     log.info(
         "stopped at update %d (%s)%s at update %d",
         progress.step, reason, best, progress.best_step or progress.step,

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Transfer:
     """Counts of the weights and words that a model has taken over from its parent."""
 
-    copied: int  # numbers of the model's parameters that came from the parent
+    copied: int  # weights (single numbers) of the model that came from the parent
     total: int
     source_words: int  # words of the child that the parent knows
     target_words: int
@@ -102,7 +102,7 @@ def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Ten
 
 
 # ---- vectors -----------------------------------------------------------------------------------------------
-# Pretrained word vectors: the start of a model's own, which may stay as they are (data.source_vectors,
+# Pretrained word vectors: initial values of the embeddings, which may be frozen (data.source_vectors,
 # data.target_vectors, training.freeze_vectors).
 
 
@@ -128,7 +128,7 @@ def read_vectors(config: RunConfig, side: str, vocab: Vocab) -> PretrainedVector
     if not vectors:
         raise DataError(
             f"{path}: has none of the {vocab.word_count:,} words of the {side} vocabulary; is it of this "
-            "language, and are its words cased and cut in the same way?"
+            "language, and are its words cased and tokenized in the same way?"
         )
     ids = torch.tensor([vocab.ids[word] for word in vectors])
     return PretrainedVectors(ids, torch.from_numpy(np.stack(list(vectors.values()))))

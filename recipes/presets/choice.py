@@ -41,7 +41,7 @@ from nmt.training.proposal import MOST_WARM_UP
 RATES = {"small": 2250, "transformer-small": 4400}
 MINUTES = ((2000, 3.0), (10_000, 6.0), (29_000, 12.0))  # pairs, minutes
 DIRECTIONS = ("multi30k:en-fr", "multi30k:fr-en", "tatoeba:en-fr")
-SAVES = 20  # of a training; the presets' means are those of the last 5 or 10
+SAVES = 20  # of a training run; the presets' means are those of the last 5 or 10
 MEASURED, ROUNDS = 2.5, 3  # seconds of training, and how often: in turn, because other work disturbs
 COLUMNS = (
     "direction",
@@ -139,7 +139,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Training:
-    """A training of so many minutes from a seed."""
+    """Train for a number of minutes from a seed."""
 
     setup: Setup
     minutes: float

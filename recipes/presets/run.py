@@ -140,7 +140,7 @@ def write_texts(corpus: str, folder: Path, size: int) -> None:
 
 
 def measured(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
-    """Train, score, and return a row of the table; the row of a finished training is read from its file."""
+    """Train, score, and return a row of the table. The row of a finished run is read from its file."""
     row_path = Path(f"{training.run}.row")
     if not row_path.exists():
         train, average, translate = training.commands(args)

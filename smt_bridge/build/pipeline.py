@@ -321,7 +321,7 @@ def follow_step(
             with suppress(UserError):  # a full disk: the step itself will say so
                 clock.tick(training.share(build) if step.result == training.DONE else build.share)
             progress.reach(max(progress.done, round(done_before + clock.done())), round(total))
-            progress.look()
+            progress.refresh()
             logs.show()
 
     progress.reach(max(progress.done, round(done_before)), round(total))

@@ -175,7 +175,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
 
 def columns(path: str | Path) -> int:
     """The number of scores in the first line of a table."""
-    return len(next(iter(phrase_table.checked(path, unsorted=True))).scores.split())
+    return len(next(iter(phrase_table.read_strict(path, unsorted=True))).scores.split())
 
 
 def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
@@ -196,7 +196,7 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
                         f"{feature.name}; {hint}"
                     )
             if not others:
-                for _ in phrase_table.checked(phrases):
+                for _ in phrase_table.read_strict(phrases):
                     pass
         except DataError as error:
             yield str(error)
@@ -205,7 +205,7 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
 def first_difference(phrases: Path, reordering: Path) -> int:
     """The number of the first line in which two tables have different phrase pairs; 0 if there is none."""
     for number, (pair, reordering_row) in enumerate(
-        zip_longest(phrase_table.checked(phrases), phrase_table.read(reordering)), 1
+        zip_longest(phrase_table.read_strict(phrases), phrase_table.read(reordering)), 1
     ):
         if pair is None or reordering_row is None or is_other_pair(pair, reordering_row):
             return number

@@ -55,12 +55,12 @@ from smt_bridge.tables.score import FLOOR
 
 log = logging.getLogger(__name__)
 
-# ---- questions ---------------------------------------------------------------------------------------------
+# ---- scoring requests --------------------------------------------------------------------------------------
 # The pairs of a chunk of n-best lists that features score, each distinct one once: pairs of sentences, of
 # phrases, or of sentences with their word alignment.
 
 
-class Way(Enum):
+class ScoringForm(Enum):
     """The form in which a feature scores hypotheses."""
 
     SENTENCE = auto()  # its text
@@ -69,16 +69,16 @@ class Way(Enum):
     INVERSE_ALIGNED = auto()  # its text, with the word of each source word
 
 
-def choose_way(feature: PairFeature, by_phrase: bool) -> Way:
+def choose_form(feature: PairFeature, by_phrase: bool) -> ScoringForm:
     """Choose the form in which a feature scores hypotheses. `by_phrase`: sum over phrases if the feature
     can."""
     if feature.word_aligned:
-        return Way.INVERSE_ALIGNED if feature.inverse_aligned else Way.ALIGNED
-    return Way.PHRASES if by_phrase and feature.by_phrase else Way.SENTENCE
+        return ScoringForm.INVERSE_ALIGNED if feature.inverse_aligned else ScoringForm.ALIGNED
+    return ScoringForm.PHRASES if by_phrase and feature.by_phrase else ScoringForm.SENTENCE
 
 
 @dataclass
-class FeatureQuestions:
+class ScoringRequest:
     """The distinct pairs of a chunk that a feature has to score, and for each hypothesis the indices of the
     pairs that make up its value."""
 
@@ -89,9 +89,9 @@ class FeatureQuestions:
 Affiliation = Callable[[Hypothesis, int, str], list[int]]
 
 
-def ask_sentences(
+def sentence_request(
     chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | None = None
-) -> FeatureQuestions:
+) -> ScoringRequest:
     """Collect the distinct pairs of a source sentence and a hypothesis. `aligned`: a function that computes
     the affiliations of each pair; DataError, with the `name` of the list, for a hypothesis whose segmentation
     or alignment is missing or does not fit."""
@@ -114,7 +114,7 @@ def ask_sentences(
             rows.append([distinct[words, positions]])
     sources = [sentence.source for sentence in chunk]
     pairs = WordPairs(sources, targets, source_of, True, affiliations if aligned else None)
-    return FeatureQuestions(pairs, rows)
+    return ScoringRequest(pairs, rows)
 
 
 def affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
@@ -136,8 +136,10 @@ def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> l
 
 
 def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple[Links, list[Phrase]]:
-    """Alignment points and phrases of a hypothesis, in the order of the target. DataError if they do not
-    fit."""
+    """Alignment points of a hypothesis, and its phrases in target order. An empty phrase has the position of
+    the next word, and may lie behind the last. `source`: number of source words. DataError, beginning with
+    `location`, unless the phrases cover each target word once and all positions are inside the sentences.
+    """
     target = len(hypothesis.text)
     links = nbest.alignment(hypothesis, location)
     pharaoh.check_points(links, source, target, location)
@@ -159,7 +161,7 @@ def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple
     return links, phrases
 
 
-def ask_phrases(chunk: Sequence[NbestSentence], name: str) -> FeatureQuestions:
+def phrase_request(chunk: Sequence[NbestSentence], name: str) -> ScoringRequest:
     """Collect the distinct phrase pairs that the segmentations of all hypotheses use. DataError, with the
     `name` of the list, for a segmentation that points outside its sentence."""
     sources: dict[tuple[str, ...], int] = {}
@@ -183,30 +185,32 @@ def ask_phrases(chunk: Sequence[NbestSentence], name: str) -> FeatureQuestions:
         targets=[list(target) for _, target in distinct],
         source_of=[source for source, _ in distinct],
     )
-    return FeatureQuestions(pairs, rows)
+    return ScoringRequest(pairs, rows)
 
 
-ASKING: dict[Way, Callable[[Sequence[NbestSentence], str], FeatureQuestions]] = {
-    Way.SENTENCE: ask_sentences,
-    Way.PHRASES: ask_phrases,
-    Way.ALIGNED: partial(ask_sentences, aligned=affiliation),
-    Way.INVERSE_ALIGNED: partial(ask_sentences, aligned=inverse_affiliation),
+REQUESTS: dict[ScoringForm, Callable[[Sequence[NbestSentence], str], ScoringRequest]] = {
+    ScoringForm.SENTENCE: sentence_request,
+    ScoringForm.PHRASES: phrase_request,
+    ScoringForm.ALIGNED: partial(sentence_request, aligned=affiliation),
+    ScoringForm.INVERSE_ALIGNED: partial(sentence_request, aligned=inverse_affiliation),
 }
 
 
-def ask(chunk: Sequence[NbestSentence], ways: Sequence[Way], name: str) -> list[FeatureQuestions]:
+def make_requests(
+    chunk: Sequence[NbestSentence], forms: Sequence[ScoringForm], name: str
+) -> list[ScoringRequest]:
     """Collect the pairs that each feature has to score; features that score hypotheses in the same form share
     them. `name`: of the list, for messages."""
-    questions = {way: ASKING[way](chunk, name) for way in dict.fromkeys(ways)}
-    return [questions[way] for way in ways]
+    requests = {form: REQUESTS[form](chunk, name) for form in dict.fromkeys(forms)}
+    return [requests[form] for form in forms]
 
 
-def sum_scores(questions: FeatureQuestions, scores: Values, way: Way) -> Values:
+def sum_scores(request: ScoringRequest, scores: Values, form: ScoringForm) -> Values:
     """Compute the value of each hypothesis from the scores of its pairs. Scores of phrases have the same
     floor as a column of the phrase table, so that both give the same number."""
-    if way is Way.PHRASES:
+    if form is ScoringForm.PHRASES:
         scores = np.maximum(scores, math.log(FLOOR))
-    return np.array([math.fsum(scores[row] for row in rows) for rows in questions.rows])
+    return np.array([math.fsum(scores[row] for row in rows) for rows in request.rows])
 
 
 # ---- rescore -----------------------------------------------------------------------------------------------
@@ -227,7 +231,7 @@ class RescoreConfig:
     weights: Weights | None = None  # of the new totals; None: keep the totals
     decoder_weights: Weights | None = None  # those that the lists' totals were computed with
     by_phrase: bool = False  # sum features over phrases, where they can
-    limit: int = 0  # words of a sentence at most; 0: any number
+    limit: int = 0  # maximum number of words of a sentence; 0: no limit
     resume: bool = False
     executor: ExecutorConfig = field(default_factory=ExecutorConfig)
     mbr: MBRConfig | None = None  # how `best` is chosen, if not by the total
@@ -246,17 +250,17 @@ def rescore(
     """Write the lists with the values of the features and new totals; returns the number of sentences.
     `lists` must have been surveyed. `progress` is called with the number of finished sentences and of all
     sentences."""
-    ways = [choose_way(feature, config.by_phrase) for feature in features.features]
-    if config.by_phrase and Way.PHRASES not in ways:
+    forms = [choose_form(feature, config.by_phrase) for feature in features.features]
+    if config.by_phrase and ScoringForm.PHRASES not in forms:
         raise ConfigError(
             "--by-phrase needs a --feature that is summed over phrases, such as translation or inverse"
         )
     # sentences that are scored as a whole have a limit
     limit = config.limit if len(features) and not config.by_phrase else 0
     sentences = partial(lists.sentences, features.names, limit)
-    count = check_sentences(sentences(), lists, features, config, ways)
+    count = check_sentences(sentences(), lists, features, config, forms)
     if features.settings.precision != "fp32":
-        sample = ask(list(islice(sentences(), SAMPLE)), ways, lists.paths[0])
+        sample = make_requests(list(islice(sentences(), SAMPLE)), forms, lists.paths[0])
         log.info("%s", features.precision_error(sample[0].pairs))
     chooser = make_chooser(lists, config)
     job = start_job(lists, features, config)
@@ -268,7 +272,7 @@ def rescore(
             else None
             for path in (config.output, config.best, config.scale_output)
         ]
-        compute = partial(compute_chunks, executor=executor, ways=ways, name=lists.paths[0])
+        compute = partial(compute_chunks, executor=executor, forms=forms, name=lists.paths[0])
         if job and config.resume:
             job.recompute_lost(blocks(sentences()), compute)
         done, lost = 0, LostLines()
@@ -304,7 +308,7 @@ def check_sentences(
     lists: NbestLists,
     features: FeatureSet,
     config: RescoreConfig,
-    ways: Sequence[Way],
+    forms: Sequence[ScoringForm],
 ) -> int:
     """Check all sentences of the lists before any feature is computed, so that no error interrupts the work
     later; returns the number of sentences. DataError or ConfigError if text, segmentation, alignment,
@@ -313,7 +317,9 @@ def check_sentences(
     for sentence in sentences:
         count += 1
         if zeros:
-            ask([sentence], [way for way in ways if way is not Way.SENTENCE], lists.paths[0])
+            make_requests(
+                [sentence], [form for form in forms if form is not ScoringForm.SENTENCE], lists.paths[0]
+            )
             entries(sentence, [zeros] * len(sentence.hypotheses), lists, features.names, config)
     return count
 
@@ -361,30 +367,30 @@ def hypothesis_count(chunk: Chunk) -> int:
 
 
 def compute_chunks(
-    chunks: Iterator[Chunk], executor: FeatureExecutor, ways: Sequence[Way], name: str
+    chunks: Iterator[Chunk], executor: FeatureExecutor, forms: Sequence[ScoringForm], name: str
 ) -> Iterator[tuple[Chunk, Scores]]:
-    """Yield each chunk with the values of its hypotheses, nan for those that were lost. `ways`: the form in
+    """Yield each chunk with the values of its hypotheses, nan for those that were lost. `forms`: the form in
     which each feature scores them."""
-    waiting: deque[tuple[Chunk, list[FeatureQuestions]]] = deque()
+    waiting: deque[tuple[Chunk, list[ScoringRequest]]] = deque()
 
     def tasks() -> Iterator[Task]:
         for chunk in chunks:
-            questions = ask(chunk, ways, name)
-            waiting.append((chunk, questions))
-            yield [feature.pairs for feature in questions]
+            requests = make_requests(chunk, forms, name)
+            waiting.append((chunk, requests))
+            yield [request.pairs for request in requests]
 
     for results in executor.map(tasks()):
-        chunk, questions = waiting.popleft()
+        chunk, requests = waiting.popleft()
         rows = hypothesis_count(chunk)
         if isinstance(results, Lost):
-            yield chunk, lost_scores(rows, len(ways))
+            yield chunk, lost_scores(rows, len(forms))
             continue
-        if not ways:  # no feature at all
+        if not forms:  # no feature at all
             yield chunk, np.zeros((rows, 0))
             continue
         columns = [
-            sum_scores(feature, scores, way)
-            for feature, scores, way in zip(questions, results, ways, strict=True)
+            sum_scores(request, scores, form)
+            for request, scores, form in zip(requests, results, forms, strict=True)
         ]
         yield chunk, np.stack(columns, 1)
 
@@ -404,7 +410,7 @@ def entries(
         beyond = beyond_features(hypothesis, config.decoder_weights)
         new = {name: [value] for name, value in zip(names, row, strict=True)}
         if several:
-            beyond = 0.0  # entries of other lists do not have it, so that it would decide between lists
+            beyond = 0.0  # entries of other lists lack it, so it would favor one list over another
             lists.complete(hypothesis, new, holders)
             new = {name: value for name, value in new.items() if name not in lists.sizes}
         features = {**hypothesis.features, **new}

@@ -60,7 +60,7 @@ def wanted_rows(
     """Yield the wanted rows of a table. DataError for a table that is malformed. `over` wraps the iterator of
     all rows, for example to count them."""
     previous, keep = b"", False
-    for pair in over(phrase_table.checked(table, unsorted)):
+    for pair in over(phrase_table.read_strict(table, unsorted)):
         if pair.source != previous:
             previous, keep = pair.source, pair.source in wanted
         if keep:

@@ -71,7 +71,7 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
     """Read a phrase table, and its reordering table if there is one. DataError for a malformed table;
     ConfigError for one with more than Moses' four scores."""
     table = KnownPairs()
-    pairs = phrase_table.checked(path)
+    pairs = phrase_table.read_strict(path)
     others: Iterator[tuple[PhrasePair, PhrasePair | None]] = (
         same_rows(pairs, phrase_table.read(reordering), reordering)
         if reordering

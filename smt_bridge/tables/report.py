@@ -81,7 +81,7 @@ class TableReport:
         self.rare: list[Ranked] = []
 
     def add(self, chunk: Sequence[PhrasePair], values: NDArray[np.float64]) -> None:
-        """Add a chunk and its values: (pairs, features)."""
+        """Add a chunk of the table and its new scores, natural logarithms: (pairs, features)."""
         for pair, row in zip(chunk, values, strict=True):
             self.pairs += 1
             self.unknown_pairs += self.count_words(pair)

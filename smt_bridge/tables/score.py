@@ -85,9 +85,9 @@ class OldTable:
                 f"{path}: none of its columns was made by these runs with these settings, so there is "
                 "nothing to reuse"
             )
-        self.pairs = phrase_table.checked(path)
-        self.now = next(self.pairs, None)
-        self.found = self.asked = 0
+        self.pairs = phrase_table.read_strict(path)
+        self.next_pair = next(self.pairs, None)
+        self.matches = self.lookups = 0
 
     def find(self, chunk: Sequence[PhrasePair]) -> NDArray[np.float64]:
         """Natural logarithms of the old scores, nan where there is none: (pairs, features). Must be called
@@ -95,12 +95,12 @@ class OldTable:
         values = np.full((len(chunk), len(self.columns)), np.nan)
         for row, pair in enumerate(chunk):
             wanted = sort_key(pair)
-            while self.now is not None and sort_key(self.now) < wanted:
-                self.now = next(self.pairs, None)
-            self.asked += 1
-            if self.now is not None and sort_key(self.now) == wanted:
-                self.found += 1
-                scores = self.now.scores.split()
+            while self.next_pair is not None and sort_key(self.next_pair) < wanted:
+                self.next_pair = next(self.pairs, None)
+            self.lookups += 1
+            if self.next_pair is not None and sort_key(self.next_pair) == wanted:
+                self.matches += 1
+                scores = self.next_pair.scores.split()
                 for feature, column in enumerate(self.columns):
                     if column and column <= len(scores):
                         values[row, feature] = math.log(max(SMALLEST, float(scores[column - 1])))
@@ -157,7 +157,7 @@ def read_survey(table: str, unsorted: bool = False) -> TableSurvey:
     """Read and check a whole table. DataError for its first error."""
     result = TableSurvey()
     every = 1
-    for number, chunk in enumerate(cut_chunks(phrase_table.checked(table, unsorted))):
+    for number, chunk in enumerate(cut_chunks(phrase_table.read_strict(table, unsorted))):
         result.chunks += 1
         result.pairs += len(chunk)
         result.sources += len({pair.source for pair in chunk})
@@ -334,7 +334,7 @@ def finish(job: ScoringJob | None, old: OldTable | None, report: TableReport | N
     if job:
         job.remove()
     if old:
-        log.info("%s of %s pairs were found in %s", f"{old.found:,}", f"{old.asked:,}", old.path)
+        log.info("%s of %s pairs were found in %s", f"{old.matches:,}", f"{old.lookups:,}", old.path)
     if report:
         report.write()
         log.info("report: %s", report.directory)
@@ -420,7 +420,7 @@ class TableSource:
     def chunks(self) -> Iterator[list[PhrasePair]]:
         """Yield the chunks of the table or the shard. A table that was surveyed is not checked again."""
         path = self.path
-        pairs = phrase_table.read(path) if self.survey else phrase_table.checked(path, self.unsorted)
+        pairs = phrase_table.read(path) if self.survey else phrase_table.read_strict(path, self.unsorted)
         return islice(cut_chunks(pairs), *self.limits())
 
     def limits(self) -> tuple[int, int | None]:

@@ -49,7 +49,7 @@ def test_trained_model_is_whole(smt_model: Path, command: Command) -> None:
     done = command("smt-ini", "check", model / "moses.ini", "--root", model)
     assert done.returncode == 0 and "nothing wrong" in done.stdout
     assert "path=phrase-table.gz" in (model / "moses.ini").read_text()
-    pairs = list(phrase_table.checked(model / "phrase-table.gz"))
+    pairs = list(phrase_table.read_strict(model / "phrase-table.gz"))
     assert len(pairs) > 500
     done = command("smt-decode", model, "-i", smt_model / "dev.en", "--stack", 30)
     assert done.returncode == 0, done.stderr
@@ -534,9 +534,9 @@ def test_proposals(smt_model: Path, tiny: Path, tmp_path: Path, command: Command
         tmp_path / "reordering",
     )
     assert done.returncode == 0, done.stderr
-    old = {(pair.source, pair.target): pair for pair in phrase_table.checked(model / "phrase-table.gz")}
+    old = {(pair.source, pair.target): pair for pair in phrase_table.read_strict(model / "phrase-table.gz")}
     new = list(
-        phrase_table.checked(tmp_path / "table")
+        phrase_table.read_strict(tmp_path / "table")
     )  # sorted, with as many scores in each row, or this raises
     rows = list(phrase_table.read(tmp_path / "reordering"))
     assert [(pair.source, pair.target) for pair in new] == [(row.source, row.target) for row in rows]

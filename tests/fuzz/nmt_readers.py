@@ -15,7 +15,7 @@ from nmt.papers.multiscale.dictionary import Dictionary
 from nmt.runs import run
 from nmt.text import subwords, truecase
 from nmt.text.glossary import Lexicon
-from nmt.text.subwords import Learning, TrainingText
+from nmt.text.subwords import LearnSettings, TrainingText
 from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.vocab import Vocab
 from nmt.training import config_file, state
@@ -51,7 +51,7 @@ def write_model(folder: Path) -> None:
     sentences = TrainingText(sentences=True)
     for word in ("lower", "newest", "wide"):
         sentences.add([word] * 9)
-    Unigram.learn(sentences, Learning(0, 0, True, "nfkc")).save(folder / "file")
+    Unigram.learn(sentences, LearnSettings(0, 0, True, "nfkc")).save(folder / "file")
 
 
 def read_codes(path: Path) -> None:
@@ -146,7 +146,7 @@ READERS: dict[str, Reader] = {
     "arpa": Reader(text(*ARPA), "file", read_arpa),
     "lexicon": Reader(text("chat cat 0.5", "le the 0.25", "NULL the 1"), "file", Lexicon.load),
     "n-best list": Reader(text(*NBEST), "file", lambda path: drained(nbest.read(path))),
-    "phrase table": Reader(text(*TABLE), "file", lambda path: drained(phrase_table.checked(path))),
+    "phrase table": Reader(text(*TABLE), "file", lambda path: drained(phrase_table.read_strict(path))),
     "hypotheses": Reader(
         hypotheses,
         "file",

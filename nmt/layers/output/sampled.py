@@ -71,8 +71,8 @@ class NoiseContrastive(Softmax):
     self_normalized: ClassVar[bool] = True
 
     noise: Tensor  # (V,) log Ψ
-    share: Tensor  # (V,) of its alias table
-    alias: Tensor  # (V,) the outcome that has the rest of each column
+    share: Tensor  # (V,) the alias table of the noise, see `alias_table`
+    alias: Tensor  # (V,)
 
     def __init__(
         self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
@@ -83,7 +83,7 @@ class NoiseContrastive(Softmax):
         self.register_buffer("noise", torch.full((vocab_size,), -math.log(vocab_size)))
         self.register_buffer("share", torch.ones(vocab_size), persistent=False)
         self.register_buffer("alias", torch.arange(vocab_size), persistent=False)
-        self.register_load_state_dict_post_hook(loaded)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_post_hook(restore_alias_table)  # type: ignore[no-untyped-call]
 
     def learn(self, text: NDArray[np.integer]) -> None:
         """Set the noise to the word distribution of a text (n,), raised to the power `output_power`, and the
@@ -123,7 +123,7 @@ class NoiseContrastive(Softmax):
         shift = (self.base - self.noise - math.log(self.samples)).index_select(0, drawn)
         if self.words_bias is not None:
             shift = shift + self.words_bias.index_select(0, drawn)
-        rows = self.words.index_select(0, drawn)  # once: its gradient is a matrix as large as all words
+        rows = self.words.index_select(0, drawn)  # once: its gradient is as large as `words`
         N = len(targets)
         true = (features * rows[:N]).sum(1) + shift[:N]
         noise = F.linear(features, rows[N:], shift[N:])
@@ -140,6 +140,6 @@ class NegativeSampling(NoiseContrastive):
         return self.noise + math.log(self.samples)
 
 
-def loaded(layer: NoiseContrastive, incompatible: object) -> None:
+def restore_alias_table(layer: NoiseContrastive, incompatible: object) -> None:
     """Recompute the alias table from the noise, which was read from a file."""
     layer.update_alias_table()

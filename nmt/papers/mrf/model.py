@@ -192,7 +192,7 @@ ReportRound = Callable[[int, float], None]  # steps done, and the objective: nat
 
 
 def train_field(config: MRFConfig, lines: Sequence[Ids], vocab_size: int, report: ReportRound) -> ChainMRF:
-    """Train a field on lines of ids. The unary potentials start from the frequencies of words."""
+    """Train a Markov random field on lines of ids. The unary potentials start as log frequencies of words."""
     model = ChainMRF(config, vocab_size)
     symbols = ring(lines, config.order)
     symbols += [EOS] * (-len(symbols) % (config.order + 1))  # so that stars cover the ring

@@ -47,24 +47,27 @@ def equivalent(steps: Sequence["ComputationStep"]) -> float:
 
 
 def summary(steps: Sequence["ComputationStep"]) -> list[str]:
-    """For each layer its mean m and what it is worth; units of the first layer that cost most and least."""
-    said = []
+    """Lines to print. For each layer: the mean of m (the share of its state that it computes, 0 to 1), and
+    the size of an Elman layer with as many operations. For the first layer: the 8 units of text with the
+    highest and the 8 with the lowest mean m.
+    """
+    lines = []
     for layer in sorted({step.layer for step in steps}):
         own = [step for step in steps if step.layer == layer]
         m, dimensions = mean(step.m for step in own), mean(step.dimensions for step in own)
-        said.append(
-            f"layer {layer}: mean m {m:.3f}, {dimensions:.1f} units computed; as many operations as an Elman "
-            f"layer of {equivalent(own):.0f}"
+        lines.append(
+            f"layer {layer}: mean m {m:.3f}, {dimensions:.1f} dimensions computed; as many operations as an "
+            f"Elman layer of {equivalent(own):.0f}"
         )
     by_unit = defaultdict(list)
     for step in steps:
         if step.layer == 1:
             by_unit[step.unit].append(step.m)
     ranked = sorted(by_unit, key=lambda unit: (-mean(by_unit[unit]), unit))
-    for name, units in (("most", ranked[:8]), ("least", ranked[::-1][:8])):
+    for name, units in (("highest", ranked[:8]), ("lowest", ranked[::-1][:8])):
         values = ", ".join(f"{printable(unit)} {mean(by_unit[unit]):.2f}" for unit in units)
-        said.append(f"{name} is computed at: {values}")
-    return said
+        lines.append(f"{name} mean m: {values}")
+    return lines
 
 
 def svg(steps: Sequence["ComputationStep"], config: ComputationConfig) -> str:

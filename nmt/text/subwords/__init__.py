@@ -8,7 +8,7 @@ from typing import cast
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.text.subwords.bpe import BPE, load_codes
-from nmt.text.subwords.protocol import Learning, Sampler, Subwords, TrainingText
+from nmt.text.subwords.protocol import LearnSettings, Sampler, Subwords, TrainingText
 from nmt.text.subwords.sentencepiece import Pieces, SentencePieceBPE, Unigram, is_model, kind_of_model
 
 SUBWORDS: dict[str, type[Subwords]] = {"bpe": BPE, "unigram": Unigram, "sentencepiece-bpe": SentencePieceBPE}
@@ -55,7 +55,7 @@ __all__ = [
     "CHOICES",
     "NONE",
     "SUBWORDS",
-    "Learning",
+    "LearnSettings",
     "Sampler",
     "Subwords",
     "TrainingText",

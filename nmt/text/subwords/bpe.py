@@ -11,7 +11,7 @@ from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.numbers import shown
 from nmt.text.subwords.merges import learn_merges
-from nmt.text.subwords.protocol import MIN_FREQUENCY, Learning, Sampler, TrainingText
+from nmt.text.subwords.protocol import MIN_FREQUENCY, LearnSettings, Sampler, TrainingText
 from nmt.text.vocab import UNK, Vocab
 
 SEPARATOR = "@@"
@@ -42,7 +42,7 @@ class BPE:
     rate_key: ClassVar[str] = "bpe_dropout"
 
     @classmethod
-    def learn(cls, text: TrainingText, how: Learning) -> Self:
+    def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
         """Learn merges from the training text. ConfigError for settings that do not suit the text."""
         return cls(learn(text.words, how.merges, how.min_frequency, how.over))
 
@@ -53,7 +53,7 @@ class BPE:
         self.cache: dict[str, list[str]] = {}  # units of words
         for number, line in enumerate(lines, 1):
             if line.startswith("#version") and number == 1:
-                self.version = version_of(line, name)
+                self.version = parse_version(line, name)
                 continue
             symbols = line.split(" ")
             if len(symbols) != 2 or "\t" in line or "" in symbols:
@@ -128,8 +128,8 @@ class BPE:
         return DroppedMerges(self.lines, rate, vocab)
 
 
-def version_of(line: str, name: str) -> tuple[int, int]:
-    """The version of a file of codes, from its first line.
+def parse_version(line: str, name: str) -> tuple[int, int]:
+    """Parse the first line of a codes file: its version. DataError for an unknown one; `name` is the file.
 
     In 0.1 the end of a word is a symbol of its own, in 0.2 it is a part of the last symbol.
     """
@@ -183,8 +183,8 @@ def load_codes(path: str | Path) -> BPE:
         raise DataError(f"{path}:1: empty file, expected BPE codes")
     if is_vocabulary(lines):
         raise DataError(
-            f"{path}: is a vocabulary of subword-nmt (a unit and its count a line), expected its codes; a "
-            "vocabulary can be given as vocab_file"
+            f"{path}: is a vocabulary of subword-nmt (a unit and its count per line), expected its codes; "
+            "give a vocabulary as vocab_file"
         )
     return BPE(lines, str(path))
 

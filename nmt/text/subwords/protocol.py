@@ -17,7 +17,7 @@ Sampler = Callable[[list[int], str], list[int]]  # (unit ids, key) -> ids of ano
 
 
 @dataclass(frozen=True)
-class Learning:
+class LearnSettings:
     """Settings for learning subwords; `DataConfig` in nmt/data/corpus.py documents them."""
 
     merges: int
@@ -54,7 +54,7 @@ class TrainingText:
             self.lines[index] = " ".join(words)
 
     def __add__(self, text: "TrainingText") -> "TrainingText":
-        """Merge the statistics of two texts."""
+        """Add the counts of two texts, and concatenate their samples: at most 2 x `most` sentences."""
         both = TrainingText(self.sentences, self.most)
         both.words, both.lines = self.words + text.words, self.lines + text.lines
         return both
@@ -83,10 +83,10 @@ class Subwords(Protocol):
     kind: ClassVar[str]  # its name in SUBWORDS
     raw: ClassVar[bool]  # it reads raw text and learns from sentences, not from the words of a tokenizer
     suffix: ClassVar[str]  # of its file in a run directory
-    rate_key: ClassVar[str]  # the key of `data` that says how much cuts vary in training; 0: not at all
+    rate_key: ClassVar[str]  # the setting in `data` for how often training samples another split; 0: never
 
     @classmethod
-    def learn(cls, text: TrainingText, how: Learning) -> Self:
+    def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
         """Learn from the training text. ConfigError for settings that do not suit the text."""
 
     def apply(self, words: list[str]) -> list[str]:

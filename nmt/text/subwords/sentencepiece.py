@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, signals
 from nmt.text.scripts import byte_letter
-from nmt.text.subwords.protocol import Learning, Sampler, TrainingText
+from nmt.text.subwords.protocol import LearnSettings, Sampler, TrainingText
 from nmt.text.vocab import BOS, EOS, UNK, Vocab
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Pieces:
             raise DataError(f"{name}: a unit of this SentencePiece model has a line end; learn another")
 
     @classmethod
-    def learn(cls, text: TrainingText, how: Learning) -> Self:
+    def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
         """Learn from sentences; the same text gives the same bytes. ConfigError for fewer pieces than the
         text has characters, DataError for a text without words."""
         from sentencepiece import SentencePieceTrainer

@@ -85,7 +85,7 @@ def test_each_line_that_moses_refuses_or_misreads(case: str, tmp_path: Path) -> 
     line, message = BAD[case]
     (tmp_path / "t").write_bytes(b"A ||| b ||| 0.5\n" + line + b"\n")
     with pytest.raises(DataError, match=f"t:2: .*{message}") as caught:
-        list(phrase_table.checked(tmp_path / "t", unsorted=True))
+        list(phrase_table.read_strict(tmp_path / "t", unsorted=True))
     assert "\n" not in str(caught.value)
 
 
@@ -102,28 +102,28 @@ GOOD = [
 @pytest.mark.parametrize("line", GOOD)
 def test_what_moses_accepts(line: bytes, tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(line + b"\n")
-    (pair,) = phrase_table.checked(tmp_path / "t")
+    (pair,) = phrase_table.read_strict(tmp_path / "t")
     assert pair.line() == line
     longer = pair.line(b"0.125")
-    (again,) = phrase_table.checked(tmp_path / "t")
+    (again,) = phrase_table.read_strict(tmp_path / "t")
     assert phrase_table.parse(longer, "t:1").scores == pair.scores + b" 0.125"
     assert longer.replace(b" 0.125", b"", 1) == line and again == pair
 
 
 def test_a_floored_score_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "t").write_bytes(b"a ||| b ||| 0\nb ||| b ||| 1e-300\n")
-    assert len(list(phrase_table.checked(tmp_path / "t"))) == 2
+    assert len(list(phrase_table.read_strict(tmp_path / "t"))) == 2
     assert [record.getMessage().split(": ")[0] for record in caplog.records] == [f"{tmp_path}/t:1"]
 
 
 def test_order_is_that_of_whole_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """`the pages |||` comes before `the |||`, since p < |: not the order of sources."""
     (tmp_path / "t").write_bytes(b"the pages ||| x ||| 1\nthe ||| x ||| 1\n")
-    assert len(list(phrase_table.checked(tmp_path / "t"))) == 2
+    assert len(list(phrase_table.read_strict(tmp_path / "t"))) == 2
     (tmp_path / "t").write_bytes(b"the ||| x ||| 1\nthe pages ||| x ||| 1\nA ||| x ||| 1\n")
     with pytest.raises(DataError, match="t:2: not in whole-line LC_ALL=C order"):
-        list(phrase_table.checked(tmp_path / "t"))
-    assert len(list(phrase_table.checked(tmp_path / "t", unsorted=True))) == 3
+        list(phrase_table.read_strict(tmp_path / "t"))
+    assert len(list(phrase_table.read_strict(tmp_path / "t", unsorted=True))) == 3
     assert [
         record.getMessage()
         for record in caplog.records
@@ -134,10 +134,10 @@ def test_order_is_that_of_whole_lines(tmp_path: Path, caplog: pytest.LogCaptureF
 def test_directories_and_empty_files(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "pt.minphr"):
         with pytest.raises(DataError, match="a binary table, or a directory; give the text table"):
-            list(phrase_table.checked(path))
+            list(phrase_table.read_strict(path))
     (tmp_path / "t").write_bytes(b"")
     with pytest.raises(DataError, match="empty file"):
-        list(phrase_table.checked(tmp_path / "t"))
+        list(phrase_table.read_strict(tmp_path / "t"))
 
 
 @pytest.mark.ci
@@ -145,7 +145,7 @@ def test_real_table_is_byte_equal(nmt_data: Path) -> None:
     """All 839,168 lines, which are sound and in order."""
     path = nmt_data / "moses-multi30k" / "phrase-table.gz"
     count = 0
-    for pair, line in zip(phrase_table.checked(path), files.read_byte_lines(path), strict=True):
+    for pair, line in zip(phrase_table.read_strict(path), files.read_byte_lines(path), strict=True):
         assert pair.line() == line
         count += 1
     assert count == 839168

@@ -71,7 +71,7 @@ def test_a_caller_who_knows_how_long_it_will_take(
     progress.add(50)
     with caplog.at_level("INFO"):
         for clock.now in (61, 62, 122):
-            progress.look()
+            progress.refresh()
     assert caplog.messages == ["building: 25%, about 44 s left", "building: 25%, about 14 s left"]
 
 

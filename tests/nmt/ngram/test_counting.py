@@ -18,7 +18,7 @@ from nmt.ngram.counting import (
     count_ngrams,
     count_text,
     log10_of,
-    numbered,
+    number_text,
     statistics,
 )
 from nmt.work.executors import ExecutorConfig
@@ -31,7 +31,7 @@ from tests.nmt.work import clusters
 
 def test_counts_are_those_of_a_naive_count() -> None:
     sentences = some_text()
-    text = numbered(map(" ".join, sentences))
+    text = number_text(map(" ".join, sentences))
     lines = [("<s>", *words, "</s>") for words in sentences]
     above: list[tuple[str, ...]] = [()]
     for n, here in enumerate(count_ngrams(text, 4), 1):
@@ -47,10 +47,10 @@ def test_counts_are_those_of_a_naive_count() -> None:
 
 def test_texts_without_words() -> None:
     with pytest.raises(DataError, match="no words to estimate"):
-        numbered(["", " \t"])
+        number_text(["", " \t"])
     with pytest.raises(DataError, match="line 2: the text contains <s>,"):
-        numbered(["a", "b </s> <s>"])
-    assert numbered(["a </s>"], skip_symbols=True).words == ["<unk>", "<s>", "</s>", "a"]
+        number_text(["a", "b </s> <s>"])
+    assert number_text(["a </s>"], skip_symbols=True).words == ["<unk>", "<s>", "</s>", "a"]
 
 
 def test_words_are_numbered_in_order_of_appearance(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,10 +62,10 @@ def test_words_are_numbered_in_order_of_appearance(monkeypatch: pytest.MonkeyPat
     for line in lines:
         words = [word for word in files.split_words(line) if word not in ("<s>", "</s>")]
         flat += [1, *(naive.setdefault(word, len(naive)) for word in words), 2]
-    text = numbered(lines, skip_symbols=True)
+    text = number_text(lines, skip_symbols=True)
     assert text.words == list(naive) and text.ids.tolist() == flat
     with pytest.raises(DataError, match=f"line {len(lines)}: the text contains <s>"):
-        numbered(lines)
+        number_text(lines)
 
 
 @pytest.mark.parametrize("highest", [5, 2**62], ids=["packed", "large"])
@@ -128,7 +128,7 @@ def job_place(folder: Path, resume: bool = False) -> SharedFolder:
 
 
 def assert_same(path: str, order: int, executor: ExecutorConfig, words: int, resume: bool = False) -> None:
-    text = numbered(files.read_lines(path))
+    text = number_text(files.read_lines(path))
     expected = count_ngrams(text, order)
     folder = Path(path).parent
     vocabulary, found = count_text(path, CountSettings(order), executor, job_place(folder, resume), words)

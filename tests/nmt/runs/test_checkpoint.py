@@ -24,7 +24,7 @@ from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import choose_checkpoints, save_average
 from nmt.runs.language_model import line_scorer, load_language_model
-from nmt.runs.pair import Saved
+from nmt.runs.pair import SavedModel
 from nmt.runs.run import Run
 from nmt.runs.text import load_side
 from nmt.text.pipeline import SideConfig
@@ -247,7 +247,7 @@ def test_missing_things_are_named(run: Path, tmp_path: Path) -> None:
 
 
 def test_results_name_the_run_and_the_update_and_depend_on_their_files(tmp_path: Path) -> None:
-    saved = Saved()
+    saved = SavedModel()
     saved.directory, saved.step = tmp_path / "en-fr", 20
     saved.directory.mkdir()
     for name in ("config.yaml", "source.vocab", "step-10.pt", "step-20.pt", "train.tsv"):

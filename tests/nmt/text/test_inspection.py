@@ -22,10 +22,10 @@ from nmt.text.inspection import (
     PairReport,
     RepeatedLines,
     SideReport,
+    choose_held_out,
     count_mistakes,
     dev_findings,
     excerpt,
-    held_out,
     inspect_pairs,
     inspected_lines,
     pair_findings,
@@ -370,7 +370,7 @@ def test_the_same_pairs_in_any_order(tmp_path: Path) -> None:
     found = []
     for numbers in (list(range(LINES)), list(range(LINES))[::-1]):
         paths = write_repeated(tmp_path, numbers)
-        rows = held_out(inspect_pairs(*paths))
+        rows = choose_held_out(inspect_pairs(*paths))
         train, dev = ([tmp_path / f"{part}.{side}" for side in "st"] for part in ("train", "dev"))
         split_held_out(paths, train, dev, rows)
         lines = [path.read_text().splitlines() for path in (*train, *dev)]
@@ -385,7 +385,7 @@ def test_the_same_pairs_in_any_order(tmp_path: Path) -> None:
 
 def test_too_few(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="14 pairs without faults that occur once are too few"):
-        held_out(inspect_pairs(*write_repeated(tmp_path, list(range(19)))))
+        choose_held_out(inspect_pairs(*write_repeated(tmp_path, list(range(19)))))
 
 
 def test_files_keep_their_order(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.runs.run import LineLengths
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline, check_tag, subword_kind, without_tag
-from nmt.text.subwords import Learning, TrainingText, bpe
+from nmt.text.subwords import LearnSettings, TrainingText, bpe
 from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.tokenize import Tokenizer
 from nmt.text.vocab import UNK, Vocab
@@ -66,7 +66,7 @@ def test_languages_without_blanks_have_sentencepiece(tmp_path: Path) -> None:
     learned = TrainingText(sentences=True)
     for source, target in japanese(50):
         learned.add([source, target])
-    unigram = Unigram.learn(learned, Learning(0, 0, True, "identity"))
+    unigram = Unigram.learn(learned, LearnSettings(0, 0, True, "identity"))
     unigram.save(tmp_path / "spm")
     codes, model = str(tmp_path / "codes"), str(tmp_path / "spm")
     kinds = {
@@ -153,7 +153,7 @@ def tagged_pipelines() -> dict[str, TextPipeline]:
     learned = TrainingText(sentences=True)
     for _ in range(50):
         learned.add(["the cats see", "a dog"])
-    pieces = Unigram.learn(learned, Learning(0, 30, True, "identity"))
+    pieces = Unigram.learn(learned, LearnSettings(0, 30, True, "identity"))
     codes = bpe.BPE(["#version: 0.2", "t h", "< b"])
     found = {
         "words": TextPipeline.with_subwords(SideConfig("en", case="lower"), None, False),

@@ -20,7 +20,14 @@ from nmt.work.executors import EXECUTORS
 from smt_bridge.cli import rescore as rescore_command
 from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.features.translation import Translation
-from smt_bridge.nbest.rescore import Way, affiliation, ask, choose_way, inverse_affiliation, sum_scores
+from smt_bridge.nbest.rescore import (
+    ScoringForm,
+    affiliation,
+    choose_form,
+    inverse_affiliation,
+    make_requests,
+    sum_scores,
+)
 from smt_bridge.nbest.union import NbestSentence
 from smt_bridge.tables.score import FLOOR
 from tests.conftest import Command, kill_once_written
@@ -380,8 +387,8 @@ def test_all_is_checked_before_the_work(
     assert message in line and sorted(path.name for path in tmp_path.iterdir()) == sorted(texts)
 
 
-# ---- questions ---------------------------------------------------------------------------------------------
-# What features are asked about n-best lists; affiliations of hypotheses by hand.
+# ---- scoring requests --------------------------------------------------------------------------------------
+# The pairs of n-best lists that features score; affiliations of hypotheses by hand.
 
 
 class Plain(PairFeature):
@@ -420,15 +427,15 @@ def chunk() -> list[NbestSentence]:
     ]  # fmt: skip
 
 
-def test_what_each_kind_of_feature_is_asked() -> None:
-    for feature, by_phrase, way in (
-        (Plain(), True, Way.SENTENCE),
-        (Local(), True, Way.PHRASES),
-        (Local(), False, Way.SENTENCE),
-        (Aligned(), True, Way.ALIGNED),
-        (Inverse(), True, Way.INVERSE_ALIGNED),
+def test_the_form_that_each_kind_of_feature_scores() -> None:
+    for feature, by_phrase, form in (
+        (Plain(), True, ScoringForm.SENTENCE),
+        (Local(), True, ScoringForm.PHRASES),
+        (Local(), False, ScoringForm.SENTENCE),
+        (Aligned(), True, ScoringForm.ALIGNED),
+        (Inverse(), True, ScoringForm.INVERSE_ALIGNED),
     ):
-        assert choose_way(feature, by_phrase) is way
+        assert choose_form(feature, by_phrase) is form
 
 
 def test_each_distinct_pair_once() -> None:
@@ -437,14 +444,16 @@ def test_each_distinct_pair_once() -> None:
         hypothesis("un chien", "0=0 1-2=1", "0-0 1-1"),
         hypothesis("un chien", "0=0 1-2=1", "0-0 2-1"),
     ]
-    whole, parts, aligned, again = ask(twice, [Way.SENTENCE, Way.PHRASES, Way.ALIGNED, Way.SENTENCE], "list")
+    whole, parts, aligned, again = make_requests(
+        twice, [ScoringForm.SENTENCE, ScoringForm.PHRASES, ScoringForm.ALIGNED, ScoringForm.SENTENCE], "list"
+    )
     assert again is whole and whole.pairs.affiliations is None and whole.pairs.whole
     assert whole.rows[:4] == [[0], [1], [1], [1]] and aligned.rows[:4] == [[0], [1], [1], [2]]
     assert aligned.pairs.affiliations == [[0, 1, 2], [0, 1], [0, 2], [], [0, 0, 2], [0, 2]]
     assert aligned.pairs.take([2, 0]).affiliations == [[0, 2], [0, 1, 2]]
     values = -np.arange(len(whole.pairs), dtype=np.float64)
-    assert sum_scores(whole, values, Way.SENTENCE).tolist()[:4] == [0, -1, -1, -1]
-    floored = sum_scores(parts, np.full(len(parts.pairs), -1e9), Way.PHRASES)
+    assert sum_scores(whole, values, ScoringForm.SENTENCE).tolist()[:4] == [0, -1, -1, -1]
+    floored = sum_scores(parts, np.full(len(parts.pairs), -1e9), ScoringForm.PHRASES)
     assert floored[0] == 2 * math.log(FLOOR) and floored[4] == 0
 
 

@@ -70,7 +70,7 @@ def test_known_values_are_not_computed(tmp_path: Path) -> None:
     write_columns(str(tmp_path / "old"), [{"column": 2, "identity": "first"}])
     old = OldTable(str(tmp_path / "old"), ["first", "second"])
     found = np.concatenate([values for _, values in score.score_chunks(pieces(), local(), 2, old=old)])
-    assert (np.flatnonzero(found[:, 0] == np.log(0.25)) == [4, 5, 20]).all() and old.found == 3
+    assert (np.flatnonzero(found[:, 0] == np.log(0.25)) == [4, 5, 20]).all() and old.matches == 3
     assert found[:, 1].tolist() == [n * n for n in range(27)] and found[6, 0] == 6
 
 
@@ -150,7 +150,7 @@ def test_values_are_found_by_identity(tmp_path: Path) -> None:
     found = np.concatenate([table.find(pairs[:1]), table.find(pairs[1:])])
     assert np.isnan(found[0]).all() and np.isnan(found[:, 1]).all()
     assert found[1, 0] == math.log(0.25) and found[1, 2] == math.log(0.5) and found[2, 0] == math.log(0.125)
-    assert math.isfinite(found[2, 2]) and (table.found, table.asked) == (2, 3)
+    assert math.isfinite(found[2, 2]) and (table.matches, table.lookups) == (2, 3)
 
 
 def test_a_table_of_other_runs(tmp_path: Path) -> None:

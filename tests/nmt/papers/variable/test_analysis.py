@@ -33,9 +33,11 @@ STEPS = [
 def test_summary_and_table() -> None:
     assert equivalent(STEPS) == pytest.approx(((25 + 9 + 64 + 100) / 4) ** 0.5)
     first, most, least = summary(STEPS)
-    assert first == "layer 1: mean m 0.625, 6.5 units computed; as many operations as an Elman layer of 7"
-    assert most == "most is computed at: b & c 1.00, </s> 0.62, <a> 0.25"
-    assert least == "least is computed at: <a> 0.25, </s> 0.62, b & c 1.00"
+    assert (
+        first == "layer 1: mean m 0.625, 6.5 dimensions computed; as many operations as an Elman layer of 7"
+    )
+    assert most == "highest mean m: b & c 1.00, </s> 0.62, <a> 0.25"
+    assert least == "lowest mean m: <a> 0.25, </s> 0.62, b & c 1.00"
     assert list(table(STEPS).lines())[2] == "1\t1\t<a>\t1\t0.2500\t3\t3.0"
 
 

@@ -14,7 +14,7 @@ from nmt.io import files
 from nmt.text import spelling, subwords
 from nmt.text.scripts import byte_letter
 from nmt.text.spelling import BOUNDARY, bounded
-from nmt.text.subwords import Learning, Subwords, TrainingText, bpe
+from nmt.text.subwords import LearnSettings, Subwords, TrainingText, bpe
 from nmt.text.subwords.bpe import BPE
 from nmt.text.subwords.sentencepiece import (
     Pieces,
@@ -144,7 +144,7 @@ def test_units_of_bpe_belong_to_words() -> None:
 # What all SentencePiece models have in common: text comes back, the same text gives the same model.
 
 KINDS = [Unigram, SentencePieceBPE]
-PLAIN = Learning(merges=0, pieces=0, byte_fallback=True, unicode="identity")
+PLAIN = LearnSettings(merges=0, pieces=0, byte_fallback=True, unicode="identity")
 
 
 def text(lines: list[str]) -> TrainingText:
@@ -211,24 +211,24 @@ def test_bytes_never_end_a_line() -> None:
 
 
 def test_without_byte_fallback_a_rare_character_is_no_unit(lines: list[str]) -> None:
-    model = Unigram.learn(text(lines), Learning(0, 0, byte_fallback=False, unicode="identity"))
+    model = Unigram.learn(text(lines), LearnSettings(0, 0, byte_fallback=False, unicode="identity"))
     assert "é" in model.apply(["犬é"]) and "é" not in model.inventory((), sampled=False)
 
 
 def test_normalization_is_a_choice(lines: list[str]) -> None:
     """Full-width letters are lost with all but the default."""
-    nfkc = Unigram.learn(text(lines), Learning(0, 0, byte_fallback=True, unicode="nfkc"))
+    nfkc = Unigram.learn(text(lines), LearnSettings(0, 0, byte_fallback=True, unicode="nfkc"))
     assert Pieces.undo(nfkc.apply(["犬ＡＢＣ！"])) == ["犬ABC!"]
 
 
 def test_the_number_of_pieces() -> None:
     """As many as asked for, with all bytes; by default few for little text; fewer than characters is told."""
     lines = [target for _, target in japanese(400)]
-    size = len(Unigram.learn(text(lines), Learning(0, 120, True, "identity")).pieces())
+    size = len(Unigram.learn(text(lines), LearnSettings(0, 120, True, "identity")).pieces())
     assert size == 120 and default_size(text(lines)) < 300
     assert default_size(text(lines * 300)) > 2000
     with pytest.raises(ConfigError, match=r"^pieces: 5 is too small: the text has \d+ frequent characters"):
-        Unigram.learn(text(lines), Learning(0, 5, True, "identity"))
+        Unigram.learn(text(lines), LearnSettings(0, 5, True, "identity"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -282,7 +282,7 @@ def test_draws_keep_the_text_and_follow_their_key() -> None:
     """The same key cuts alike, whatever was cut before; others differ; a high alpha is the best cut; unknown
     units and bytes stay."""
     lines = [target for _, target in japanese(400)]
-    model = Unigram.learn(text(lines), Learning(0, 250, True, "identity"))
+    model = Unigram.learn(text(lines), LearnSettings(0, 250, True, "identity"))
     vocab = Vocab(dict.fromkeys(model.inventory((), True), 1), 9999)
     sample = model.sampler(0.05, vocab)
     ids = vocab.encode(model.apply([lines[0] + "é", lines[1]]))
@@ -301,7 +301,7 @@ def test_draws_keep_the_text_and_follow_their_key() -> None:
 def test_dropped_merges_keep_the_text_and_follow_their_key() -> None:
     """Rate 0 is the library's own cut, of blank-separated text too; a rate near 1 leaves characters."""
     lines = [line for pair in japanese(400) for line in pair]
-    model = SentencePieceBPE.learn(text(lines), Learning(0, 200, True, "identity"))
+    model = SentencePieceBPE.learn(text(lines), LearnSettings(0, 200, True, "identity"))
     vocab = Vocab(dict.fromkeys(model.inventory((), True), 1), 9999)
     whole, none = model.sampler(0.0, vocab), model.sampler(1.0, vocab)
     for line in lines:
@@ -320,7 +320,7 @@ def test_without_dropout_the_cut_is_the_library_s() -> None:
     """Of random letters, where it matters which of several pairs is merged first."""
     draw = random.Random(5)
     lines = ["".join(draw.choices("aab ", k=draw.randint(1, 60))).strip() or "a" for _ in range(400)]
-    model = SentencePieceBPE.learn(text(lines), Learning(0, 60, True, "identity"))
+    model = SentencePieceBPE.learn(text(lines), LearnSettings(0, 60, True, "identity"))
     vocab = Vocab(dict.fromkeys(model.inventory((), True), 1), 9999)
     whole = model.sampler(0.0, vocab)
     for line in lines:
@@ -334,7 +334,9 @@ def test_without_dropout_the_cut_is_the_library_s() -> None:
 
 def test_a_file_says_what_it_is(tmp_path: Path) -> None:
     lines = [target for _, target in japanese(100)]
-    models = [kind.learn(text(lines), Learning(0, 0, True, "nfkc")) for kind in (Unigram, SentencePieceBPE)]
+    models = [
+        kind.learn(text(lines), LearnSettings(0, 0, True, "nfkc")) for kind in (Unigram, SentencePieceBPE)
+    ]
     every: list[Subwords] = [bpe.BPE(["#version: 0.2", "a b"]), *models]
     for made in every:
         made.save(tmp_path / "file")
