@@ -71,11 +71,13 @@ class NeuralLineScorer(LineScorer):
         ]
 
     def score_ids(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """log p of each unit of each text and of its end symbol."""
+        """Natural log p of each unit of each text and of its end symbol."""
         return self.score_running(texts) if self.carries else self.scorer.score_texts(texts)
 
     def score_running(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """Score a further part of running text, continued from the part before."""
+        """Natural log p of each unit of each text and of its end symbol. Together the texts are running
+        text, which continues that of the previous call.
+        """
         model = self.run.model
         parts = [torch.zeros(0, dtype=torch.float64)]
         for chunk in ChunkStream(join_sentences(as_corpus(texts)), 1, STEPS).batches(0):

@@ -168,7 +168,7 @@ def make_corpus(data: ParallelData) -> Corpus:
             source, target = data.pipelines
             pairs = (
                 (source.cut(words), target.cut(target_words))
-                for words, target_words in tagged(config, pairs_of(config, data.pipelines, text), text)
+                for words, target_words in add_tags(config, pairs_of(config, data.pipelines, text), text)
             )
             numbered = text.show_progress(pairs, "pairs", "numbering the words")
             sizes = text.listed.sizes if text.listed else ()
@@ -182,7 +182,7 @@ def make_corpus(data: ParallelData) -> Corpus:
     return corpus
 
 
-def tagged(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> Iterator[Pair]:
+def add_tags(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> Iterator[Pair]:
     """Prefix each source with the tag of its corpus, unless the sentence has no words."""
     if not text.listed:
         yield from pairs

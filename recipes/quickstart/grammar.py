@@ -93,7 +93,9 @@ class Writer:
         return Noun(source, target, 1)
 
     def noun(self, kinds: str, depth: int = 0) -> Noun:
-        """`the small house`, `a bag of the old man`, `Bruna`, `the bank of the river` ..."""
+        """Draw a noun phrase and its translation: `the small house`, `a bag of the old man`, `Bruna`.
+        `kinds`: kinds of nouns, separated by commas, or `any`. With `depth` 1 it is no name and has no owner.
+        """
         if depth == 0 and "person" in kinds and self.chance(0.12):
             return self.name()
         if "place" in kinds and self.chance(0.08):

@@ -185,7 +185,7 @@ def open_tuning(
         "distortion_limit": search.distortion_limit,
         "beam": search.beam_threshold,
         "neural_beam": args.neural_beam,
-        # not recorded by tunings of before, which had one search
+        # older tunings had a single search and did not record it
         **({"second_search": args.second_search} if args.second_search else {}),
         **{name: getattr(args, name) for name in DECODING},
         "xml_brackets": " ".join(args.xml_brackets or ()),

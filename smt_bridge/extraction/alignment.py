@@ -96,7 +96,7 @@ class Aligner(ABC):
         pack_links(self.align(sources, targets)).save(prefix)
 
     def load(self, prefix: str) -> Any:
-        """Load a model from its files, which are removed then."""
+        """Load a model from its files, which the caller may remove afterwards."""
         return load_links(prefix)
 
     def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> Sequence[Links]:

@@ -144,11 +144,12 @@ class Learner:
         left, right = self.text[edges].astype(np.int64), self.text[edges + 1].astype(np.int64)
         return (left * SHIFT + right)[(left >= 0) & (right >= 0)]
 
-    def change(self, gone: Keys, come: Keys) -> None:
-        """Update the counts of pairs. Pairs of equal tokens may overlap here: `a a a` counts twice."""
-        keys, index = np.unique(np.concatenate([gone, come]), return_inverse=True)
-        delta = np.bincount(index[len(gone) :], minlength=len(keys)) - np.bincount(
-            index[: len(gone)], minlength=len(keys)
+    def change(self, removed: Keys, added: Keys) -> None:
+        """Update the counts of pairs: one key for each occurrence that was removed or added. Pairs of equal
+        tokens may overlap here: `a a a` counts twice."""
+        keys, index = np.unique(np.concatenate([removed, added]), return_inverse=True)
+        delta = np.bincount(index[len(removed) :], minlength=len(keys)) - np.bincount(
+            index[: len(removed)], minlength=len(keys)
         )
         for key, by in zip(keys[delta != 0].tolist(), delta[delta != 0].tolist(), strict=True):
             now = self.pairs.get(key, 0) + by
@@ -202,13 +203,13 @@ class Learner:
             self.alive = np.append(self.alive, True)
             self.counts = np.append(self.counts, 0)
         self.alive[token] = True
-        gone = self.keys(np.unique(np.concatenate([positions - 1, positions, positions + 1])))
+        removed = self.keys(np.unique(np.concatenate([positions - 1, positions, positions + 1])))
         self.text[positions] = token
         remaining = np.ones(len(self.text), bool)
         remaining[positions + 1] = False
         now = positions - np.arange(len(positions))  # each earlier position has lost one token
         self.text = self.text[remaining]
-        self.change(gone, self.keys(np.unique(np.concatenate([now - 1, now]))))
+        self.change(removed, self.keys(np.unique(np.concatenate([now - 1, now]))))
         self.counts[token] += len(positions)
         self.counts[left] -= len(positions)
         self.counts[right] -= len(positions)
@@ -237,7 +238,7 @@ class Learner:
             lengths[number] = len(parts)
         inside = self.text >= 0
         positions = np.flatnonzero(inside & np.isin(self.text, list(wholes)))
-        gone = self.keys(np.unique(np.concatenate([positions - 1, positions])))
+        removed = self.keys(np.unique(np.concatenate([positions - 1, positions])))
         width = np.ones(len(self.text), np.int64)
         width[positions] = lengths[self.text[positions]]
         starts = np.cumsum(width) - width
@@ -251,7 +252,7 @@ class Learner:
                 self.counts[part] += len(here)
             self.counts[number] = 0
         new = np.concatenate(changed)
-        self.change(gone, self.keys(np.unique(np.concatenate([new - 1, new]))))
+        self.change(removed, self.keys(np.unique(np.concatenate([new - 1, new]))))
 
     def expand(self, token: int) -> list[int]:
         """Split a token into tokens that are still in the dictionary."""
