@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.errors import UserError
-from nmt.runs.exported import BATCH, ExportedRun
+from nmt.runs.exported import ExportedRun
 from nmt.search.config import BeamConfig
 from nmt.search.results import FinishedHypothesis
 from nmt.serve import engine
@@ -15,6 +15,7 @@ from nmt.serve.run_lines import AnyRunEngine, join_parts, to_hypothesis, unknown
 # Source units of the parts that a step translates, unless the first one has more: a step cannot be
 # interrupted, and the lines of other sessions wait for it.
 MAX_UNITS = 1000
+MAX_PARTS = 16  # that a step translates
 
 
 @dataclass
@@ -56,7 +57,7 @@ class ExportedSession:
 
     def has_room(self) -> bool:
         waiting = [part for task in self.tasks.values() for part in task.waiting]
-        return len(waiting) < BATCH and sum(len(part.units) for part in waiting) < MAX_UNITS
+        return len(waiting) < MAX_PARTS and sum(len(part.units) for part in waiting) < MAX_UNITS
 
     def width(self, options: TranslateOptions) -> int:
         """The number of hypotheses that a search with these options keeps."""
@@ -108,7 +109,7 @@ class ExportedSession:
             if (task.run, self.width(task.options)) != (first.run, self.width(first.options)):
                 continue
             for part in task.waiting:
-                if parts and (len(parts) == BATCH or units + len(part.units) > MAX_UNITS):
+                if parts and (len(parts) == MAX_PARTS or units + len(part.units) > MAX_UNITS):
                     return first, parts
                 parts.append(part)
                 units += len(part.units)

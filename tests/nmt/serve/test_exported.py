@@ -15,9 +15,8 @@ from tests.nmt.runs.test_exported import LINES, exported, make_run
 
 pytest.importorskip("ctranslate2")
 
-from nmt.runs.exported import BATCH
 from nmt.search.config import BeamConfig
-from nmt.serve.exported import MAX_UNITS, ExportedEngine, ExportedSession
+from nmt.serve.exported import MAX_PARTS, MAX_UNITS, ExportedEngine, ExportedSession
 
 BEAM = BeamConfig(beam_size=3)
 
@@ -44,7 +43,7 @@ def test_requests_of_all_kinds_are_answered_as_the_run_does(engine: ExportedEngi
     """More lines than a batch, of several beam sizes and kinds of text, empty ones among them."""
     session, expected = engine.session(), dict[object, list[str]]()
     kinds = [TranslateOptions(), TranslateOptions(n_best=2), TranslateOptions(beam_size=1, tokenized=True)]
-    for number in range(2 * BATCH):
+    for number in range(2 * MAX_PARTS):
         line, options = LINES[number % len(LINES)], kinds[number % len(kinds)]
         session.add(number, line, options)
         run = engine.run.for_text(options.tokenized)
@@ -58,12 +57,12 @@ def test_requests_of_all_kinds_are_answered_as_the_run_does(engine: ExportedEngi
 
 def test_a_step_takes_a_batch_and_the_oldest_lines_first(engine: ExportedEngine) -> None:
     session = engine.session()
-    for number in range(BATCH + 1):
-        assert session.has_room() == (number < BATCH)
+    for number in range(MAX_PARTS + 1):
+        assert session.has_room() == (number < MAX_PARTS)
         session.add(number, "w1 w2", TranslateOptions())
-    assert [key for key, _ in session.step()] == list(range(BATCH))
+    assert [key for key, _ in session.step()] == list(range(MAX_PARTS))
     assert session.busy and session.has_room()
-    session.cancel(BATCH)
+    session.cancel(MAX_PARTS)
     assert finish(session) == {}
     long = " ".join(["w3"] * (MAX_UNITS // 8))
     for number in range(9):
