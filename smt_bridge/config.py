@@ -1,13 +1,13 @@
 """Settings of training and proposals, from which the options of their commands are generated.
 
-The settings of the decoder, extraction and tuning are in config.py of their own packages.
+The settings of the decoder, extraction, pruning and tuning are in config.py of their own packages.
 """
 
 from dataclasses import dataclass, field
 
 from nmt.config.settings import name_in, number
 from smt_bridge.extraction.alignment import ALIGNERS
-from smt_bridge.extraction.config import ExtractConfig
+from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.extraction.symmetrization import HEURISTICS
 
 
@@ -27,6 +27,7 @@ class TrainConfig:
         6, least=-1, help="longest jump in words, written into moses.ini; -1: unlimited"
     )
     extract: ExtractConfig = field(default_factory=ExtractConfig)
+    prune: PruneConfig = field(default_factory=PruneConfig)
 
 
 @dataclass

@@ -3,6 +3,8 @@ skipped.
 
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
 
+If the table is pruned, unpruned tables exist between two steps.
+
 Every result is written atomically, and `train.json` records the settings and texts, so that training can be
 resumed after it was killed. The paths in moses.ini are relative.
 """
@@ -17,6 +19,7 @@ from pathlib import Path
 
 from nmt.compute import resources
 from nmt.config.settings import check
+from nmt.errors import DataError
 from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress
@@ -29,13 +32,17 @@ from nmt.work.store import Step, run_steps
 from smt_bridge import train_cost
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
+from smt_bridge.extraction.config import significance_threshold
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import TableInputs, TableOutputs, build, sweep_work_folders
+from smt_bridge.tables.filter import Filtering
+from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_cost import TrainingCost
 
 log = logging.getLogger(__name__)
 
 ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
+UNPRUNED_TABLES = UNPRUNED, UNPRUNED_REORDERING = "phrase-table.unpruned.gz", "reordering-table.unpruned.gz"
 LEXICAL = "lex"  # stem of lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 SETTINGS = "train.json"
@@ -50,6 +57,9 @@ WEIGHTS = {
     "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
     "UnknownWordPenalty0": [1.0],
 }  # fmt: skip
+
+
+Steps = tuple[Step["SystemTraining"], ...]
 
 
 @dataclass(frozen=True)
@@ -81,21 +91,28 @@ def train(
     `on_step`: called after each step. ConfigError for a folder that was started with other settings or texts,
     or that is in use."""
     check(config)
+    if config.prune.prune_significance:
+        significance_threshold(config.prune.prune_significance, 1)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
     executor = executor or ExecutorConfig()
-    cost = None if (folder / TABLE).exists() else check_cost(folder, config, executor)
+    is_extracted = any((folder / name).exists() for name in (TABLE, UNPRUNED))
+    cost = None if is_extracted else check_cost(folder, config, executor)
     with locks.locked(folder, "smt-train"):
         record_settings(folder, config)
 
+        steps = PRUNED_STEPS if config.prune.is_active() else STEPS
+
         def is_finished(step: Step[SystemTraining]) -> bool:
-            exists = (folder / step.result).exists()
+            results = (step.result, TABLE) if step.result == UNPRUNED else (step.result,)
+            exists = any((folder / name).exists() for name in results)
             if exists:
-                log.info("%s exists", describe(step))
+                log.info("%s exists", describe(step, steps))
             return exists
 
         training = SystemTraining(folder, config, executor)
-        run_steps(STEPS, training, is_finished, lambda step: on_step(), partial(log_time, cost=cost))
+        clock = partial(log_time, steps=steps, cost=cost)
+        run_steps(steps, training, is_finished, lambda step: on_step(), clock)
 
 
 def check_folder(folder: Path) -> None:
@@ -113,20 +130,20 @@ def check_cost(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> T
 
 
 @contextmanager
-def log_time(step: Step[SystemTraining], cost: TrainingCost | None) -> Iterator[None]:
+def log_time(step: Step[SystemTraining], steps: Steps, cost: TrainingCost | None) -> Iterator[None]:
     """Log how long a step took, and after the alignment of a large text how long the others will take at the
     speed that it had."""
     start_time = time.monotonic()
     yield
     seconds = time.monotonic() - start_time
-    log.info("%s, %.0f s", describe(step), seconds)
+    log.info("%s, %.0f s", describe(step, steps), seconds)
     if cost and step.result == ALIGNMENT and cost.alignment > FORECAST:
         rest = (cost.extraction + cost.language_model) * seconds / cost.alignment
         log.info("at the speed of the alignment, the other steps take about %.0f minutes", rest / 60)
 
 
-def describe(step: Step[SystemTraining]) -> str:
-    return f"step {STEPS.index(step) + 1} of {len(STEPS)}: {step.name}"
+def describe(step: Step[SystemTraining], steps: Steps) -> str:
+    return f"step {steps.index(step) + 1} of {len(steps)}: {step.name}"
 
 
 def record_settings(folder: Path, config: TrainConfig) -> None:
@@ -137,11 +154,14 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
         settings["extract"].pop(name)
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
+    settings["prune"] = settings["prune"] if config.prune.is_active() else None
     if not store.is_started(folder / SETTINGS, settings, folder):
         check_folder(folder)
         store.write_settings(folder / SETTINGS, settings)
     sweep_work_folders(folder)
-    store.remove_unfinished(folder, [f"{name}.part*" for name in RESULTS])
+    store.remove_unfinished(folder, [f"{name}.part*" for name in (*RESULTS, *UNPRUNED_TABLES)])
+    if (folder / TABLE).exists():
+        remove_unpruned(folder)
 
 
 def align(training: SystemTraining) -> None:
@@ -163,17 +183,44 @@ def align(training: SystemTraining) -> None:
         files.write_text(path, symmetrize(*directions, config.symmetrization).lines())
 
 
+def remove_unpruned(folder: Path) -> None:
+    """Remove the unpruned tables."""
+    for name in UNPRUNED_TABLES:
+        (folder / name).unlink(missing_ok=True)
+
+
 def extract(training: SystemTraining) -> None:
     """Write both tables. The phrase table is renamed last, so once it exists the step is finished."""
-    config, temporary = training.config, training.path(f"{TABLE}.part.gz")
+    config = training.config
+    table, reordering_table = (
+        (UNPRUNED, UNPRUNED_REORDERING) if config.prune.is_active() else (TABLE, REORDERING)
+    )
+    temporary = training.path(f"{table}.part.gz")
     inputs = TableInputs(config.source, config.target, alignment=str(training.path(ALIGNMENT)))
-    reordering = str(training.path(REORDERING)) if config.reordering else None
+    reordering = str(training.path(reordering_table)) if config.reordering else None
     outputs = TableOutputs(str(temporary), reordering=reordering, lexical=str(training.path(LEXICAL)))
     with Progress(None, "words", title="extracting") as progress:
         shared = training.shared(EXTRACTION)
         pairs = build(inputs, outputs, config.extract, progress.reach, training.executor, shared)
-    temporary.rename(training.path(TABLE))
+    temporary.rename(training.path(table))
     log.info("%s phrase pairs", f"{pairs:,}")
+
+
+def prune(training: SystemTraining) -> None:
+    """Prune both tables, and remove the unpruned ones. The phrase table is renamed last. DataError if no pair
+    is left."""
+    config, temporary = training.config, training.path(f"{TABLE}.part.gz")
+    paths = Filtering(training.path(UNPRUNED), temporary)
+    if config.reordering:
+        paths.reordering = training.path(UNPRUNED_REORDERING)
+        paths.reordering_output = training.path(REORDERING)
+    with Progress(partial(files.number_of_lines, paths.table), "pairs", title="pruning") as progress:
+        kept = prune_tables(paths, None, config.prune, (config.source, config.target), progress.over)
+    if not kept:
+        raise DataError(f"{training.path(UNPRUNED)}: no pair is left after pruning; prune less")
+    temporary.rename(training.path(TABLE))
+    remove_unpruned(training.folder)
+    log.info("%s phrase pairs kept", f"{kept:,}")
 
 
 def estimate(training: SystemTraining) -> None:
@@ -214,9 +261,11 @@ def write_ini(path: Path, config: TrainConfig) -> None:
     files.write_text(path, lines)
 
 
-STEPS: tuple[Step[SystemTraining], ...] = (
+STEPS: Steps = (
     Step(ALIGNMENT, ALIGNMENT, align),
     Step(TABLE, TABLE, extract),
     Step(LM, LM, estimate),
     Step(INI, INI, lambda training: write_ini(training.path(INI), training.config)),
 )
+# The same with a table that is pruned.
+PRUNED_STEPS: Steps = (STEPS[0], Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune), *STEPS[2:])

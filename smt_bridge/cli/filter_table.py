@@ -1,4 +1,4 @@
-"""smt-filter-table: keep only the phrase pairs that can be used for certain texts."""
+"""smt-filter-table: keep only the phrase pairs that can be used for certain texts, and prune."""
 
 import argparse
 import logging
@@ -6,9 +6,17 @@ import sys
 from collections.abc import Sequence
 
 from nmt.cli import options
-from nmt.errors import DataError
+from nmt.cli.arguments import InputPath, parse_settings
+from nmt.errors import ConfigError, DataError
 from nmt.io import files
-from smt_bridge.cli.shared_options import add_outputs, add_table, add_unsorted, check_reordering
+from smt_bridge.cli.shared_options import (
+    add_outputs,
+    add_pruning,
+    add_table,
+    add_unsorted,
+    check_reordering,
+)
+from smt_bridge.extraction.config import PruneConfig
 from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
 
 log = logging.getLogger(__name__)
@@ -24,11 +32,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> options.Parser:
     parser = options.Parser(
         "smt-filter-table",
-        "Keep the phrase pairs whose source phrase occurs in the texts, and the corresponding rows of the "
-        "reordering table.",
+        "Keep the phrase pairs whose source phrase occurs in the texts, those that pruning keeps, or both, "
+        "and the corresponding rows of the reordering table.",
     )
     add_table(parser)
-    add_outputs(parser, "tokenized and escaped like the table", "filtered reordering table")
+    add_outputs(parser, "tokenized and escaped like the table", "filtered reordering table", required=False)
+    add_pruning(parser)
+    for name, text in (
+        (
+            "--source",
+            "parallel text that the table was made from, for --prune-significance: "
+            "source side, tokenized and escaped like the table",
+        ),
+        ("--target", "target side"),
+    ):
+        parser.add_argument(name, type=InputPath, default="", metavar="FILE", help=text)
     add_unsorted(parser)
     options.add_quiet(parser)
     return parser
@@ -37,11 +55,28 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-filter-table", args)
+    pruning = parse_settings(PruneConfig, args)
+    check_options(args, pruning)
+    wanted = Occurring(read_texts(args.input)) if args.input else None
+    if wanted is not None:
+        check_texts(args.input[0], wanted)
+    log.info("%s pairs kept", f"{write_tables(args, wanted, pruning):,}")
+
+
+def check_options(args: argparse.Namespace, pruning: PruneConfig) -> None:
+    """ConfigError or DataError for options that contradict each other or lack one, and for missing files."""
     check_reordering(args)
-    files.existing([args.table, *args.input, *([args.reordering] if args.reordering else [])])
-    wanted = Occurring(read_texts(args.input))
-    check_texts(args.input[0], wanted)
-    log.info("%s pairs kept", f"{write_tables(args, wanted):,}")
+    if not args.input and not pruning.is_active():
+        raise ConfigError("nothing to filter by: give --input, or an option of pruning (--prune-...)")
+    if bool(pruning.prune_significance) != bool(args.source and args.target) or bool(args.source) != bool(
+        args.target
+    ):
+        raise ConfigError("--prune-significance, --source and --target go together")
+    if pruning.prune_entropy and args.table == "-":
+        raise ConfigError("--prune-entropy reads the table twice; give a file, not -")
+    files.existing(
+        [path for path in (args.table, *args.input, args.reordering, args.source, args.target) if path]
+    )
 
 
 def check_texts(name: str, wanted: Occurring) -> None:
@@ -57,14 +92,16 @@ def check_texts(name: str, wanted: Occurring) -> None:
         )
 
 
-def write_tables(args: argparse.Namespace, wanted: Occurring) -> int:
+def write_tables(args: argparse.Namespace, wanted: Occurring | None, pruning: PruneConfig) -> int:
     """Write the filtered tables; returns the number of pairs."""
+    paths = Filtering(args.table, args.output, args.reordering, args.reordering_output, args.unsorted)
     with options.line_progress(args, args.table, unit="pairs") as progress:
-        return filter_tables(
-            Filtering(args.table, args.output, args.reordering, args.reordering_output, args.unsorted),
-            wanted,
-            progress.over,
-        )
+        if not pruning.is_active():
+            return filter_tables(paths, wanted, progress.over)
+        from smt_bridge.tables.pruning import prune_tables  # loads numba
+
+        texts = (args.source, args.target) if pruning.prune_significance else None
+        return prune_tables(paths, wanted, pruning, texts, progress.over)
 
 
 if __name__ == "__main__":

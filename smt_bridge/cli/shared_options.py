@@ -10,7 +10,7 @@ from nmt.errors import ConfigError
 from nmt.io import numbers
 from nmt.runs import directory as run_directory
 from nmt.work import store
-from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig
+from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, need_torch
 
 # ---- parallel texts ----------------------------------------------------------------------------------------
@@ -37,15 +37,16 @@ def add_unsorted(parser: argparse.ArgumentParser, more: str = "") -> None:
     )
 
 
-def add_outputs(parser: argparse.ArgumentParser, texts: str, rows: str) -> None:
+def add_outputs(parser: argparse.ArgumentParser, texts: str, rows: str, required: bool = True) -> None:
     """Add --input and the options of the output tables. `texts`: end of the help text of --input; `rows`:
-    help text of --reordering-output."""
+    help text of --reordering-output; `required`: whether --input is."""
     parser.add_argument(
         "--input",
         "-i",
         type=InputPath,
         nargs="+",
-        required=True,
+        default=[],
+        required=required,
         metavar="TEXT",
         help=f"texts that will be translated, {texts}",
     )
@@ -60,6 +61,23 @@ def check_reordering(args: argparse.Namespace) -> None:
     """ConfigError for one option of the reordering table without the other."""
     if bool(args.reordering) != bool(args.reordering_output):
         raise ConfigError("--reordering and --reordering-output go together")
+
+
+def add_pruning(parser: argparse.ArgumentParser) -> None:
+    """Add the options that prune a table."""
+    add_setting(parser, PruneConfig, "prune_significance", type=significance_setting, metavar="a+e|a-e|X")
+    add_setting(parser, PruneConfig, "prune_count")
+    add_setting(parser, PruneConfig, "prune_entropy")
+
+
+def significance_setting(text: str) -> str:
+    """Argument type: a threshold of significance; "" (the default) for none."""
+    try:
+        if text:
+            significance_threshold(text, 1)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error).partition(": ")[2]) from error
+    return text
 
 
 # ---- memory of extraction ----------------------------------------------------------------------------------

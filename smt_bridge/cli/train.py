@@ -12,10 +12,10 @@ from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.work.executors import ExecutorConfig
-from smt_bridge.cli.shared_options import add_memory
+from smt_bridge.cli.shared_options import add_memory, add_pruning
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.alignment import ALIGNERS
-from smt_bridge.extraction.config import ExtractConfig
+from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,13 @@ def command(argv: Sequence[str] | None) -> None:
     start = time.monotonic()
     train(
         Path(args.model),
-        parse_settings(TrainConfig, args, extract=extract, reordering=not args.no_reordering),
+        parse_settings(
+            TrainConfig,
+            args,
+            extract=extract,
+            prune=parse_settings(PruneConfig, args),
+            reordering=not args.no_reordering,
+        ),
         parse_settings(ExecutorConfig, args),
     )
     log.info(
@@ -78,6 +84,7 @@ def parser() -> options.Parser:
     add_setting(parser, ExtractConfig, "max_length")
     add_setting(parser, ExtractConfig, "smoothing")
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
+    add_pruning(parser)
     add_setting(parser, TrainConfig, "distortion_limit")
     add_memory(parser)
     add_executor(parser)

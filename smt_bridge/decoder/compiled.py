@@ -28,8 +28,8 @@ def cache_folder() -> Path | None:
     is called, not those of the functions that it calls, and would run old code after a partial update."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    extraction, shared = (here.parent / "extraction").glob("*.py"), Path(queries.__file__)
-    for path in sorted([*here.rglob("*.py"), *extraction, shared]):
+    others = (path for name in ("extraction", "tables") for path in (here.parent / name).glob("*.py"))
+    for path in sorted([*here.rglob("*.py"), *others, Path(queries.__file__)]):
         digest.update(path.read_bytes())
     name = f"numba-{digest.hexdigest()[:16]}"
     of_user = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")

@@ -1,12 +1,16 @@
-"""Settings of phrase extraction, from which the options of its commands are created."""
+"""Settings of phrase extraction and of pruning, from which the options of its commands are created."""
 
+import math
 from dataclasses import dataclass
 
-from nmt.config.settings import choice, number
+from nmt.config.settings import choice, number, setting
+from nmt.errors import ConfigError
+from nmt.io import numbers
 
 LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
 BASE = 250  # MB of Python, numpy and numba themselves
 LEAST_MEMORY = (BASE + 100) / 1000  # GB
+EPSILON = 0.001  # of the thresholds a+e and a-e, as in Moses' filter-pt
 
 
 @dataclass
@@ -24,3 +28,43 @@ class ExtractConfig:
     buckets: int = number(
         0, least=0, help="parts in which several workers count phrase pairs; 0: as many as memory requires"
     )
+
+
+@dataclass
+class PruneConfig:
+    """Which pairs of a phrase table are dropped; by default none."""
+
+    prune_count: int = number(0, least=0, help="drop pairs that were extracted fewer than N times")
+    prune_significance: str = setting(
+        "",
+        help="drop pairs whose two phrases may share sentence pairs by chance: -ln p of Fisher's exact test "
+        "is below X. a+e: all pairs that occur once, both phrases once, and what is less significant; a-e: "
+        "only what is less significant",
+    )
+    prune_entropy: float = number(
+        0.0,
+        least=0,
+        help="drop pairs that shorter pairs translate almost as well: what is lost, p(s,t) ln (p(t|s) / "
+        "p(best segmentation)), is below X, such as 1e-7",
+    )
+
+    def is_active(self) -> bool:
+        """Whether any pair may be dropped."""
+        return bool(self.prune_count or self.prune_significance or self.prune_entropy)
+
+
+def significance_threshold(text: str, pairs: int) -> float:
+    """The smallest -ln p that `prune_significance` keeps. `pairs`: sentence pairs of the training text, N;
+    alpha is ln N, the -ln p of a pair that occurs once, both phrases once (Johnson et al. 2007). ConfigError
+    for anything but a+e, a-e or a number of 0 or more."""
+    if text in ("a+e", "a-e"):
+        return math.log(pairs) + (EPSILON if text == "a+e" else -EPSILON)
+    try:
+        value = numbers.real(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise ConfigError(
+            f"prune_significance: {numbers.shown(text)}, expected a+e, a-e, or a number of 0 or more"
+        )
+    return value

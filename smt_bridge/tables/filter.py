@@ -1,10 +1,10 @@
 """Filter a phrase table to the pairs whose source occurs in given texts; with the table of Multi30k, this
-cuts the work of everything that follows to an eighth."""
+cuts the work of everything that follows to an eighth. The same rows of the reordering table are kept."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import compress, islice, zip_longest
 from pathlib import Path
 
 from nmt.errors import DataError
@@ -15,6 +15,10 @@ from nmt.io import files
 # n-grams of up to this many words are kept in a set; longer phrases, which few tables have, are searched for
 # in the text itself
 LONGEST = 8
+BLOCK = 50_000  # rows that are decided together
+
+Over = Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]]
+Keep = Callable[[Sequence[PhrasePair]], Iterable[bool]]
 
 
 class Occurring:
@@ -52,16 +56,13 @@ def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
 
 
 def wanted_rows(
-    table: str | Path,
-    wanted: Occurring,
-    unsorted: bool = False,
-    over: Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]] = lambda rows: rows,
+    table: str | Path, wanted: Occurring | None, unsorted: bool = False, over: Over = lambda rows: rows
 ) -> Iterator[PhrasePair]:
-    """Yield the wanted rows of a table. DataError for a table that is malformed. `over` wraps the iterator of
-    all rows, for example to count them."""
-    previous, keep = b"", False
+    """Yield the wanted rows of a table; without `wanted` all. DataError for a table that is malformed. `over`
+    wraps the iterator of all rows, for example to count them."""
+    previous, keep = b"", wanted is None
     for pair in over(phrase_table.read_strict(table, unsorted)):
-        if pair.source != previous:
+        if wanted is not None and pair.source != previous:
             previous, keep = pair.source, pair.source in wanted
         if keep:
             yield pair
@@ -109,17 +110,30 @@ class Filtering:
 
 def filter_tables(
     paths: Filtering,
-    wanted: Occurring,
-    over: Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]] = lambda rows: rows,
+    wanted: Occurring | None,
+    over: Over = lambda rows: rows,
+    keep: Keep | None = None,
 ) -> int:
     """Write the wanted rows of a phrase table, and the same rows of its reordering table if there is one;
-    returns their number. DataError as from `wanted_rows` and `same_rows`."""
+    returns their number. `keep`: called with blocks of these rows in turn, says which of them to write.
+    DataError as from `wanted_rows` and `same_rows`."""
     pairs = wanted_rows(paths.table, wanted, paths.unsorted, over)
+    rows: Iterator[tuple[PhrasePair, bytes]]
     if not paths.reordering:
-        return write_rows(((pair.raw, b"") for pair in pairs), paths.output)
-    others = wanted_rows(paths.reordering, wanted, paths.unsorted)
-    rows = same_rows(pairs, others, str(paths.reordering))
-    return write_rows(((pair.raw, row.raw) for pair, row in rows), paths.output, paths.reordering_output)
+        rows = ((pair, b"") for pair in pairs)
+    else:
+        others = wanted_rows(paths.reordering, wanted, paths.unsorted)
+        rows = ((pair, row.raw) for pair, row in same_rows(pairs, others, str(paths.reordering)))
+    if keep is not None:
+        rows = kept_rows(rows, keep)
+    lines = ((pair.raw, reordering) for pair, reordering in rows)
+    return write_rows(lines, paths.output, paths.reordering_output if paths.reordering else None)
+
+
+def kept_rows(rows: Iterator[tuple[PhrasePair, bytes]], keep: Keep) -> Iterator[tuple[PhrasePair, bytes]]:
+    """Yield the rows that `keep` keeps, a block at a time."""
+    while block := list(islice(rows, BLOCK)):
+        yield from compress(block, keep([pair for pair, _ in block]))
 
 
 def write_rows(

@@ -1,5 +1,6 @@
 """The folder of smt-train: one process at a time, nobody else's files."""
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +9,12 @@ import pytest
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import locks
 from nmt.work.executors import ExecutorConfig
+from smt_bridge import train_system
 from smt_bridge.config import TrainConfig
-from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.train_system import EXTRACTION, TABLE, record_settings, train
+from smt_bridge.extraction.config import ExtractConfig, PruneConfig
+from smt_bridge.tables.filter import Filtering
+from smt_bridge.tables.pruning import prune_tables
+from smt_bridge.train_system import EXTRACTION, REORDERING, TABLE, UNPRUNED, record_settings, train
 from tests.smt_bridge.extraction.test_tables import random_corpus, write
 
 
@@ -72,6 +76,74 @@ def test_settings_out_of_range(config: TrainConfig, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"extract\.max_length: 9 is out of range, expected 1 to 8"):
         train(tmp_path / "model", config)
     assert not (tmp_path / "model").exists()
+
+
+def pruned_config(folder: Path) -> TrainConfig:
+    inputs = write([(["a", "b"], ["x", "y"], [(0, 0), (1, 1)]), (["b"], ["y"], [(0, 0)])] * 3, folder)
+    return TrainConfig(
+        inputs.source, inputs.target, inputs.alignment, order=2, prune=PruneConfig(prune_significance="1")
+    )
+
+
+def tables(folder: Path) -> list[bytes]:
+    return [gzip.decompress((folder / name).read_bytes()) for name in (TABLE, REORDERING)]
+
+
+def test_pruned_tables_are_those_of_filtering(tmp_path: Path) -> None:
+    """And the unpruned ones are gone."""
+    config = pruned_config(tmp_path)
+    train(tmp_path / "pruned", config)
+    train(tmp_path / "full", replace(config, prune=PruneConfig()))
+    full = tmp_path / "full"
+    paths = Filtering(full / TABLE, full / "t.gz", full / REORDERING, full / "r.gz")
+    kept = prune_tables(paths, None, config.prune, (config.source, config.target))
+    assert 0 < kept < tables(full)[0].count(b"\n")
+    assert tables(tmp_path / "pruned") == [
+        gzip.decompress((full / name).read_bytes()) for name in ("t.gz", "r.gz")
+    ]
+    assert not list((tmp_path / "pruned").glob("*unpruned*"))
+    with pytest.raises(ConfigError, match="was started with another prune"):
+        train(tmp_path / "pruned", replace(config, prune=PruneConfig(prune_count=2)))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_pruned_training_resumes_after_any_step(
+    steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same bytes; tables that are not needed are removed even if training was killed before."""
+    config = pruned_config(tmp_path)
+    train(tmp_path / "whole", config)
+
+    class Killed(BaseException):
+        pass
+
+    left = iter(range(steps))
+
+    def kill() -> None:
+        if next(left) == steps - 1:
+            raise Killed
+
+    with monkeypatch.context() as changed:
+        changed.setattr(train_system, "remove_unpruned", lambda folder: None)
+        with pytest.raises(Killed):
+            train(tmp_path / "model", config, on_step=kill)
+    assert (tmp_path / "model" / UNPRUNED).exists() == (steps > 1)
+    train(tmp_path / "model", config)
+    names = sorted(path.name for path in (tmp_path / "whole").iterdir() if path.name != locks.FILE)
+    assert names == sorted(path.name for path in (tmp_path / "model").iterdir() if path.name != locks.FILE)
+    for name in names:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "model" / name).read_bytes(), name
+
+
+def test_nothing_is_left_of_a_table(tmp_path: Path) -> None:
+    config = replace(pruned_config(tmp_path), prune=PruneConfig(prune_significance="99"))
+    with pytest.raises(DataError, match=r"phrase-table\.unpruned\.gz: no pair is left after pruning"):
+        train(tmp_path / "model", config)
+    assert not (tmp_path / "model" / TABLE).exists()
+    config.prune.prune_significance = "b"
+    with pytest.raises(ConfigError, match="prune_significance: 'b'"):
+        train(tmp_path / "new", config)
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.ci

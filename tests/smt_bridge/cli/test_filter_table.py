@@ -54,6 +54,60 @@ def test_unescaped_text_is_warned_of(command: Command, refused: Callable[..., st
     assert "go together" in refused(command(*line, "-q", "--reordering", "t", cwd=tmp_path))
 
 
+TEXTS = {"s": "a b\na b\nc\nb a\n", "t": "x\nx\nz\ny\n"}
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> None:
+    """Tables with counts, their texts, and a text to be translated."""
+    for name, text in {**TEXTS, "dev": "a b\n"}.items():
+        (tmp_path / name).write_text(text)
+    rows = [b"a b ||| x", b"b ||| x", b"b ||| y", b"c ||| z"]
+    counts = [b"2 2 2", b"2 3 1", b"1 3 1", b"1 1 1"]
+    table = [row + b" ||| 1 1 1 1 ||| 0-0 ||| " + count for row, count in zip(rows, counts, strict=True)]
+    (tmp_path / "table").write_bytes(b"".join(row + b"\n" for row in table))
+    (tmp_path / "reordering").write_bytes(b"".join(row + b" ||| 0.1 0.2 0.7\n" for row in rows))
+
+
+@pytest.mark.usefixtures("tables")
+def test_pruning_without_and_with_a_text(command: Command, tmp_path: Path) -> None:
+    """-ln p over 4 pairs: a b with x 1/6, b with x 1, b with y 1/4 of one that is in 3, c with z 1/4."""
+    line = "table --source s --target t --prune-significance a-e -o o.gz --reordering reordering"
+    done = command("smt-filter-table", *line.split(), *"--reordering-output r".split(), cwd=tmp_path)
+    assert done.returncode == 0 and "2 pairs kept" in done.stderr, done.stderr
+    assert "2 of 4 pairs have a significance below 1.385 (alpha" in done.stderr
+    kept = gzip.decompress((tmp_path / "o.gz").read_bytes())
+    assert [row[:7] for row in kept.split(b"\n")[:-1]] == [b"a b |||", b"c ||| z"]
+    assert [row[:7] for row in (tmp_path / "r").read_bytes().split(b"\n")[:-1]] == [b"a b |||", b"c ||| z"]
+    done = command("smt-filter-table", *"table -i dev --prune-count 2 -o p".split(), cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "p").read_bytes().count(b"\n") == 1, done.stderr
+    done = command("smt-filter-table", *"table --prune-entropy 1 -o p".split(), cwd=tmp_path)
+    assert done.returncode == 0 and "0 of 4 pairs are replaced by shorter ones" in done.stderr
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("table", "nothing to filter by"),
+        ("table --prune-significance a+e", "go together"),
+        ("table --prune-significance a+e --source s", "go together"),
+        ("table --prune-count 1 --source s --target t", "go together"),
+        ("table --prune-significance e --source s --target t", "expected a+e, a-e"),
+        ("table --prune-significance 1 --source s --target none", "none: cannot read"),
+        ("table --prune-significance 1 --source dev --target t", "dev: 1 lines, but t has 4"),
+        ("table --prune-significance 1 --source t --target s", "no pair of table occurs"),
+        ("- --prune-entropy 1", "reads the table twice"),
+        ("reordering --prune-count 1", "'a b ||| x' has no counts"),
+    ],
+)
+def test_pruning_is_refused(
+    line: str, message: str, command: Command, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    assert message in refused(command("smt-filter-table", *line.split(), "-o", "o", cwd=tmp_path))
+    assert not (tmp_path / "o").exists()
+
+
 @pytest.mark.ci
 def test_real_system(nmt_data: Path, command: Command, tmp_path: Path) -> None:
     """98,085 pairs remain for val and test_2016_flickr (counted by an independent script of n-gram sets),

@@ -1,0 +1,159 @@
+"""Which phrase pairs a table can do without, since it translates them almost as well by shorter ones:
+pruning by relative entropy (Zens et al. 2012).
+
+A pair goes if p(s, t) (ln p(t | s) - ln p'(t | s)) is below a threshold. p' is the probability of the best
+segmentation of the pair into two or more pairs of the table, in the same order on both sides; a pair without
+any stays. Pairs are decided from short sources to long ones, so that the parts that count are pairs that
+stay. All pairs are in memory, about 90 bytes each.
+"""
+
+from array import array
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.formats import phrase_table
+from nmt.formats.phrase_table import PhrasePair
+from smt_bridge.decoder.compiled import njit
+from smt_bridge.tables.filter import split
+
+Numbers = NDArray[np.int32]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio
+SHIFT, LOWER_HALF = np.int64(32), np.int64(0xFFFFFFFF)
+NO_ROW = -1
+
+
+class PairStore:
+    """The pairs of a table: their words as numbers, p(t | s), and how often they were extracted."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[bytes, int] = {}
+        self.words, self.bounds = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
+        self.log_p, self.joint = array("d"), array("q")
+
+    def add(self, pairs: Iterable[PhrasePair], counts: Iterable[int]) -> None:
+        """Add pairs and how often they were extracted. DataError for a pair with fewer than three scores."""
+        numbers = self.numbers
+        self.joint.extend(counts)
+        for pair in pairs:
+            for phrase, words, bounds in zip(
+                (pair.source, pair.target), self.words, self.bounds, strict=True
+            ):
+                words.extend([numbers.setdefault(word, len(numbers) + 1) for word in split(phrase)])
+                bounds.append(len(words))
+            self.log_p.append(phrase_table.direct(pair))
+
+    def keep(self, threshold: float) -> Bools:
+        """Decide which pairs stay: (rows,), in the order in which they were added."""
+        source, target = (np.array(words, np.int32) for words in self.words)
+        source_bounds, target_bounds = (np.array(bounds, np.int64) for bounds in self.bounds)
+        joint = np.array(self.joint, np.float64)
+        kept = np.ones(len(joint), np.bool_)
+        order = np.argsort(np.diff(source_bounds), kind="stable")
+        with np.errstate(over="ignore"):  # keys wrap around
+            prune_composed(
+                source, target, source_bounds, target_bounds, order, np.array(self.log_p),
+                joint / max(1.0, joint.sum()), threshold, kept,
+            )  # fmt: skip
+        return kept
+
+
+@njit
+def extend(key: np.int64, word: np.int64) -> np.int64:
+    """The key of a phrase and one more word."""
+    key = (key ^ word) * MIX
+    return key ^ ((key >> SHIFT) & LOWER_HALF)
+
+
+@njit
+def span_keys(words: Numbers, start: int, end: int) -> Ints:
+    """Keys of all spans of a phrase: (L, L + 1), of words i to j - 1 at [i, j]"""
+    length = end - start
+    keys = np.zeros((length, length + 1), np.int64)
+    for i in range(length):
+        for j in range(i, length):
+            keys[i, j + 1] = extend(keys[i, j], np.int64(words[start + j]))
+    return keys
+
+
+@njit
+def find_row(keys: Ints, slots: Ints, key: np.int64) -> int:
+    """The row with a key; NO_ROW without one. `slots`: an open-addressing hash table of rows."""
+    slot = key & (len(slots) - 1)
+    while slots[slot] != NO_ROW and keys[slots[slot]] != key:
+        slot = (slot + 1) & (len(slots) - 1)
+    return int(slots[slot])
+
+
+@njit
+def fill_slots(keys: Ints, slots: Ints) -> None:
+    """Insert all rows into an empty hash table; of rows with the same key the first."""
+    for row in range(len(keys)):
+        slot = keys[row] & (len(slots) - 1)
+        while slots[slot] != NO_ROW and keys[slots[slot]] != keys[row]:
+            slot = (slot + 1) & (len(slots) - 1)
+        if slots[slot] == NO_ROW:
+            slots[slot] = row
+
+
+@njit
+def best_composition(
+    source: Ints, target: Ints, keys: Ints, slots: Ints, log_p: Floats, kept: Bools
+) -> float:
+    """ln p' of the best monotone segmentation of a pair into at least two pairs that stay; -inf without one.
+    `source`, `target`: keys of its spans."""
+    rows, columns = len(source), len(target)
+    best = np.full((rows + 1, columns + 1), -np.inf)
+    best[0, 0] = 0.0
+    for i in range(rows):
+        for j in range(columns):
+            if best[i, j] == -np.inf:
+                continue
+            for k in range(i + 1, rows + 1):
+                for m in range(j + 1, columns + 1):
+                    if (k == rows) != (m == columns) or (
+                        i == 0 and k == rows
+                    ):  # leads nowhere, or is the pair itself
+                        continue
+                    part = find_row(keys, slots, extend(source[i, k], target[j, m] * MIX))
+                    if part != NO_ROW and kept[part]:
+                        best[k, m] = max(best[k, m], best[i, j] + log_p[part])
+    return float(best[rows, columns])
+
+
+@njit
+def prune_composed(
+    source: Numbers,
+    target: Numbers,
+    source_bounds: Ints,
+    target_bounds: Ints,
+    order: Ints,
+    log_p: Floats,
+    weights: Floats,
+    threshold: float,
+    kept: Bools,
+) -> None:
+    """Set `kept` (rows,) to False for pairs that go. `order`: rows from short sources to long ones;
+    `weights`: p(s, t)."""
+    rows = len(kept)
+    keys = np.zeros(rows, np.int64)
+    for row in range(rows):
+        whole = span_keys(source, source_bounds[row], source_bounds[row + 1])[0, -1]
+        other = span_keys(target, target_bounds[row], target_bounds[row + 1])[0, -1]
+        keys[row] = extend(whole, other * MIX)
+    size = 2
+    while size < rows + rows // 2:
+        size *= 2
+    slots = np.full(size, NO_ROW, np.int64)
+    fill_slots(keys, slots)
+    for row in order:
+        sources = span_keys(source, source_bounds[row], source_bounds[row + 1])
+        targets = span_keys(target, target_bounds[row], target_bounds[row + 1])
+        composed = best_composition(sources, targets, keys, slots, log_p, kept)
+        if composed > -np.inf and weights[row] * (log_p[row] - composed) < threshold:
+            kept[row] = False

@@ -1,0 +1,138 @@
+"""Pruning of whole tables: criteria alone and together, block by block, with the reordering table."""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError, DataError
+from nmt.formats import phrase_table
+from smt_bridge.extraction import tables
+from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
+from smt_bridge.extraction.tables import TableInputs, TableOutputs
+from smt_bridge.tables import filter as filter_table
+from smt_bridge.tables.composition import PairStore
+from smt_bridge.tables.cooccurrence import Cooccurrences, significances
+from smt_bridge.tables.filter import Filtering, Occurring
+from smt_bridge.tables.pruning import prune_tables
+from tests.smt_bridge.extraction.test_tables import write
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> TableInputs:
+    """Texts with tables `table` and `reordering` beside them: word for word, but for one word in ten."""
+    folder, rng = tmp_path_factory.mktemp("corpus"), random.Random(1)
+    words = [f"w{number}" for number in range(40)]
+    pairs = []
+    for _ in range(60):
+        line = rng.choices(words, [1 / (rank + 1) for rank in range(40)], k=rng.randrange(2, 10))
+        target = [word.upper() if rng.random() < 0.9 else rng.choice(words).upper() for word in line]
+        pairs.append((line, target, [(at, at) for at in range(len(line))]))
+    inputs = write(pairs, folder)
+    outputs = TableOutputs(str(folder / "table"), str(folder / "reordering"))
+    tables.build(inputs, outputs, ExtractConfig(max_length=4))
+    return inputs
+
+
+Pruned = tuple[list[bytes], list[bytes]]
+
+
+@pytest.fixture
+def prune(corpus: TableInputs, tmp_path: Path) -> Callable[..., Pruned]:
+    """Prune the tables of the corpus; returns the lines of both."""
+    folder = Path(corpus.source).parent
+
+    def pruned(wanted: Occurring | None = None, **config: object) -> Pruned:
+        paths = Filtering(folder / "table", tmp_path / "t", folder / "reordering", tmp_path / "r")
+        settings = PruneConfig(**config)  # type: ignore[arg-type]
+        number = prune_tables(paths, wanted, settings, (corpus.source, corpus.target))
+        rows, others = ((tmp_path / name).read_bytes().split(b"\n")[:-1] for name in ("t", "r"))
+        assert number == len(rows) == len(others)
+        return rows, others
+
+    return pruned
+
+
+def read_rows(corpus: TableInputs) -> list[phrase_table.PhrasePair]:
+    return list(phrase_table.read(Path(corpus.source).parent / "table"))
+
+
+def values(corpus: TableInputs, rows: Sequence[phrase_table.PhrasePair]) -> list[float]:
+    counts = Cooccurrences(corpus.source, corpus.target)
+    return [float(value) for value in significances(counts.count(rows), counts.pairs)]
+
+
+def test_alpha_decides_on_pairs_that_occur_once(corpus: TableInputs, prune: Callable[..., Pruned]) -> None:
+    rows = read_rows(corpus)
+    alpha = math.log(60)
+    significant = values(corpus, rows)
+    once = {row.raw for row, value in zip(rows, significant, strict=True) if abs(value - alpha) < 1e-9}
+    more = {row.raw for row, value in zip(rows, significant, strict=True) if value > alpha + 0.01}
+    assert once and more and len(once | more) < len(rows)
+    assert set(prune(prune_significance="a+e")[0]) == more
+    assert set(prune(prune_significance="a-e")[0]) == more | once
+    assert len(prune(prune_significance="0")[0]) == len(rows)
+
+
+@pytest.mark.parametrize("block", [1, 7, 100_000])
+def test_blocks_change_nothing(
+    block: int, corpus: TableInputs, prune: Callable[..., Pruned], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows of both tables, in their order; each criterion sees what the others kept."""
+    rows = read_rows(corpus)
+    left = [row for row in rows if phrase_table.joint_count(row) >= 2]
+    left = [row for row, value in zip(left, values(corpus, left), strict=True) if value >= 5.5]
+    store = PairStore()
+    store.add(left, map(phrase_table.joint_count, left))
+    expected = [row for row, stays in zip(left, store.keep(0.002), strict=True) if stays]
+    assert 0 < len(expected) < len(left) < len(rows)
+    monkeypatch.setattr(filter_table, "BLOCK", block)
+    lines, others = prune(prune_count=2, prune_significance="5.5", prune_entropy=0.002)
+    assert lines == [row.raw for row in expected]
+    assert [line.split(b" ||| ")[:2] for line in others] == [line.split(b" ||| ")[:2] for line in lines]
+
+
+def test_texts_and_pruning_together(corpus: TableInputs, prune: Callable[..., Pruned]) -> None:
+    """Rows for a text that stay are those of the whole table, for criteria that look at each row alone."""
+    text = Path(corpus.source).read_bytes().split(b"\n")[:3]
+    wanted = Occurring(text)
+    lines, _ = prune(wanted, prune_count=2, prune_significance="a+e")
+    everything, _ = prune(prune_count=2, prune_significance="a+e")
+    assert lines == [line for line in everything if line.split(b" ||| ")[0] in wanted]
+    assert 0 < len(lines) < len(everything)
+
+
+@pytest.mark.parametrize("text", ["a", "a+", "-1", "nan", "inf", "1e999", ""])
+def test_thresholds_that_are_none(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected a\+e, a-e, or a number of 0 or more"):
+        significance_threshold(text, 10)
+
+
+def test_texts_of_another_table_and_tables_without_counts(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("c\nd\n")
+    (tmp_path / "t").write_text("a b ||| x ||| 1 1 1 1 ||| 0-0\n")
+    paths, texts = Filtering(tmp_path / "t", tmp_path / "o"), (str(tmp_path / "s"),) * 2
+    with pytest.raises(DataError, match=r"no pair of .*t occurs in these texts"):
+        prune_tables(paths, None, PruneConfig(prune_significance="a+e"), texts)
+    for config in (PruneConfig(prune_count=2), PruneConfig(prune_entropy=1)):
+        with pytest.raises(DataError, match=r"t: 'a b \|\|\| x' has no counts"):
+            prune_tables(paths, None, config, texts)
+    with pytest.raises(ConfigError, match="needs the text"):
+        prune_tables(paths, None, PruneConfig(prune_significance="a+e"), None)
+    assert not (tmp_path / "o").exists()
+
+
+def test_random_rows_of_any_order(corpus: TableInputs, tmp_path: Path) -> None:
+    """An unsorted table loses the same rows."""
+    rows = read_rows(corpus)
+    random.Random(1).shuffle(rows)
+    (tmp_path / "t").write_bytes(b"".join(row.raw + b"\n" for row in rows))
+    config, texts = PruneConfig(prune_significance="a+e"), (corpus.source, corpus.target)
+    prune_tables(Filtering(tmp_path / "t", tmp_path / "o", unsorted=True), None, config, texts)
+    folder = Path(corpus.source).parent
+    prune_tables(Filtering(folder / "table", tmp_path / "p"), None, config, texts)
+    assert sorted((tmp_path / "o").read_bytes().split(b"\n")) == sorted(
+        (tmp_path / "p").read_bytes().split(b"\n")
+    )
