@@ -142,10 +142,11 @@ def check_options(args: Namespace) -> None:
 
 
 def checkpoint_update(path: str, which: str) -> int | None:
-    """The number of updates of a run's checkpoint; None for a model in a single file."""
+    """The number of updates of a run's checkpoint; None for an n-gram model or a mixture."""
     from nmt.runs import directory as run_directory
+    from nmt.runs.language_model import is_network
 
-    return run_directory.find_step(Path(path), which) if Path(path).is_dir() else None
+    return run_directory.find_step(Path(path), which) if is_network(path) else None
 
 
 # ---- learning ----------------------------------------------------------------------------------------------

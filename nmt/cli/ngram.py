@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import add_setting, parse_settings
+from nmt.cli.ngram_models import ACTIONS
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import count_models, estimators
@@ -28,6 +29,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
+    words = sys.argv[1:] if argv is None else [*argv]
+    if words and words[0] in ACTIONS:
+        ACTIONS[words[0]](words[1:])
+    else:
+        estimate_action(words)
+
+
+def estimate_action(argv: Sequence[str]) -> None:
+    """Estimate a model from text."""
     args = parser().parse_args(argv)
     options.start_log("nmt-ngram", args)
     discounts = args.discount_fallback
@@ -62,6 +72,8 @@ def parser() -> options.Parser:
         "Estimate an n-gram model and write it in ARPA format: interpolated modified Kneser-Ney, with the "
         "same options and the same result as KenLM's lmplz, or one of the older estimators. A word <unk> in "
         "the text counts as the unknown word.",
+        "nmt-ngram compile makes a mapped folder of an ARPA file, nmt-ngram verify reads one whole; each has "
+        "its own --help.",
     )
     options.add_input_output(parser, "tokenized text, one sentence a line,")
     add_setting(parser, SmoothingConfig, "order")

@@ -247,8 +247,8 @@ def add_language_model(parser: "Container") -> None:
         "model",
         type=InputPath,
         metavar="RUN_DIR|ARPA|BINARY",
-        help="run directory of a language model, ARPA file (also .gz), KenLM binary, or mixture written by "
-        "nmt-interpolate",
+        help="run directory of a language model, ARPA file (also .gz), folder of nmt-ngram compile, KenLM "
+        "binary, or mixture written by nmt-interpolate",
     )
     add_compute(parser)
     parser.add_argument(

@@ -1,5 +1,6 @@
-"""Count-based n-gram models: back-off models in arrays, read from and written to ARPA files, and KenLM's
-binary files, read by the package kenlm. Arrays hold log10 as ARPA files do; scores are natural logarithms.
+"""Count-based n-gram models: back-off models in arrays, read from and written to ARPA files, KenLM's binary
+files, read by the package kenlm, and mapped tries (nmt/ngram/trie.py). Arrays hold log10 as ARPA files do;
+scores are natural logarithms.
 
 An n-gram is a node of order n: its parent is the node of its first n - 1 words, its key parent * V + last
 word. The keys of an order are sorted, so that one searchsorted per order finds the nodes of a whole text:
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
 from nmt.io.numbers import shown
-from nmt.ngram import queries
+from nmt.ngram import queries, texts, trie_files
 from nmt.ngram.columns import (
     NUMBER_BYTES,
     NgramRows,
@@ -37,9 +38,10 @@ from nmt.ngram.columns import (
     parse_rows,
 )  # fmt: skip
 from nmt.ngram.queries import CompiledModel
+from nmt.ngram.trie_model import TrieScorer
 
-LN10 = queries.LN10
-BOS, EOS, UNK = "<s>", "</s>", "<unk>"
+LN10 = texts.LN10
+BOS, EOS, UNK = texts.BOS, texts.EOS, texts.UNK
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 COMPILED_FROM = 2000  # calls of flat_scores before it is compiled: numba takes half a second to load
@@ -58,7 +60,7 @@ class NgramOrder:
 
 
 @dataclass
-class NgramModel:
+class NgramModel(texts.TextScorer):
     """A count model over V words, <unk>, <s> and </s> included; levels[n - 1] are the n-grams."""
 
     words: list[str]
@@ -66,7 +68,7 @@ class NgramModel:
 
     def __post_init__(self) -> None:
         self.ids = {word: number for number, word in enumerate(self.words)}
-        self.unknown = self.ids[UNK]
+        self.unknown, self.begin, self.end = (self.ids.get(word, -1) for word in (UNK, BOS, EOS))
         self.calls = 0  # of flat_scores
         self.compiled: CompiledModel | None = None
 
@@ -87,16 +89,6 @@ class NgramModel:
     def encode(self, words: Sequence[str]) -> list[int]:
         """Map words to ids; words without a unigram become <unk>."""
         return list(map(self.ids.get, words, repeat(self.unknown)))
-
-    def flatten(self, texts: Sequence[Sequence[str]], whole: bool = True) -> tuple[Ints, Ints, Ints]:
-        """Concatenate texts. Returns their words, (N,), the index at which the text of each word begins,
-        (N,), and the index at which each text begins, (texts,). `whole`: texts are sentences, with <s> and
-        </s> around them."""
-        bos, eos = ([self.ids[BOS]], [self.ids[EOS]]) if whole else ([], [])
-        lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
-        starts = np.cumsum(lengths) - lengths
-        words = (word for text in texts for word in (*bos, *self.encode(text), *eos))
-        return np.fromiter(words, np.int64, int(lengths.sum())), np.repeat(starts, lengths), starts
 
     def nodes(self, text: Ints, first: Ints) -> list[Ints]:
         """For each n the node of the n-gram that ends at each token, (N,) each; -1 if the model lacks it.
@@ -155,19 +147,6 @@ class NgramModel:
         return CompiledModel(
             functions, len(self.words), [level.keys for level in self.levels], log10, backoff
         )
-
-    def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
-        """Natural log p of each word of each text. `whole`: texts are sentences, scored after <s> and with
-        </s> as their last word."""
-        if not texts:
-            return []
-        if len(texts) == 1:  # in a tenth of the time
-            ids = self.encode(texts[0])
-            flat = np.frombuffer(array("q", [self.ids[BOS], *ids, self.ids[EOS]] if whole else ids), np.int64)
-            return [self.flat_scores(flat, np.zeros(len(flat), np.int64))[int(whole) :]]
-        flat, first, starts = self.flatten(texts, whole)
-        log_probs = self.flat_scores(flat, first)
-        return [part[1:] if whole else part for part in np.split(log_probs, starts[1:])]
 
     def grams(self, n: int) -> Ints:
         """The words of the n-grams: (M, n)"""
@@ -485,14 +464,16 @@ class KenLM:
         return LN10 * np.array(scores, np.float64)
 
 
-CountModel = NgramModel | KenLM
+CountModel = NgramModel | TrieScorer | KenLM
 
 
 def load_count_model(path: str | Path) -> CountModel:
-    """Load an n-gram model from an ARPA file, optionally compressed, or a KenLM binary. ConfigError if a
-    binary file needs the package kenlm and it is not installed, DataError for a file that is not an n-gram
-    model."""
+    """Load an n-gram model from an ARPA file, optionally compressed, a folder of nmt-ngram compile, or a
+    KenLM binary. ConfigError if a binary file needs the package kenlm and it is not installed, DataError for
+    what is not an n-gram model."""
     path = str(path)
+    if trie_files.is_trie(path):
+        return TrieScorer(trie_files.load_trie(path))
     if not os.path.isfile(path):
         raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")
     if is_arpa(path):

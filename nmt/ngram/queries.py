@@ -6,18 +6,18 @@ The n-grams of all orders are numbered order by order, and stand in an open-addr
 * V + last word, as in the decoder's automaton. A text has N words.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.ngram.texts import LN10
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Numbers = NDArray[np.int32]
 CompiledFunctions = tuple[Callable[..., None], Callable[..., None]]
-LN10 = math.log(10)
 MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio: spreads keys over a hash table
 
 

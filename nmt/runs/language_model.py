@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.lazy import LazyPart
-from nmt.ngram import interpolation
+from nmt.ngram import interpolation, trie_files
 from nmt.ngram.count_models import Floats, Ints
 from nmt.ngram.interpolation import Histories
 from nmt.runs import directory as run_directory
@@ -87,7 +87,7 @@ def is_mixture(path: str | Path) -> bool:
 def fingerprint(path: str | Path, step: int | None) -> str:
     """SHA-256 of a model's file, or of the files of a run: it changes whenever the scores may."""
     if step is None:
-        return manifest.digest(path)
+        return manifest.digest(trie_files.identity_file(path))
     digest = hashlib.sha256()
     for part in run_directory.result_files(Path(path), step):
         digest.update(f"{part.name} {manifest.digest(part)}\n".encode())
@@ -306,14 +306,19 @@ def load_language_model(
     >>> round(sum(line.log_probs), 2)
     -21.26
     """
-    if Path(path).is_dir():
+    if is_network(path):
         cast(Callable[[str | Path, str], None], SET_UP_TORCH.load())(path, device)
     return line_scorer(path, which, device, normalized, backoff, tokenized)
 
 
+def is_network(path: str | Path) -> bool:
+    """Whether a path is a folder, but not of an n-gram model: a run."""
+    return Path(path).is_dir() and not trie_files.is_trie(path)
+
+
 def needs_torch(path: str | Path) -> bool:
     """Whether a language model is a network, or a mixture with a network. DataError for a damaged mixture."""
-    if Path(path).is_dir():
+    if is_network(path):
         return True
     return is_mixture(path) and any(needs_torch(model.path) for model in parse_mixture(path)[0].models)
 
@@ -328,7 +333,7 @@ def line_scorer(
 ) -> LineScorer:
     """Load a language model without setting up torch, for commands that have done so. Arguments as in
     `load_language_model`."""
-    if Path(path).is_dir():
+    if is_network(path):
         load = cast(Callable[..., LineScorer], NETWORK.load())
         return load(path, which, device, normalized, backoff, tokenized)
     if is_mixture(path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.io import files
 from nmt.io.files import check_lines
-from nmt.ngram import count_models
+from nmt.ngram import count_models, trie_files
 
 
 @dataclass
@@ -64,7 +64,7 @@ class CountLineScorer(LineScorer):
         return f"<LineScorer {self.name}: n-gram model, {max(0, self.vocab_size):,} words>"
 
     def files(self) -> list[Path]:
-        return [self.path]
+        return [trie_files.identity_file(self.path)]
 
     def units(self, lines: Sequence[str]) -> list[list[str]]:
         check_lines(lines)

@@ -1,230 +1,142 @@
 """A back-off n-gram model as an automaton: a state is the longest context that can still matter, a step reads
-one word.
+one word. Its arrays are those of the trie of nmt/ngram/trie.py; state 0 is the empty context.
 
-Nodes are n-grams, numbered order by order; the empty context (`root`) comes last. Where a context has no
-n-gram with the next word, the step backs off to the next shorter context and adds its back-off weight. As in
-KenLM, a state keeps only the context that can affect later words, so that more hypotheses recombine.
+Where a context has no n-gram with the next word, the step backs off to the next shorter context and adds its
+back-off weight. As in KenLM, a state keeps only the context that can affect later words, so that more
+hypotheses recombine.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.ngram.count_models import BOS, EOS, LN10, NgramModel
-from nmt.ngram.queries import MIX, insert
-from smt_bridge.decoder.compiled import njit
-from smt_bridge.decoder.table import within
+from nmt.ngram import trie_build, trie_queries
+from nmt.ngram.count_models import NgramModel, NgramOrder
+from nmt.ngram.queries import MIX
+from nmt.ngram.texts import BOS, EOS, LN10, UNK
+from nmt.ngram.trie import COUNT, FIRST, LINK, WORD, Words64
+from nmt.ngram.trie_model import TrieModel
+from smt_bridge.decoder.compiled import njit, njit_inline
 
 BLOCK = 1 << 20  # rows per compiled call; signals are handled between calls
+MEMO = 1 << 14  # steps that are remembered
+T = TypeVar("T", bound=np.generic)
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
-insert_keys = njit(insert)
 
 
 class Automaton(NamedTuple):
-    """An automaton of S nodes and the root. Log probabilities are natural."""
+    """An n-gram model for the search. Log probabilities are natural."""
 
     words: int  # V, the size of the vocabulary
     unknown: int  # word id of <unk>
     start_state: int  # state after <s>
     end: int  # word id of </s>
-    root: int
-    keys: Int64s  # hash table: context * V + word
-    values: Int32s  # the node that each key leads to
-    log_prob: Floats  # (S,)
-    backoff: Floats  # (S + 1,)
-    shorter: Int32s  # (S + 1,) the node of the context without its first word
-    state: Int32s  # (S + 1,) the node that is kept as the state after reaching this one
-    most: Floats  # (V,) upper bound of the word's log probability in any context
+    records: Words64
+    books: Floats
+    layout: Int64s
+    memo: Int64s  # (MEMO, 3) latest steps
 
 
-class CachedNgramModel(NamedTuple):
-    """An n-gram model as it is cached: its vocabulary, then the fields of Automaton."""
-
-    vocabulary: list[str]
-    words: int
-    unknown: int
-    start_state: int
-    end: int
-    root: int
-    keys: Int64s
-    values: Int32s
-    log_prob: Floats
-    backoff: Floats
-    shorter: Int32s
-    state: Int32s
-    most: Floats
-
-    def is_sound(self) -> bool:
-        """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
-        nodes = self.root + 1
-        sizes = (
-            len(self.log_prob) == self.root
-            and len(self.backoff) == len(self.shorter) == len(self.state) == nodes
-        )
-        words = (
-            len(self.vocabulary) == len(self.most) == self.words
-            and 0 <= self.unknown < self.words
-            and 0 <= self.end < self.words
-        )
-        table = (
-            len(self.keys) == len(self.values)
-            and len(self.keys).bit_count() == 1
-            and bool((self.keys == -1).any())
-        )
-        return (
-            sizes
-            and words
-            and table
-            and 0 <= self.start_state < nodes
-            and all(within(part, nodes) for part in (self.values, self.shorter, self.state))
-        )
-
-    @property
-    def automaton(self) -> Automaton:
-        for value in self:
-            if isinstance(value, np.ndarray):  # as mapped ones, so that the search is compiled for one kind
-                value.flags.writeable = False
-        return Automaton(*self[1:])
-
-
-def silent() -> CachedNgramModel:
-    """A language model that gives every word log p = 0, for systems without a language model."""
-    zero, root = np.zeros(3), np.full(4, 3, np.int32)
-    return CachedNgramModel(
-        vocabulary=["<unk>", "<s>", "</s>"],
-        words=3,
-        unknown=0,
-        start_state=3,
-        end=2,
-        root=3,
-        keys=np.full(2, -1, np.int64),
-        values=np.zeros(2, np.int32),
-        log_prob=zero,
-        backoff=np.zeros(4),
-        shorter=root,
-        state=root,
-        most=zero,
-    )
-
-
-def build(model: NgramModel) -> Automaton:
-    """Convert an n-gram model to an automaton."""
-    V = len(model.words)
-    sizes = [len(level.keys) for level in model.levels]
-    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    root = int(offset[-1])
-    shorter = np.full(root + 1, root, np.int64)
-    log_prob, backoff = (
-        np.concatenate([getattr(level, name) for level in model.levels]) * LN10
-        for name in ("log10", "backoff")
-    )
-    backoff = np.append(backoff, 0.0)
-    extended = np.zeros(root + 1, bool)
-    keys = []
-    for n in range(2, model.order + 1):
-        level = model.levels[n - 1]
-        parent, word = offset[n - 2] + level.keys // V, level.keys % V
-        nodes = np.arange(offset[n - 1], offset[n])
-        extended[parent] = True
-        shorter[nodes] = child(model, offset, shorter, shorter[parent], word)
-        keys.append(parent * V + word)
-    extended |= backoff != 0
-    extended[root] = True
-    state = np.arange(root + 1)
-    for n in range(1, model.order + 1):
-        nodes = np.arange(offset[n - 1], offset[n])
-        state[nodes] = np.where(extended[nodes] & (n < model.order), nodes, state[shorter[nodes]])
-    size = 1 << int(np.ceil(np.log2(max(2, 2 * sum(map(len, keys))))))
-    table, content = np.full(size, -1, np.int64), np.zeros(size, np.int32)
-    for level_keys, first in zip(keys, offset[1:].tolist(), strict=False):
-        for at in range(0, len(level_keys), BLOCK):
-            insert_keys(table, content, level_keys[at : at + BLOCK], first + at)
-    most = np.full(V, -np.inf)
-    last = np.concatenate([np.arange(V), *(level.keys % V for level in model.levels[1:])])
-    np.maximum.at(most, last, log_prob)
-    if backoff.max() > 0:
-        most[:] = 0.0  # with a back-off weight above 1, the stored probabilities are no bound
-    start = model.ids[BOS]
+def automaton_of(model: TrieModel) -> Automaton:
+    """The automaton of a model."""
+    after_begin = model.trie.state_after(0, np.array([model.begin]))
     return Automaton(
-        words=V, unknown=model.unknown, start_state=int(state[start]), end=model.ids[EOS], root=root,
-        keys=table, values=content, log_prob=log_prob, backoff=backoff,
-        shorter=shorter.astype(np.int32), state=state.astype(np.int32), most=most,
+        words=len(model.hashes), unknown=model.unknown, start_state=int(after_begin[0]), end=model.end,
+        records=read_only(model.records), books=read_only(model.books), layout=read_only(model.layout),
+        memo=np.zeros((MEMO, 3), np.int64),
     )  # fmt: skip
 
 
-def child(model: NgramModel, offset: Int64s, shorter: Int64s, context: Int64s, word: Int64s) -> Int64s:
-    """The node of each context + word, or of the longest suffix that has a node: (M,), (M,) -> (M,)"""
-    V, root = len(model.words), int(offset[-1])
-    children = np.full(len(word), -1, np.int64)
-    context = context.copy()
-    while (open_ := np.flatnonzero(children < 0)).size:
-        here = context[open_]
-        at_root = here == root
-        children[open_[at_root]] = word[open_[at_root]]
-        level = np.searchsorted(offset, here, "right")  # of the context: 1 for a word
-        for n in np.unique(level[~at_root]):
-            rows = open_[(level == n) & ~at_root]
-            nodes = (
-                model.find(n + 1, (context[rows] - offset[n - 1]) * V + word[rows])
-                if n < model.order
-                else np.full(len(rows), -1, np.int64)
-            )
-            children[rows] = np.where(nodes >= 0, nodes + offset[n], -1)
-        context[open_] = shorter[here]
-    return children
+def read_only(array: NDArray[T]) -> NDArray[T]:
+    """A read-only view, as mapped arrays are, so that code is compiled for one kind of array."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
-@njit
-def step(lm: Automaton, state: int, word: int) -> tuple[float, int]:
-    """Natural log p of a word in a state; also returns the state after it."""
-    total = 0.0
-    mask = len(lm.keys) - 1
-    while state != lm.root:
-        key = np.int64(state) * lm.words + word
-        slot = ((key * MIX) >> np.int64(20)) & mask
-        entry = lm.keys[slot]
-        while entry != key and entry != -1:
-            slot = (slot + 1) & mask
-            entry = lm.keys[slot]
-        if entry == key:
-            node = lm.values[slot]
-            return total + lm.log_prob[node], lm.state[node]
-        total += lm.backoff[state]
-        state = lm.shorter[state]
-    return total + lm.log_prob[word], lm.state[word]
+class PlainNodes(NamedTuple):
+    """An automaton in lists, for plain Python. Log probabilities are natural."""
+
+    children: dict[int, int]  # state * V + word: the node that they lead to
+    log_prob: list[float]  # of each node; 0 is the empty context
+    backoff: list[float]
+    link: list[int]
+    state: list[int]  # after each node
 
 
-def phrase_scores(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
+def plain_nodes(model: TrieModel) -> PlainNodes:
+    """Convert a model to lists."""
+    trie, V, lengths = model.trie, len(model.hashes), range(model.trie.order)
+    children: dict[int, int] = {}
+    for n in lengths[:-1]:
+        rows = np.arange(int(trie.layout[n, COUNT]))
+        low, high = trie.children(n, rows)
+        keys = np.repeat(trie.layout[n, FIRST] + rows, high - low) * V + trie.field(n + 1, WORD)
+        children.update(zip(keys.tolist(), range(int(trie.layout[n + 1, FIRST]), 1 << 62), strict=False))
+    log_prob, backoff = (
+        np.concatenate([np.zeros(1), *(LN10 * values(n) for n in lengths)]).tolist()
+        for values in (trie.log10, trie.backoff)
+    )
+    link = np.concatenate([np.zeros(1, np.int64), *(trie.field(n, LINK) for n in lengths)]).tolist()
+    state = np.concatenate([np.zeros(1, np.int64), *(trie.state_after(n) for n in lengths)]).tolist()
+    return PlainNodes(children, log_prob, backoff, link, state)
+
+
+def silent() -> TrieModel:
+    """A language model that gives every word log p = 0, for systems without a language model."""
+    words = NgramOrder(keys=np.arange(3), log10=np.zeros(3), backoff=np.zeros(3))
+    return trie_build.compile_model(NgramModel([UNK, BOS, EOS], [words]))
+
+
+@njit_inline
+def step(lm: Automaton, state: int | np.int64, word: int) -> tuple[float, np.int64]:
+    """Natural log p of a word in a state; also returns the state after it. A sentence asks again and again
+    for the same ones, so the latest are remembered."""
+    # Threads share the memo without a lock: the key is stored combined with the result, so that what two
+    # threads have written half each is not taken for a result (Hyatt and Mann 2002).
+    key = (np.int64(state) + 1) * lm.words + word
+    slot = ((key * MIX) >> np.int64(20)) & np.int64(MEMO - 1)
+    bits, after = lm.memo[slot, 1], lm.memo[slot, 2]
+    if lm.memo[slot, 0] ^ bits ^ after == key:
+        return np.int64(bits).view(np.float64), after
+    _, gain, _, after = trie_queries.follow(lm, state, word, None)  # type: ignore[arg-type]  # has its fields
+    bits, after = np.float64(gain).view(np.int64), np.int64(after)
+    lm.memo[slot, 0], lm.memo[slot, 1], lm.memo[slot, 2] = key ^ bits ^ after, bits, after
+    return gain, after
+
+
+def phrase_scores(lm: Automaton, most: Floats, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
     """Natural log p of N phrases without context; also returns upper bounds for any context: (N,), (N,)
 
-    The words of phrase i are ids[starts[i] : starts[i + 1]]."""
+    The words of phrase i are ids[starts[i] : starts[i + 1]]. `most`: upper bounds of words, see TrieModel."""
     parts = [
-        scores_of(lm, ids, starts[at : at + BLOCK + 1]) for at in range(0, max(1, len(starts) - 1), BLOCK)
+        scores_of(lm, most, ids, starts[at : at + BLOCK + 1])
+        for at in range(0, max(1, len(starts) - 1), BLOCK)
     ]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 @njit
-def scores_of(lm: Automaton, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
+def scores_of(lm: Automaton, most: Floats, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
     """Natural log p and upper bounds of one block of phrases; see `phrase_scores`."""
     count = len(starts) - 1
     score, bound = np.zeros(count), np.zeros(count)
     for i in range(count):
-        state = lm.root
+        state = np.int64(0)
         for position in range(starts[i], starts[i + 1]):
             gain, state = step(lm, state, ids[position])
             score[i] += gain
-            bound[i] += lm.most[ids[position]]
+            bound[i] += most[ids[position]]
     return score, bound
 
 
 @njit
 def sentence_score(lm: Automaton, ids: Int32s, complete: bool) -> float:
     """Natural log p of a sentence that starts with <s>. `complete`: include </s>."""
-    state, total = lm.start_state, 0.0
+    state, total = np.int64(lm.start_state), 0.0
     for i in range(len(ids)):
         gain, state = step(lm, state, ids[i])
         total += gain

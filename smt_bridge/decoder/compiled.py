@@ -29,7 +29,8 @@ def cache_folder() -> Path | None:
     here = Path(__file__).parent
     digest = hashlib.sha256()
     others = (path for name in ("extraction", "tables") for path in (here.parent / name).glob("*.py"))
-    for path in sorted([*here.rglob("*.py"), *others, Path(queries.__file__)]):
+    shared = Path(queries.__file__).parent.glob("*.py")
+    for path in sorted([*here.rglob("*.py"), *others, *shared]):
         digest.update(path.read_bytes())
     name = f"numba-{digest.hexdigest()[:16]}"
     of_user = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
@@ -133,12 +134,14 @@ except ImportError:
     HAVE_NUMBA = False
 
 
-def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "python") -> Callable[P, R]:
+def njit(
+    function: Callable[P, R], error_model: Literal["python", "numpy"] = "python", forceinline: bool = False
+) -> Callable[P, R]:
     """Compile a function to run without holding the GIL, and cache its code if possible. Without numba,
     returns the function unchanged."""
     if not HAVE_NUMBA:
         return function
-    compiled = numba.njit(nogil=True, cache=keeps, error_model=error_model)(function)
+    compiled = numba.njit(nogil=True, cache=keeps, error_model=error_model, forceinline=forceinline)(function)
     return cast(Callable[P, R], CompiledFunction(compiled))
 
 
@@ -146,3 +149,9 @@ def njit_ieee(function: Callable[P, R]) -> Callable[P, R]:
     """Like `njit`, but division by 0 follows NumPy instead of raising ZeroDivisionError, so that loops with
     divisions can be vectorized."""
     return njit(function, error_model="numpy")
+
+
+def njit_inline(function: Callable[P, R]) -> Callable[P, R]:
+    """Like `njit`, but the code becomes part of each function that calls it: for short ones whose arguments
+    take longer to pass than the work takes."""
+    return njit(function, forceinline=True)

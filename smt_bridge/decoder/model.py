@@ -13,8 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.ngram.count_models import LN10, KenLM
+from nmt.ngram.trie_model import TrieModel
+from nmt.ngram.trie_vocabulary import WordNumbers
 from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParameters
-from smt_bridge.decoder.automaton import Automaton, CachedNgramModel, phrase_scores, sentence_score
+from smt_bridge.decoder.automaton import (
+    Automaton,
+    PlainNodes,
+    automaton_of,
+    phrase_scores,
+    plain_nodes,
+    read_only,
+    sentence_score,
+)
 from smt_bridge.decoder.features.protocol import SearchFeature, SentenceScorer, StatefulFeature
 from smt_bridge.decoder.sentence import Sentence
 
@@ -80,17 +90,17 @@ AnyWordLM = WordLM[Any]  # with any type of state
 
 
 class AutomatonLM(WordLM[int]):
-    """An n-gram model stored as an automaton."""
+    """An n-gram model as an automaton."""
 
     automaton: Automaton
 
-    def __init__(self, model: CachedNgramModel) -> None:
-        self.model, self.automaton = model, model.automaton
-        self.ids = {word: number for number, word in enumerate(model.vocabulary)}
-        self.nodes: dict[int, int] | None = None
+    def __init__(self, model: TrieModel) -> None:
+        self.model, self.automaton = model, automaton_of(model)
+        self.most = read_only(model.most)
+        self.ids = WordNumbers(model.pool, model.unknown)
 
     def number(self, word: str) -> int:
-        return self.ids.get(word, self.automaton.unknown)
+        return self.ids[word]
 
     def knows(self, word: str) -> bool:
         return self.number(word) != self.automaton.unknown
@@ -99,28 +109,30 @@ class AutomatonLM(WordLM[int]):
         return int(self.automaton.start_state)
 
     def nowhere(self) -> int:
-        return int(self.automaton.root)
+        return 0
+
+    @cached_property
+    def nodes(self) -> PlainNodes:
+        """The model for plain Python."""
+        return plain_nodes(self.model)
 
     def step(self, state: int, word: int) -> tuple[float, int]:
         """Like `automaton.step`, but uses a dictionary, which is faster in plain Python."""
-        lm, total = self.automaton, 0.0
-        if self.nodes is None:
-            occupied = lm.keys >= 0
-            self.nodes = dict(zip(lm.keys[occupied].tolist(), lm.values[occupied].tolist(), strict=True))
+        nodes, total = self.nodes, 0.0
         node = None
-        while node is None and state != lm.root:
-            node = self.nodes.get(state * lm.words + word)
+        while node is None and state:
+            node = nodes.children.get(state * self.automaton.words + word)
             if node is None:
-                total += float(lm.backoff[state])
-                state = int(lm.shorter[state])
-        node = word if node is None else node
-        return total + float(lm.log_prob[node]), int(lm.state[node])
+                total += nodes.backoff[state]
+                state = nodes.link[state]
+        node = word + 1 if node is None else node
+        return total + nodes.log_prob[node], nodes.state[node]
 
     def end(self, state: int) -> tuple[float, int]:
         return self.step(state, self.automaton.end)
 
     def phrases(self, ids: Int32s, starts: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        return phrase_scores(self.automaton, ids, starts)
+        return phrase_scores(self.automaton, self.most, ids, starts)
 
     def sentence(self, words: Sequence[int], complete: bool = True) -> float:
         return float(sentence_score(self.automaton, np.array(words, np.int32), complete))

@@ -11,11 +11,12 @@ from typing import cast
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
 from nmt.io.numbers import shown
-from nmt.ngram import count_models
+from nmt.ngram import count_models, trie_build, trie_files
 from nmt.ngram.count_models import KenLM
+from nmt.ngram.trie_model import TrieModel
 from nmt.runs.directory import model_files
-from smt_bridge.decoder import automaton, feature_lines
-from smt_bridge.decoder.automaton import CachedNgramModel, silent
+from smt_bridge.decoder import feature_lines
+from smt_bridge.decoder.automaton import silent
 from smt_bridge.decoder.cache import Cache, load_folder
 from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
@@ -267,15 +268,17 @@ def check_order(line: FeatureLine, path: str) -> None:
 
 
 def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
-    """Load an ARPA file as an automaton, or a binary file of KenLM, which only plain search can use."""
+    """Load an ARPA file or a folder of nmt-ngram compile as an automaton, or a binary file of KenLM, which
+    only plain search can use."""
+    if trie_files.is_trie(path):
+        return AutomatonLM(trie_files.load_trie(path))
     if not Path(path).is_file() or not count_models.is_arpa(path):
         return KenLMWords(cast(KenLM, count_models.load_count_model(path)))
 
-    def make() -> CachedNgramModel:
-        model = count_models.read_arpa(path)
-        return CachedNgramModel(model.words, *automaton.build(model))
+    def make() -> TrieModel:
+        return trie_build.compile_model(count_models.read_arpa(path))
 
-    return AutomatonLM(cache.keep([path], make, CachedNgramModel) if cache else make())
+    return AutomatonLM(cache.keep([path], make, TrieModel) if cache else make())
 
 
 # ---- feature names -----------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_foreign_folders_are_refused(tmp_path: Path) -> None:
     (small / "moses.ini").write_text(
         ini.replace(f"path={command.TABLE}", f"path={other.path}"), encoding="utf-8"
     )
-    with pytest.raises(UserError, match="holds 'CachedNgramModel'"):
+    with pytest.raises(UserError, match="holds 'TrieModel'"):
         system.load(str(small), use_cache=False)
     (tmp_path / "empty").mkdir()
     (small / "moses.ini").write_text(

@@ -27,8 +27,7 @@ def test_compiled_code_holds_signals() -> None:
     with ThreadPoolExecutor(1) as crew:
         assert crew.submit(call).result() == 0
     assert all(
-        isinstance(function, CompiledFunction)
-        for function in (search, automaton.scores_of, automaton.insert_keys)
+        isinstance(function, CompiledFunction) for function in (search, automaton.scores_of, automaton.step)
     )
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.ngram import count_models, estimators
+from nmt.ngram import count_models, estimators, trie_build
 from nmt.ngram.count_models import NgramModel
 from smt_bridge.decoder import automaton, system
-from smt_bridge.decoder.automaton import CachedNgramModel, silent
+from smt_bridge.decoder.automaton import silent
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import StatefulFeature
@@ -59,17 +59,17 @@ def test_automaton_of_a_model_with_holes(tmp_path: Path) -> None:
 
 
 def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
-    built = automaton.build(model)
-    plain = AutomatonLM(CachedNgramModel(model.words, *built))
+    plain = AutomatonLM(trie_build.compile_model(model))
+    built, most = plain.automaton, plain.most
     for text, scores in zip(texts, model.scores(texts), strict=True):
-        ids = np.array(model.encode(text), np.int32)
+        ids = np.array([plain.number(word) for word in text], np.int32)
         assert math.isclose(automaton.sentence_score(built, ids, True), scores.sum(), abs_tol=1e-9), text
         total, state = plain.walk(plain.start(), ids.tolist())
         assert math.isclose(total + plain.end(state)[0], scores.sum(), abs_tol=1e-9), text
-    assert (built.most[: len(model.words)] <= 1e-12).all()
+    assert (most <= 1e-12).all()
     for word in range(len(model.words)):
-        for state in {int(value) for value in built.state}:
-            assert automaton.step(built, state, word)[0] <= built.most[word] + 1e-12
+        for state in set(plain.nodes.state):
+            assert automaton.step(built, state, word)[0] <= most[word] + 1e-12
 
 
 def test_equal_futures_recombine(tmp_path: Path) -> None:
@@ -78,12 +78,12 @@ def test_equal_futures_recombine(tmp_path: Path) -> None:
         [list("abc"), list("xbc")],
         estimators.KneserNeyConfig(2, discount_fallback=estimators.FALLBACK_DISCOUNTS),
     )
-    built = automaton.build(model)
+    lm = AutomatonLM(trie_build.compile_model(model))
     states = set()
     for first in "ax":
-        state = built.start_state
+        state: int | np.int64 = lm.start()
         for word in (first, "b"):
-            _, state = automaton.step(built, state, model.ids[word])
+            _, state = automaton.step(lm.automaton, state, lm.number(word))
         states.add(int(state))
     assert len(states) == 1
 
@@ -131,7 +131,7 @@ def test_word_by_word_is_sentence_by_sentence(tmp_path: Path) -> None:
     assert isinstance(lm, AutomatonLM) and lm.automaton is not None
     check(lm, texts_of(1))
     assert lm.knows("p") and not lm.knows("zz") and lm.number("zz") == lm.number("yy") != lm.number("p")
-    for state in range(lm.automaton.root + 1):
+    for state in set(lm.nodes.state):
         for word in range(lm.automaton.words):
             ours, theirs = lm.step(state, word), automaton.step(lm.automaton, state, word)
             assert math.isclose(ours[0], theirs[0], abs_tol=1e-12) and ours[1] == theirs[1]

@@ -19,7 +19,7 @@ from smt_bridge.decoder.arrays import (
     StateSizes,
     allocate,
 )
-from smt_bridge.decoder.automaton import silent
+from smt_bridge.decoder.automaton import automaton_of, silent
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import best_candidates, digest_before
 from smt_bridge.decoder.decoder import Decoder
@@ -144,7 +144,7 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
     """As a dictionary has it: hypotheses of one coverage, end, context and key are one, with reordering also
     of one beginning and one set of forward scores; of these the best in the stack and beam."""
     rng = random.Random(stack)
-    given, lms = parameters(stack, beam, reordering), (silent().automaton,)
+    given, lms = parameters(stack, beam, reordering), (automaton_of(silent()),)
     # A hash table so full that places collide: only 216 kinds are possible.
     state = small_state(216, 3)._replace(table=np.full(256, -1, np.int32))
     forward_id = np.array([0, 1, 1, 2], np.int32)
@@ -167,7 +167,7 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
 
 
 def test_no_room_for_a_hypothesis_is_told() -> None:
-    given, lms, state = parameters(0, -math.inf), (silent().automaton,), small_state(2, 1)
+    given, lms, state = parameters(0, -math.inf), (automaton_of(silent()),), small_state(2, 1)
     context, forward_id = np.zeros(1, np.int32), np.zeros(1, np.int32)
     made = [
         push(state, lms, given, forward_id, 0, 0, 0, 0, 0, 0.0, 0.0, context, key, 0.0) for key in (5, 6, 7)

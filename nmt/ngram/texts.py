@@ -1,0 +1,54 @@
+"""Texts as numbers, for the n-gram models that score whole texts at once: N tokens, texts one after the
+other."""
+
+import math
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+LN10 = math.log(10)
+BOS, EOS, UNK = "<s>", "</s>", "<unk>"
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class TextScorer(ABC):
+    """Interface of n-gram models that score flat texts."""
+
+    begin: int  # number of <s>
+    end: int  # number of </s>
+
+    @abstractmethod
+    def encode(self, words: Sequence[str]) -> list[int]:
+        """Map words to numbers; words without a unigram become <unk>."""
+
+    @abstractmethod
+    def flat_scores(self, text: Ints, first: Ints) -> Floats:
+        """Natural log p of each token given the previous ones of its sentence: (N,). `first` (N,): the index
+        at which the sentence of each token begins."""
+
+    def flatten(self, texts: Sequence[Sequence[str]], whole: bool = True) -> tuple[Ints, Ints, Ints]:
+        """Concatenate texts. Returns their words, (N,), the index at which the text of each word begins,
+        (N,), and the index at which each text begins, (texts,). `whole`: texts are sentences, with <s> and
+        </s> around them."""
+        before, after = ([self.begin], [self.end]) if whole else ([], [])
+        lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
+        starts = np.cumsum(lengths) - lengths
+        words = (word for text in texts for word in (*before, *self.encode(text), *after))
+        return np.fromiter(words, np.int64, int(lengths.sum())), np.repeat(starts, lengths), starts
+
+    def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
+        """Natural log p of each word of each text. `whole`: texts are sentences, scored after <s> and with
+        </s> as their last word."""
+        if not texts:
+            return []
+        if len(texts) == 1:  # in a tenth of the time
+            ids = self.encode(texts[0])
+            flat = np.frombuffer(array("q", [self.begin, *ids, self.end] if whole else ids), np.int64)
+            return [self.flat_scores(flat, np.zeros(len(flat), np.int64))[int(whole) :]]
+        flat, first, starts = self.flatten(texts, whole)
+        log_probs = self.flat_scores(flat, first)
+        return [part[1:] if whole else part for part in np.split(log_probs, starts[1:])]

@@ -1,0 +1,185 @@
+"""A trie of n-grams in three arrays that can be mapped from files, as small as KenLM's (Heafield 2011).
+
+The n-grams of each length lie in the order of their first n - 1 words, then of their last word, so that the
+words that follow a context are neighbors: its children. An n-gram is a record of bits in `records`:
+
+    last word | log10 p | whether it is a state | log10 back-off | link | first child
+
+log10 p and back-off are indices of a book of their values: the 2^bits values that stand for all, or exactly
+those that occur. The link is the longest context without the first word that can still matter: the state
+after an n-gram that is no state itself. The children of a record end where those of the next begin. Records
+of one word lack the word, those of the longest n-grams what follows log10 p but the link.
+
+Nodes are numbered by length, from 1 on; 0 is the empty context. V words, M n-grams of one length.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.ngram.texts import LN10, Floats, Ints
+
+# Columns of the layout, which has a row for each length: the number of the first node, how many there are,
+# the first bit of the first record, the bits of a record; for each field its first bit in the record and its
+# size; where the books begin.
+FIRST, COUNT, BASE, WIDTH = range(4)
+WORD, LOG_PROB, STATE, BACKOFF, LINK, CHILDREN = range(4, 16, 2)
+LOG_PROB_BOOK, BACKOFF_BOOK, COLUMNS = range(16, 19)
+MOST_BITS = 62  # of a field
+CHECKED = 1 << 20  # records that are checked together
+FIELDS = WORD, LOG_PROB, STATE, BACKOFF, LINK, CHILDREN
+SIZE = 1  # column of a field's size, after that of its first bit
+
+Words64 = NDArray[np.uint64]
+
+
+class Trie(NamedTuple):
+    """The arrays of a trie."""
+
+    records: Words64  # fields of bits, the first ones lowest
+    books: Floats  # log10
+    layout: Ints  # (order, COLUMNS)
+
+    @property
+    def order(self) -> int:
+        return len(self.layout)
+
+    def field(self, n: int, name: int, rows: Ints | None = None) -> Ints:
+        """A field of some n-grams of length n + 1, by default of all: (M,). A record without the field has
+        0."""
+        layout = self.layout[n]
+        size = int(layout[name + SIZE])
+        if rows is None:
+            rows = np.arange(int(layout[COUNT]))
+        bits = layout[BASE] + layout[name] + rows * layout[WIDTH]
+        return read_numbers(self.records, bits, size)
+
+    def children(self, n: int, rows: Ints) -> tuple[Ints, Ints]:
+        """The first child of each n-gram and the end of its children, as rows of the next length."""
+        return self.field(n, CHILDREN, rows), self.field(n, CHILDREN, rows + 1)
+
+    def log10(self, n: int, rows: Ints | None = None) -> Floats:
+        """log10 p of n-grams of length n + 1."""
+        values: Floats = self.books[self.layout[n, LOG_PROB_BOOK] + self.field(n, LOG_PROB, rows)]
+        return values
+
+    def backoff(self, n: int, rows: Ints | None = None) -> Floats:
+        """log10 back-off of n-grams of length n + 1."""
+        codes = self.field(n, BACKOFF, rows)
+        if n + 1 == self.order:
+            return np.zeros(len(codes))
+        values: Floats = self.books[self.layout[n, BACKOFF_BOOK] + codes]
+        return values
+
+    def find(self, n: int, contexts: Ints, words: Ints) -> Ints:
+        """The rows of n-grams of length n + 2, given rows of their contexts and their last words: (K,), (K,)
+        -> (K,); -1 for those that are not in the model."""
+        low, high = self.children(n, contexts)
+        while (open_ := np.flatnonzero(low < high)).size:
+            middle = (low[open_] + high[open_]) // 2
+            here = self.field(n + 1, WORD, middle)
+            below = here < words[open_]
+            low[open_] = np.where(below, middle + 1, low[open_])
+            high[open_] = np.where(below, high[open_], middle)
+            ends = here == words[open_]
+            low[open_[ends]] = high[open_[ends]] = middle[ends]
+        rows = np.minimum(low, max(0, int(self.layout[n + 1, COUNT]) - 1))
+        inside = low < self.children(n, contexts)[1]
+        return np.where(inside & (self.field(n + 1, WORD, rows) == words), low, -1)
+
+    def flat_scores(self, text: Ints, first: Ints) -> Floats:
+        """Natural log p of each token given the previous ones of its sentence: (N,); see `TextScorer`."""
+        total, weight = self.log10(0, text), np.zeros(len(text))
+        at = np.arange(len(text))
+        nodes = text  # of the n-gram of each length that ends at each token; -1 for none
+        for n in range(1, self.order):
+            context = np.concatenate([[-1], nodes[:-1]])
+            context[at - first < n] = -1
+            rows = np.flatnonzero(context >= 0)
+            nodes = np.full(len(text), -1)
+            nodes[rows] = self.find(n - 1, context[rows], text[rows])
+            matched = nodes[rows] >= 0
+            weight[rows] = np.where(matched, 0.0, weight[rows] + self.backoff(n - 1, context[rows]))
+            total[rows[matched]] = self.log10(n, nodes[rows[matched]])
+        return LN10 * (total + weight)
+
+    def state_after(self, n: int, rows: Ints | None = None) -> Ints:
+        """The state after n-grams of length n + 1."""
+        if rows is None:
+            rows = np.arange(int(self.layout[n, COUNT]))
+        is_state = self.field(n, STATE, rows) > 0
+        return np.where(is_state, rows + self.layout[n, FIRST], self.field(n, LINK, rows))
+
+    def is_sound(self, V: int) -> bool:
+        """Whether all indices are within bounds, which compiled code does not check, and searches end."""
+        layout, bits = self.layout, 64 * (len(self.records) - 1)
+        if layout.ndim != 2 or layout.shape[1] != COLUMNS or not len(layout) or (layout < 0).any():
+            return False
+        if layout[0, COUNT] != V or layout[0, FIRST] != 1 or self.records.ndim != 1 or self.books.ndim != 1:
+            return False
+        if len(layout) > 1 and (layout[1:, FIRST] != layout[:-1, FIRST] + layout[:-1, COUNT]).any():
+            return False
+        return all(self.is_sound_order(n, V, bits) for n in range(len(layout)))
+
+    def is_sound_order(self, n: int, V: int, bits: int) -> bool:
+        """Whether the fields of one length are within bounds."""
+        row, highest = self.layout[n], n + 1 == self.order
+        rows, width = int(row[COUNT]) + (not highest), int(row[WIDTH])
+        sizes = row[[name + SIZE for name in FIELDS]]
+        if (
+            (sizes > MOST_BITS).any()
+            or (row[[*FIELDS]] + sizes > width).any()
+            or row[BASE] + rows * width > bits
+        ):
+            return False
+        below = int(self.layout[n - 1, FIRST] + self.layout[n - 1, COUNT]) if n else 1
+        for start in range(0, rows, CHECKED):
+            part = np.arange(start, min(rows, start + CHECKED))
+            grams = part[part < row[COUNT]]
+            if highest and (sizes[FIELDS.index(STATE)] or sizes[FIELDS.index(CHILDREN)]):
+                return False
+            for name, limit in (
+                (WORD, V), (LINK, below), (LOG_PROB, len(self.books) - row[LOG_PROB_BOOK]),
+                (BACKOFF, len(self.books) - row[BACKOFF_BOOK]),
+            ):  # fmt: skip
+                if len(grams) and int(self.field(n, name, grams).max()) >= limit:
+                    return False
+            if not highest:
+                low, high = self.children(n, grams)
+                if (low > high).any() or int(high.max(initial=0)) > self.layout[n + 1, COUNT]:
+                    return False
+        return True
+
+
+def read_numbers(records: Words64, bits: Ints, size: int) -> Ints:
+    """The unsigned numbers of `size` bits that begin at `bits`: (K,) -> (K,)"""
+    if not size:
+        return np.zeros(len(bits), np.int64)
+    word, shift = bits >> 6, bits & 63
+    low = records[word] >> shift.astype(np.uint64)
+    high = records[word + 1] << np.uint64(1) << (63 - shift).astype(np.uint64)
+    numbers: Words64 = (low | high) & np.uint64((1 << size) - 1)
+    return numbers.view(np.int64)
+
+
+def pack_numbers(columns: list[tuple[Ints, int, int]], rows: int, width: int) -> Words64:
+    """Pack fields, each given by its values (rows,), first bit and size, into records of `width` bits. The
+    records fill whole words of 64 bits; the rest of the last one is 0."""
+    packed = np.zeros(-(-rows * width // 64) + 1, np.uint64)
+    starts = np.arange(rows) * width
+    for values, offset, size in columns:
+        bits = starts + offset
+        shift = (bits & 63).astype(np.uint64)
+        unsigned = values.astype(np.uint64)
+        add_bits(packed, bits >> 6, unsigned << shift)
+        over = np.flatnonzero((bits & 63) + size > 64)
+        add_bits(packed, (bits[over] >> 6) + 1, unsigned[over] >> (np.uint64(64) - shift[over]))
+    return packed[:-1]
+
+
+def add_bits(packed: Words64, words: Ints, values: Words64) -> None:
+    """Set bits of words, given by increasing indices, of which some are equal."""
+    if len(words):
+        begins = np.flatnonzero(np.diff(words, prepend=-1))
+        packed[words[begins]] |= np.bitwise_or.reduceat(values, begins)

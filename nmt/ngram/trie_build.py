@@ -1,0 +1,227 @@
+"""Builds the trie of an n-gram model (nmt/ngram/trie.py): words in the order of their hashes, links between
+contexts, books of values.
+
+M n-grams of one length, V words. Nodes of a model with M_1, M_2, ... n-grams are numbered by length, from 1
+on; 0 is the empty context.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.ngram.count_models import NgramModel, NgramOrder
+from nmt.ngram.texts import LN10, Floats, Ints
+from nmt.ngram.trie import (
+    BACKOFF,
+    BACKOFF_BOOK,
+    BASE,
+    CHILDREN,
+    COLUMNS,
+    COUNT,
+    FIELDS,
+    FIRST,
+    LINK,
+    LOG_PROB,
+    LOG_PROB_BOOK,
+    SIZE,
+    STATE,
+    WIDTH,
+    WORD,
+    Trie,
+    Words64,
+    pack_numbers,
+)  # fmt: skip
+from nmt.ngram.trie_model import TrieModel
+from nmt.ngram.trie_vocabulary import hash_word
+
+BLOCK = 1 << 16  # records packed together: a multiple of 64, so that they fill whole words
+ROUNDS = 30  # of improving a book
+OUTSIDE = -50.0  # log10 below which values stand for p = 0 and get entries of their own
+
+
+def by_hash(model: NgramModel) -> NgramModel:
+    """The same model with its words in the order of their hashes."""
+    hashes = np.array([hash_word(word) for word in model.words], np.uint64)
+    order = np.array(
+        sorted(range(len(hashes)), key=lambda word: (int(hashes[word]), model.words[word])), np.int64
+    )
+    V, rank = len(order), np.empty(len(order), np.int64)
+    rank[order] = np.arange(V)
+    first = model.levels[0]
+    levels = [NgramOrder(keys=np.arange(V), log10=first.log10[order], backoff=first.backoff[order])]
+    row = rank  # new row of each n-gram of the order below
+    for level in model.levels[1:]:
+        keys = row[level.keys // V] * V + rank[level.keys % V]
+        order = np.argsort(keys)
+        row = np.empty(len(keys), np.int64)
+        row[order] = np.arange(len(keys))
+        levels.append(NgramOrder(keys=keys[order], log10=level.log10[order], backoff=level.backoff[order]))
+    return NgramModel([model.words[word] for word in np.argsort(rank)], levels)
+
+
+@dataclass
+class Links:
+    """For each node, the longest context without its first word that can still matter, and whether the node
+    can matter itself, as a state: (nodes,)"""
+
+    link: NDArray[np.int64]
+    is_state: NDArray[np.bool_]
+
+
+def find_links(model: NgramModel) -> Links:
+    """As in KenLM, a context matters if it has a longer n-gram or a back-off weight."""
+    first = np.cumsum([1, *(len(level.keys) for level in model.levels)])
+    nodes, V = int(first[-1]), len(model.words)
+    shorter, is_state = np.zeros(nodes, np.int64), np.zeros(nodes, bool)
+    for n, level in enumerate(model.levels[1:], 1):
+        parent = first[n - 1] + level.keys // V
+        is_state[parent] = True
+        shorter[first[n] : first[n + 1]] = child(model, first, shorter, shorter[parent], level.keys % V)
+    for n, level in enumerate(model.levels[:-1]):
+        is_state[first[n] : first[n + 1]] |= level.backoff != 0
+    link = np.zeros(nodes, np.int64)
+    for n in range(1, model.order):
+        rows = slice(first[n], first[n + 1])
+        below = shorter[rows]
+        link[rows] = np.where(is_state[below], below, link[below])
+    return Links(link, is_state)
+
+
+def child(model: NgramModel, first: Ints, shorter: Ints, context: Ints, word: Ints) -> Ints:
+    """The node of each context + word, or of its longest end that has a node: (M,), (M,) -> (M,)"""
+    V, children = len(model.words), np.full(len(word), -1, np.int64)
+    context = context.copy()
+    while (open_ := np.flatnonzero(children < 0)).size:
+        here = context[open_]
+        empty = here == 0
+        children[open_[empty]] = word[open_[empty]] + 1
+        level = np.searchsorted(first, here, "right")  # length of the context
+        for n in np.unique(level[~empty]):
+            rows = open_[(level == n) & ~empty]
+            if n < model.order:
+                found = model.find(n + 1, (context[rows] - first[n - 1]) * V + word[rows])
+                children[rows] = np.where(found >= 0, found + first[n], -1)
+        context[open_] = shorter[here]
+    return children
+
+
+# ---- books of values ---------------------------------------------------------------------------------------
+
+
+def make_book(values: Floats, bits: int) -> tuple[Floats, Ints]:
+    """A book of values and the index of each one's entry: (B,), (M,). With `bits` 0, or where they are few
+    enough, the book has all different values. Else 2^bits entries stand for all: they begin as means of
+    equally many values each (Federico and Bertoldi 2006), and are moved to lower the squared error (Lloyd
+    1982). 0 and values that stand for p = 0 stay exact."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if not bits or len(distinct) <= 1 << bits:
+        return distinct, np.searchsorted(distinct, values)
+    outside = (distinct == 0) | (distinct < OUTSIDE)
+    fixed, usual, weights = distinct[outside][-(1 << bits - 1) :], distinct[~outside], counts[~outside]
+    count = np.concatenate([[0], np.cumsum(weights)])
+    total = np.concatenate([[0.0], np.cumsum(usual * weights)])
+    shares = np.linspace(0, count[-1], (1 << bits) - len(fixed) + 1)
+    cuts = np.unique(np.searchsorted(count, shares))
+    for _ in range(ROUNDS):
+        means = np.diff(total[cuts]) / np.diff(count[cuts])
+        middle = np.searchsorted(usual, (means[1:] + means[:-1]) / 2)
+        cuts = np.unique(np.concatenate([[0], middle, [len(usual)]]))
+    means = np.diff(total[cuts]) / np.diff(count[cuts])
+    book = np.unique(np.concatenate([fixed, means]))
+    codes = np.clip(np.searchsorted(book, values), 1, len(book) - 1)
+    return book, codes - (values - book[codes - 1] <= book[codes] - values)
+
+
+# ---- records -----------------------------------------------------------------------------------------------
+
+
+class TrieBuilder:
+    """The layout and books of a model's trie, and its records in blocks, which need not be in memory
+    together."""
+
+    def __init__(self, model: NgramModel, bits: int) -> None:
+        """`model`: its words in the order of their hashes. `bits` of log10 p and back-offs of two words and
+        more; 0: exact. Unigrams are always exact."""
+        self.model, self.links = model, find_links(model)
+        self.codes: list[dict[int, Ints]] = []
+        self.layout = np.zeros((model.order, COLUMNS), np.int64)
+        books, first, base, entries = list[Floats](), 1, 0, 0
+        for n, level in enumerate(model.levels):
+            row, highest = self.layout[n], n + 1 == model.order
+            row[FIRST], row[COUNT], row[BASE] = first, len(level.keys), base
+            codes = {}
+            for name, start, values in (
+                (LOG_PROB, LOG_PROB_BOOK, level.log10), (BACKOFF, BACKOFF_BOOK, level.backoff)
+            )[: 2 - highest]:  # fmt: skip
+                book, codes[name] = make_book(values, bits if n else 0)
+                row[start], row[name + SIZE] = entries, (len(book) - 1).bit_length()
+                entries += len(book)
+                books.append(book)
+            self.codes.append(codes)
+            row[WORD + SIZE] = (len(model.words) - 1).bit_length() if n else 0
+            row[STATE + SIZE] = not highest
+            row[LINK + SIZE] = (
+                int(self.layout[n - 1, FIRST] + self.layout[n - 1, COUNT]) if n else 0
+            ).bit_length()
+            row[CHILDREN + SIZE] = 0 if highest else len(model.levels[n + 1].keys).bit_length()
+            for name in FIELDS:
+                row[name], row[WIDTH] = row[WIDTH], row[WIDTH] + row[name + SIZE]
+            first += len(level.keys)
+            base += -(-(len(level.keys) + (not highest)) * int(row[WIDTH]) // 64) * 64
+        self.books = np.concatenate(books)
+        self.words = base // 64 + 1  # of 64 bits; the last is padding, so that every field may be read as two
+
+    def blocks(self) -> Iterator[Words64]:
+        """The records of all lengths."""
+        for n, level in enumerate(self.model.levels):
+            rows = len(level.keys) + (n + 1 < self.model.order)
+            for start in range(0, rows, BLOCK):
+                stop = min(rows, start + BLOCK)
+                yield pack_numbers(self.fields(n, start, stop), stop - start, int(self.layout[n, WIDTH]))
+        yield np.zeros(1, np.uint64)
+
+    def fields(self, n: int, start: int, stop: int) -> list[tuple[Ints, int, int]]:
+        """The fields of some records of one length: values, first bit, size. After the last n-gram stands one
+        that only says where the last children end."""
+        level, row, V = self.model.levels[n], self.layout[n], len(self.model.words)
+        part = slice(int(row[FIRST]) + start, int(row[FIRST]) + min(stop, len(level.keys)))
+        values = {name: codes[start:stop] for name, codes in self.codes[n].items()}
+        values |= {
+            WORD: level.keys[start:stop] % V,
+            STATE: self.links.is_state[part].astype(np.int64),
+            LINK: self.links.link[part],
+        }
+        if n + 1 < self.model.order:
+            above = self.model.levels[n + 1].keys
+            values[CHILDREN] = np.searchsorted(above, np.arange(start, stop) * V)
+        return [
+            (np.pad(value, (0, stop - start - len(value))), int(row[name]), int(row[name + SIZE]))
+            for name, value in values.items()
+            if row[name + SIZE]
+        ]
+
+    def trie(self) -> Trie:
+        """All arrays, in memory."""
+        return Trie(np.concatenate([*self.blocks()]), self.books, self.layout)
+
+    def upper_bounds(self) -> Floats:
+        """The largest natural log p of each word in any context, as the trie has them: (V,)"""
+        most = np.full(len(self.model.words), -np.inf)
+        highest_weight = 0.0
+        for n, (level, codes) in enumerate(zip(self.model.levels, self.codes, strict=True)):
+            log10 = self.books[self.layout[n, LOG_PROB_BOOK] + codes[LOG_PROB]]
+            np.maximum.at(most, level.keys % len(most), log10)
+            if BACKOFF in codes:
+                weights = self.books[self.layout[n, BACKOFF_BOOK] + codes[BACKOFF]]
+                highest_weight = max(highest_weight, float(weights.max(initial=0.0)))
+        # With a back-off weight above 1, the stored probabilities are no bound.
+        return np.zeros(len(most)) if highest_weight > 0 else most * LN10
+
+
+def compile_model(model: NgramModel, bits: int = 0) -> TrieModel:
+    """The trie of a model, in memory. `bits`: of quantized values; 0: exact."""
+    renumbered = by_hash(model)
+    builder = TrieBuilder(renumbered, bits)
+    return TrieModel.of(renumbered.words, builder.trie(), builder.upper_bounds())

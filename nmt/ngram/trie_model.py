@@ -1,0 +1,111 @@
+"""An n-gram model in a trie, which may be mapped from files: the arrays, and the scores of texts."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.lazy import LazyPart
+from nmt.ngram.texts import BOS, EOS, UNK, Floats, Ints, TextScorer
+from nmt.ngram.trie import Trie, Words64
+from nmt.ngram.trie_vocabulary import WordNumbers, WordPool
+
+COMPILED_FROM = 2000  # call of flat_scores from which it is compiled: numba takes half a second to load
+COMPILED_SCORE = LazyPart("nmt.ngram.trie_queries:compiled_score")
+
+SPECIAL = UNK, BOS, EOS
+SHAPES = [  # types and dimensions of the arrays of a model
+    (np.dtype(kind), 2 if name == "layout" else 1)
+    for name, kind in {
+        "hashes": "u8", "starts": "i8", "text": "u1", "records": "u8", "books": "f8", "layout": "i8",
+        "most": "f8",
+    }.items()
+]  # fmt: skip
+
+
+class TrieModel(NamedTuple):
+    """The arrays of an n-gram model of V words."""
+
+    unknown: int  # number of <unk>
+    begin: int  # number of <s>
+    end: int  # number of </s>
+    hashes: NDArray[np.uint64]  # (V,) see WordPool
+    starts: Ints  # (V + 1,)
+    text: NDArray[np.uint8]
+    records: Words64  # see Trie
+    books: Floats
+    layout: Ints
+    most: Floats  # (V,) upper bound of each word's natural log p in any context
+
+    @classmethod
+    def of(cls, words: Sequence[str], trie: Trie, most: Floats) -> "TrieModel":
+        """The model of a trie. `words`: in the order of their hashes."""
+        unknown, begin, end = (words.index(word) for word in SPECIAL)
+        pool = WordPool.of(words)
+        return cls(
+            unknown=unknown, begin=begin, end=end, hashes=pool.hashes, starts=pool.starts, text=pool.text,
+            records=trie.records, books=trie.books, layout=trie.layout, most=most,
+        )  # fmt: skip
+
+    @property
+    def pool(self) -> WordPool:
+        return WordPool(self.hashes, self.starts, self.text)
+
+    @property
+    def trie(self) -> Trie:
+        return Trie(self.records, self.books, self.layout)
+
+    def is_sound(self) -> bool:
+        """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
+        V = len(self.hashes)
+        arrays = (*self.pool, *self.trie, self.most)
+        shapes = [(array.dtype, array.ndim) for array in arrays]
+        return (
+            shapes == SHAPES
+            and V > 0
+            and len(self.most) == V
+            and all(0 <= word < V for word in (self.unknown, self.begin, self.end))
+            and self.pool.is_sound()
+            and self.trie.is_sound(V)
+        )
+
+
+class TrieScorer(TextScorer):
+    """Scores texts with an n-gram model in a trie."""
+
+    def __init__(self, model: TrieModel) -> None:
+        self.model, self.trie = model, model.trie
+        self.unknown, self.begin, self.end = model.unknown, model.begin, model.end
+        self.numbers = WordNumbers(model.pool, model.unknown)
+        self.calls = 0  # of flat_scores
+        self.compiled: object = None
+
+    @property
+    def order(self) -> int:
+        """Length of the longest n-grams."""
+        return self.trie.order
+
+    @property
+    def vocab_size(self) -> int:
+        """Words that the model knows, </s> included; <unk> and <s> are not."""
+        return len(self.model.hashes) - 2
+
+    def knows(self, word: str) -> bool:
+        """Whether the word has a unigram of its own."""
+        return self.numbers[word] != self.unknown
+
+    def encode(self, words: Sequence[str]) -> list[int]:
+        return list(map(self.numbers.__getitem__, words))
+
+    def flat_scores(self, text: Ints, first: Ints) -> Floats:
+        """Natural log p of each token; see `TextScorer`. After many calls by compiled code, where numba is
+        installed."""
+        self.calls += 1
+        if self.calls == COMPILED_FROM:
+            self.compiled = COMPILED_SCORE.load()
+        if not callable(self.compiled):
+            return self.trie.flat_scores(text, first)
+        scores = np.empty(len(text))
+        self.compiled(self.trie, text, first, scores)
+        return scores
