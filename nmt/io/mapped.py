@@ -16,18 +16,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from nmt.errors import DataError, UserError
 from nmt.io import files, manifest
+
+if TYPE_CHECKING:  # commands that only ask whether a path is such a folder start without numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 CONTENTS = "contents.json"
 FORMAT = "nmt-arrays 1"
 ENDING = ".npy"
 
-Arrays = dict[str, NDArray[np.generic]]
+Arrays = dict[str, "NDArray[np.generic]"]
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,14 @@ def is_mapped(path: str | Path) -> bool:
 def write(
     folder: Path,
     kind: str,
-    arrays: Mapping[str, NDArray[np.generic]],
+    arrays: "Mapping[str, NDArray[np.generic]]",
     numbers: Mapping[str, int],
     sources: Sequence[str] = (),
 ) -> None:
     """Write arrays and numbers to an existing folder. UserError if that fails. The folder is complete once
     its manifest is there, which is written last."""
+    import numpy as np
+
     contents = {"format": FORMAT, "kind": kind, "numbers": dict(numbers), "sources": list(sources)}
     try:
         for name, array in arrays.items():
@@ -125,8 +129,10 @@ def check_sizes(folder: Path, entries: manifest.Entries, names: Sequence[str]) -
             raise DataError(f"{path}: damaged: its size is not the one in {manifest.FILE}; copy it again")
 
 
-def map_array(path: Path) -> NDArray[np.generic]:
+def map_array(path: Path) -> "NDArray[np.generic]":
     """Map an array, which cannot be written to. DataError for a file of another format."""
+    import numpy as np
+
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError) as error:

@@ -304,9 +304,12 @@ def test_help_loads_no_torch(name: str, command: Command) -> None:
     assert done.returncode == 0 and "usage" in done.stdout
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")}
     heavy = {"torch", "numpy", "sacrebleu", "sacremoses", "omegaconf"}
-    # Options that stand beside what computes: the estimator, dictionaries, analyses, tuners, the cache.
-    with_numpy = "init ngram interpolate dictionary analyze tune tune-nbest cache".split()
-    if name.partition("-")[2] in with_numpy:
+    # Options beside what computes: estimators, dictionaries, analyses, aligners, tuners, the cache.
+    with_numpy = (
+        "nmt-init nmt-ngram nmt-interpolate nmt-dictionary nmt-analyze "
+        "smt-align smt-train smt-build smt-propose smt-tune smt-tune-nbest smt-cache"
+    )
+    if name in with_numpy.split():
         heavy -= {"numpy", "sacrebleu"} if name == "nmt-analyze" else {"numpy"}
     assert "argparse" in loaded and not loaded & heavy
 
