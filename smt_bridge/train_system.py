@@ -147,8 +147,8 @@ def describe(step: Step[SystemTraining], steps: Steps) -> str:
 
 
 def record_settings(folder: Path, config: TrainConfig) -> None:
-    """Record the settings and the checksums of the texts, or check them against the recorded ones. Also
-    removes temporary files of killed steps."""
+    """Record the settings and the checksums of the texts, or check them against the recorded ones:
+    ConfigError if they differ. Also removes temporary files of killed steps."""
     settings = asdict(config)
     for name in ("memory", "buckets"):  # do not affect results
         settings["extract"].pop(name)

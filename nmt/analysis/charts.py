@@ -105,7 +105,7 @@ def hard_charts(systems: Sequence[SystemOutput], hard: HardWordCounts, least: in
 def bucket_points(
     system: SystemOutput, keys: Sequence[int], buckets: Sequence[Bucket], prefix: str = ""
 ) -> list[ChartPoint]:
-    """Turn buckets into points with confidence intervals.
+    """Turn buckets into points of BLEU with confidence intervals. `keys`: one number per sentence.
 
     With a `prefix`, the range of a point reads as the prefix and the bucket's last key.
     """

@@ -142,7 +142,7 @@ class NgramDifference:
 
 
 def ngrams(words: Sequence[str], longest: int) -> Counter[Ngram]:
-    """Count the n-grams of a sentence of up to `longest` words."""
+    """Count the n-grams of 1 to `longest` words in a sentence."""
     return Counter(
         tuple(words[start : start + size])
         for size in range(1, longest + 1)

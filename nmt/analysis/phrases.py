@@ -161,8 +161,8 @@ class PhrasesAnalysis:
         rows = compare_phrases(run, args.table, parse_settings(PhrasesConfig, args))
         if not rows:
             raise DataError(
-                f"{args.table}: no source phrase of {args.min_words} words with 4 targets or more; lower "
-                "--min-words"
+                f"{args.table}: no source phrase of {args.min_words} words or more has at least "
+                f"{PhrasesConfig.min_targets} targets; lower --min-words"
             )
 
         points = [(row.ln_table, row.ln_model) for row in rows if row.ln_table is not None]

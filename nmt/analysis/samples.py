@@ -53,8 +53,8 @@ def sample_sentences(
     With vocabularies (source, target), only sentences without unknown words are drawn.
     """
     test = systems[0].test
-    by = lengths(test)
-    shorter, longer = np.minimum(by["source"], by["reference"]), np.array(by["both"])
+    sizes = lengths(test)
+    shorter, longer = np.minimum(sizes["source"], sizes["reference"]), np.array(sizes["both"])
     usable = shorter > 0
     if vocabs:
         usable &= np.array(unknown_words(test, *vocabs)["both"]) == 0
@@ -62,16 +62,16 @@ def sample_sentences(
     for kind, mask in (("long", shorter > config.long), ("short", longer < config.short)):
         rows = np.flatnonzero(usable & mask)
         for row in sorted(rng.permutation(rows)[: config.count].tolist()):
-            alone = np.arange(len(usable)) == row
+            this_row = np.arange(len(usable)) == row
             samples.append(
                 SampleSentence(
                     kind=kind,
                     line=row + 1,
-                    words=by["source"][row],
+                    words=sizes["source"][row],
                     source=test.sources[row],
                     reference=test.references[0][row],
                     hypotheses={system.name: system.hypotheses[row] for system in systems},
-                    chrf={system.name: system.chrf(alone).score for system in systems},
+                    chrf={system.name: system.chrf(this_row).score for system in systems},
                 )
             )
     return samples
@@ -113,7 +113,7 @@ def plot_by_length(
 
 
 class SamplesAnalysis:
-    help = "Long and short sentences without unknown words, as every system translates them."
+    help = "Random long and short sentences, with the translation of each system."
 
     def add_options(self, parser: Parser) -> None:
         add_systems(parser)
@@ -129,8 +129,9 @@ class SamplesAnalysis:
         samples = sample_sentences(systems, vocabs, parse_settings(SampleConfig, args))
         if not samples:
             log.warning(
-                "no sentence of more than %d or fewer than %d words is free of unknown words; try other "
-                "--long, --short",
+                "no sentence%s has more than %d or fewer than %d words on both sides; try other --long, "
+                "--short",
+                " without unknown words" if vocabs else "",
                 args.long,
                 args.short,
             )

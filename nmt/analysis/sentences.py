@@ -223,7 +223,8 @@ def draw_parse(
 ) -> str:
     """Draw the triangle of nodes as SVG, root on top, with darker edges for larger weights.
 
-    `translations`, (text, natural log p) each, are written below the triangle with their -log p.
+    Edges with a weight of at most `least` are left out. `translations`, (text, natural log p) each, are
+    written below the triangle with their -log p.
     """
     T, words = len(units), [escape(printable(unit)) for unit in units]
     texts = [f"{-log_prob:.2f}   {escape(printable(text))}" for text, log_prob in translations]

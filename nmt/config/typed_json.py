@@ -51,11 +51,13 @@ def instance(kind: type[Instance], content: object, key: str) -> Instance:
     for item in fields(kind):
         if item.name not in content and item.default is MISSING and item.default_factory is MISSING:
             raise ValueError(f"{prefix}{item.name}: missing")
-    return kind(**{name: typed(hints[name], value, f"{prefix}{name}") for name, value in content.items()})
+    return kind(**{name: convert(hints[name], value, f"{prefix}{name}") for name, value in content.items()})
 
 
-def typed(hint: object, value: object, key: str) -> object:
-    """Convert a value to its type hint; an int is accepted as a float."""
+def convert(hint: object, value: object, key: str) -> object:
+    """Convert a JSON value to a type: a dataclass, a Literal of strings, a list, a mapping with string keys,
+    `T | None`, or a plain type. An int is accepted as a float. `key`: its position, for messages. Errors as
+    from `parse`."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
         return instance(hint, value, key)
@@ -66,13 +68,13 @@ def typed(hint: object, value: object, key: str) -> object:
     if origin is list:
         if not isinstance(value, list):
             raise wrong(key, "a list", value)
-        return [typed(parts[0], part, f"{key}[{number}]") for number, part in enumerate(value)]
+        return [convert(parts[0], part, f"{key}[{number}]") for number, part in enumerate(value)]
     if isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(value, dict):
             raise wrong(key, "an object", value)
-        return {name: typed(parts[1], part, f"{key}.{name}") for name, part in value.items()}
+        return {name: convert(parts[1], part, f"{key}.{name}") for name, part in value.items()}
     if origin is types.UnionType:
-        return value if value is None else typed(parts[0], value, key)
+        return value if value is None else convert(parts[0], value, key)
     return plain(hint, value, key)
 
 

@@ -5,7 +5,6 @@ uniformly whatever their counts (Cho et al. 2014, section 3.1; van Merriënboer 
 """
 
 import hashlib
-import logging
 import re
 from array import array
 from collections.abc import Iterator, Sequence
@@ -190,8 +189,6 @@ def epoch_counts(sizes: Sequence[int], corpora: Sequence[CorpusConfig], temperat
 
 # ---- one corpus of ids -------------------------------------------------------------------------------------
 
-log = logging.getLogger(__name__)
-
 Pair = tuple[list[str], list[str]]
 ALIGNMENTS = ("alignment", "dev_alignment")  # keys of the alignments of the training and development text
 VECTORS = ("source_vectors", "target_vectors")  # keys of the word vectors of each side
@@ -287,7 +284,8 @@ class DataConfig:
 
 
 def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
-    """A digest that changes with the training files, the vocabularies, the text pipeline and max_length."""
+    """A digest that changes with the training files (path, size and modification time), the vocabularies,
+    the text pipeline and max_length."""
     digest = hashlib.sha256()
     listed = [path for corpus in config.corpora for path in (corpus.source, corpus.target)]
     for path in (config.train_source, config.train_target, config.phrase_table, *listed):

@@ -157,7 +157,8 @@ class Buffer:
         self.floats = torch.empty(0)
 
     def tensor(self, shape: torch.Size, like: Tensor) -> Tensor:
-        """A tensor of this shape, with the type and device of `like` and arbitrary values."""
+        """A tensor of this shape, with the type and device of `like` and arbitrary values. It shares memory
+        with those returned before."""
         if (
             self.floats.numel() < shape.numel()
             or self.floats.dtype != like.dtype

@@ -225,8 +225,8 @@ def statistics(
 def unseen_shares(
     text: NumberedText, counts: list[NgramCounts], others: Sequence[Sequence[str]]
 ) -> list[float | None]:
-    """For each length the share of the n-grams in other sentences that the text does not have; None without
-    sentences."""
+    """Share of the n-grams in other sentences that do not occur in the text, for each n from 1. Counts
+    occurrences, and n-grams with <s> or </s> too; None for an n for which there are none."""
     # finding n-grams needs no probabilities
     model = NgramModel(text.words, [NgramOrder(here.keys, np.zeros(0), np.zeros(0)) for here in counts])
     flat, first, _ = model.flatten(others)

@@ -315,7 +315,8 @@ class DiscourseStream:
             yield self.batch(name, rows, np.random.default_rng([self.seed, epoch, number]))
 
     def batch(self, name: str, rows: Ints, rng: np.random.Generator) -> DiscourseBatch:
-        """Make a batch of some examples of an objective."""
+        """Make a batch of examples of objective `name`. `rows` (B,): indices into `positions[name]`; `rng`:
+        for random choices within an example."""
         examples = [
             OBJECTIVES[name].example(self.text, position, rng) for position in self.positions[name][rows]
         ]

@@ -1,4 +1,5 @@
-"""Any language model as one thing that scores lines: a run directory, an ARPA file, a binary file of KenLM.
+"""Language models of any kind behind one interface that scores lines: a run directory, an ARPA file, a KenLM
+binary, or a mixture of these.
 
 >>> import nmt
 >>> lm = nmt.load_language_model("lm.arpa")
@@ -30,7 +31,7 @@ from nmt.runs import directory as run_directory
 from nmt.runs.line_scores import CountLineScorer, LineScorer, LineScores
 
 # ---- mixture -----------------------------------------------------------------------------------------------
-# Language models of any kind as one: p(w | h) = Σ_i λ_i(h) p_i(w | h). A JSON file names them and their
+# Language models of any kind combined: p(w | h) = Σ_i λ_i(h) p_i(w | h). A JSON file names them and their
 # weights.
 #
 #     {"format": "nmt-mixture 1",
@@ -41,7 +42,8 @@ from nmt.runs.line_scores import CountLineScorer, LineScorer, LineScores
 #      "contexts": {"path": "mix.contexts.gz", "sha256": "..."}}
 #
 # Paths are relative to the file. `weights` has a row for each bucket of contexts; with several, `edges` says
-# where a bucket begins and `contexts` names the counts of contexts that it goes by (nmt/ngram/histories.py).
+# where each bucket begins, and `contexts` names the file with the counts of contexts that determine the
+# bucket (nmt/ngram/histories.py).
 #
 # A model gives words that it does not know p = 0; where no model knows a word, each gives it its p(UNK). So
 # the sum over the words of all models, and the unknown word, is 1.
@@ -49,7 +51,7 @@ from nmt.runs.line_scores import CountLineScorer, LineScorer, LineScores
 
 MIXTURE_FORMAT = "nmt-mixture 1"
 FORMAT_BYTES = 200  # bytes of a file in which its format is named
-WEIGHT_TOLERANCE = 1e-6  # by which weights may miss 1
+WEIGHT_TOLERANCE = 1e-6  # by which the sum of weights may differ from 1
 
 
 @dataclass
@@ -151,7 +153,9 @@ def parse_mixture(path: str | Path) -> tuple[MixtureFile, str]:
         mixture.contexts = str(folder / str(contexts["path"]))
         return mixture, str(contexts["sha256"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: damaged mixture of language models ({error}); make it again") from error
+        raise DataError(
+            f"{path}: damaged mixture of language models ({error}); run nmt-interpolate again"
+        ) from error
 
 
 def check_mixture(mixture: MixtureFile) -> None:
@@ -213,7 +217,8 @@ class MixtureScorer(LineScorer):
         return self.members[0].units(lines)
 
     def score(self, lines: Sequence[str]) -> list[LineScores]:
-        """log p of each line, unit by unit. DataError if the models split a line into different units."""
+        """Natural log p of each line, unit by unit. DataError if the models split a line into different
+        units."""
         scores = []
         for units, scored in self.score_by_model(lines):
             weights = self.weights[self.buckets(units)] if self.histories else self.weights[0]

@@ -21,7 +21,7 @@ from nmt.search.sampling import sample
 from nmt.search.steps import StepModel
 from nmt.text.vocab import UNK
 
-STEPS = 200  # of running text at a time
+STEPS = 200  # units of running text scored at a time
 
 
 class NeuralLineScorer(LineScorer):

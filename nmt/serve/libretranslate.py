@@ -245,7 +245,8 @@ class LibreTranslate:
     async def read_fields(self, request: Request) -> Fields:
         """Read the fields of a JSON object or a form, and those of the query string.
 
-        HTTPException 403 for a wrong key.
+        The body wins over the query string. HTTPException 403 for a missing or wrong `api_key`; BadRequest
+        for a body or query string that cannot be parsed.
         """
         values = dict[str, object](http_api.parse_form(request.scope["query_string"]))
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -354,8 +355,9 @@ def render_versions(text: QueryText, versions: Sequence[Sequence[TranslatedLine]
 
 
 def versions(lines: Sequence[TranslatedLine], count: int) -> list[list[TranslatedLine]]:
-    """List versions of a text's translated lines, with one hypothesis per line in each: first the best
-    hypotheses, then up to `count` versions of the second best ones, and so on, without repetitions."""
+    """List the best version of a text's translated lines, then up to `count` others. Version k has the k-th
+    best hypothesis of each line, or the last of a line that has fewer; a version with the same text as an
+    earlier one is left out."""
     by_text = dict[tuple[str, ...], list[TranslatedLine]]()
     for rank in range(max((len(line.hypotheses) for line in lines), default=1)):
         best = [line.hypotheses[min(rank, len(line.hypotheses) - 1)] for line in lines]

@@ -86,7 +86,7 @@ def warn_of_tokenized(lines: Iterable[str], path: str) -> Iterator[str]:
 # ---- checks of a line --------------------------------------------------------------------------------------
 
 NOWHERE = -1
-# Without the tab, which has a check of its own.
+# All but the tab, which has its own check.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 # UTF-8 that was once read as Latin-1 or Windows-1252: é is now Ã©, ’ is â€™.
 TWICE_ENCODED = re.compile("[ÃÂ][\u0080-\u00bf]|â€|[ÐÑ][\u0080-\u00bf]")
@@ -145,8 +145,8 @@ def not_composed(line: str) -> int:
     return next(
         (
             position
-            for position, (composed_character, character) in enumerate(pairs)
-            if composed_character != character
+            for position, (character, composed_character) in enumerate(pairs)
+            if character != composed_character
         ),
         len(composed),
     )
@@ -171,7 +171,7 @@ CHECKS = {
     "lost": Check(
         "lines with U+FFFD, a character that was lost",
         lambda line: line.find("\ufffd"),
-        "convert the original again, from the encoding that it has",
+        "convert the original again, from its actual encoding",
     ),
     "twice encoded": Check(
         "lines that look encoded twice (Ã© for é)",
@@ -207,7 +207,8 @@ CHECKS = {
     "sentences": Check(
         "lines of several sentences",
         second_sentence,
-        "unless most are, the run learns to translate one; give nmt-translate --split-sentences then",
+        "unless most lines have several, a model learns to translate single sentences: give nmt-translate "
+        "--split-sentences",
     ),
     "without letters": Check(
         "lines without letters",

@@ -30,8 +30,8 @@ class CleanConfig:
     ratio: float = number(9.0, least=0, help="longer side over shorter, at most; 0: any")
     unit: str = choice(
         *LENGTHS,
-        help="what lengths count. word: what blanks separate; auto: that, but of scripts without blanks two "
-        "Chinese or Japanese characters are a word, and four letters of Thai, Lao, Khmer or Burmese",
+        help="unit of lengths. word: words between blanks; auto: the same, but in scripts without blanks two "
+        "Chinese or Japanese characters, or four letters of Thai, Lao, Khmer or Burmese, count as a word",
     )
     keep_duplicates: bool = setting(False, help="keep pairs that occurred before")
 

@@ -99,8 +99,8 @@ def check_links(config: DataConfig, text: TokenizedText) -> None:
 
 
 def make_aligned_corpus(data: ParallelData, within: str) -> Corpus:
-    """The binarized training pairs with their affiliations, rebuilt only when something has changed.
-    `within`: SENTENCE or PHRASE."""
+    """The binarized training pairs with their affiliations, rebuilt only when texts, alignment, vocabularies
+    or settings have changed. `within`: SENTENCE or PHRASE. DataError if no pair is short enough."""
     config, cache, stamp = data.config, data.cache, aligned_stamp(data.config, *data.vocabs, within)
     with lock_cache(cache):
         if read_stamp(cache).get("stamp") != stamp:

@@ -228,7 +228,11 @@ def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
 
 
 def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better: bool) -> None:
-    """Log a validation, write it to dev.tsv, and add a point to each curve. Warns if BLEU or chrF stays 0."""
+    """Log a validation, write it to dev.tsv, and add a point to each curve.
+
+    Also counts validations in a row whose BLEU or chrF is 0 in `job.progress.zeros`, on which
+    `deciding_metric` depends, and warns when there are ZEROS of them.
+    """
     config, progress = job.training, job.progress
     by_cost = config.metric != "cost" and deciding_metric(config.metric, progress) == "cost"
     if score.signature != logs.signature:

@@ -13,13 +13,14 @@ from nmt.training.presets import LARGE, LARGE_TEXT, TRANSFORMER, choose_preset, 
 from nmt.training.schedules import LINEAR
 
 EPOCHS = {LARGE_TEXT: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the number of pairs
+# BPE merges, by the number of pairs.
 MERGES = {0: 2000, 10_000: 4000, 50_000: 8000, LARGE_TEXT: 16_000, 1_000_000: 32_000}
 MOST_WARM_UP = 0.2  # largest share of the updates when training time is limited
 SUBWORD_FACTOR, TOKEN_FACTOR = 1.4, 1.15  # units for a word between blanks
-SHORTEST, LONGEST = 60, 100  # of `max_length`; longer sentences cost more than they teach
+SHORTEST, LONGEST = 60, 100  # bounds of data.max_length; longer sentences cost more time than they are worth
 PLAIN = re.compile(r"[\w./][\w./+-]*")
 
-Values = dict[str, tuple[object, str]]  # key -> value, and why
+Values = dict[str, tuple[object, str]]  # key -> (value, reason)
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Proposal:
 
     def lines(self) -> Iterator[str]:
         """Lines of the configuration file."""
-        yield "# Made by nmt-init. Paths are those from the folder in which nmt-train is started."
+        yield "# Made by nmt-init. Paths are relative to the folder in which nmt-train is started."
         yield f"run: {quoted(self.run)}"
         yield "device: auto  # a GPU if there is one"
         yield "data:"
@@ -57,7 +58,7 @@ class Proposal:
                 yield f"  {side}:"
                 yield from values_as_yaml(values, "    ")
         yield f"# From here on the preset {self.preset}; nmt-train --print-config shows all other settings."
-        for line in sections_of(self.preset):  # `training` is the last one
+        for line in preset_lines(self.preset):  # `training` is the last one
             if line.strip().partition(":")[0] not in self.training:
                 yield line
         yield from values_as_yaml(self.training, "  ")
@@ -68,7 +69,10 @@ class Proposal:
         if warmup <= MOST_WARM_UP * updates:
             return False
         most = int(MOST_WARM_UP * updates)
-        self.training["warmup"] = (most, f"of about {updates:,} updates for which there is time")
+        self.training["warmup"] = (
+            most,
+            f"{MOST_WARM_UP:.0%} of the about {updates:,} updates that the time allows",
+        )
         return True
 
 
@@ -86,28 +90,31 @@ def propose(
             "patience may end it sooner",
         )
     if minutes:
-        proposal.training["schedule"] = (LINEAR, "down to 0 at the end, be it by epochs or by minutes")
+        proposal.training["schedule"] = (LINEAR, "down to 0 when training ends, by epochs or by minutes")
         proposal.training["max_minutes"] = (minutes, "the last validation included")
     sides = list(zip(report.sides, texts.languages, strict=True))
-    merged = [is_cut_here(*side) for side in sides]
-    if any(merged):
-        rare = max(side.hapax_share() for side, language in sides if is_cut_here(side, language))
-        reason = f"{100 * rare:.1f}% of the running words occur once; as whole words as many would be unknown"
+    with_bpe = [learns_bpe(*side) for side in sides]
+    if any(with_bpe):
+        rare = max(side.hapax_share() for side, language in sides if learns_bpe(side, language))
+        reason = (
+            f"{100 * rare:.1f}% of the running words occur once; without subwords, about as many would be "
+            "unknown"
+        )
         proposal.data["bpe_merges"] = (by_size(MERGES, pairs), reason)
         scripts = {side.guess().script for side in report.sides}
-        if len(scripts) > 1 and all(merged) and preset != TRANSFORMER:
+        if len(scripts) > 1 and all(with_bpe) and preset != TRANSFORMER:
             proposal.data["bpe_joint"] = (False, "the scripts have no units in common")
     if preset == TRANSFORMER:
         proposal.data["shared_vocabulary"] = (True, "for model.tied: all")
-    proposal.data["max_length"] = max_length(report, any(merged))
+    proposal.data["max_length"] = max_length(report, any(with_bpe))
     for values, (side, language) in zip(proposal.sides, sides, strict=True):
         values.update(side_values(side, language))
     return proposal
 
 
-def is_cut_here(side: SideReport, language: str) -> bool:
-    """Whether BPE would be learned for this side: not if it is segmented already, or if SentencePiece reads
-    it as raw text."""
+def learns_bpe(side: SideReport, language: str) -> bool:
+    """Whether BPE is learned for this side: not if it is already segmented, or if SentencePiece reads it as
+    raw text."""
     return not side.counts["subwords"] and bool(language) and not is_spaceless(language)
 
 
@@ -122,32 +129,35 @@ def max_length(report: PairReport, subwords: bool) -> tuple[int, str]:
 def side_values(side: SideReport, language: str) -> Values:
     """The settings of one side that differ from the defaults."""
     values: Values = {}
-    cut = bool(side.counts["subwords"])
-    raw = not cut and not side.punctuation.is_tokenized() and (not language or is_spaceless(language))
+    segmented = bool(side.counts["subwords"])
+    raw = not segmented and not side.punctuation.is_tokenized() and (not language or is_spaceless(language))
     if language:
         guess = side.guess()
         values["language"] = (language, "" if guess.language == language else f"the text: {guess}")
     elif raw:
-        values["subword"] = ("unigram", "no language is known, and SentencePiece needs no rules of one")
-    if cut:
-        values["subword"] = ("none", "it is cut already, as translations will be; better give whole words")
-    if cut or side.punctuation.is_tokenized():
-        values["tokenize"] = (False, "it is tokenized already, as translations will be")
+        values["subword"] = ("unigram", "the language is unknown, and SentencePiece needs no rules for it")
+    if segmented:
+        values["subword"] = (
+            "none",
+            "already segmented into subwords, and translations will be too; whole words are better",
+        )
+    if segmented or side.punctuation.is_tokenized():
+        values["tokenize"] = (False, "already tokenized, and translations will be too")
         values["normalize"] = (False, "")
         if side.counts["escaped"]:
             values["escaped"] = (True, "Moses' escapes: undone here, and put back in translations")
-    if side.guess().script in CASED and not raw and not cut:
+    if side.guess().script in CASED and not raw and not segmented:
         cased = side.has_case()
-        values["case"] = ("truecase", "") if cased else ("keep", "it has no capitals")
+        values["case"] = ("truecase", "") if cased else ("keep", "the text has no capitals")
     return values
 
 
 def by_size(table: Mapping[int, int], pairs: int) -> int:
-    """The entry of the largest size that a corpus reaches."""
+    """The value for a corpus, in a table whose keys are the smallest number of pairs for each value."""
     return table[max(size for size in table if size <= pairs)]
 
 
-def sections_of(preset: str) -> Iterator[str]:
+def preset_lines(preset: str) -> Iterator[str]:
     """The lines of a preset from its section `model` on."""
     lines = files.read_lines(preset_file(preset))
     for line in lines:

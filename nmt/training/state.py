@@ -44,7 +44,7 @@ class LogTable:
     def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
         self.path, self.columns = path, columns
         try:
-            # a link would have another file cut back
+            # through a symbolic link, another file would be truncated
             self.file = open(path, "a", encoding="utf-8", newline="\n", opener=without_links)
             if (size_on_disk := os.fstat(self.file.fileno()).st_size) < (size or 0):
                 log.warning(
@@ -279,7 +279,7 @@ def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgr
 
 
 def restore(job: TrainingJob, state: TrainingState) -> None:
-    """Restore model, optimizer and random numbers from a saved state."""
+    """Restore model, optimizer and random numbers from a saved state. CheckpointError if it does not fit."""
     job.progress, job.log_sizes = saved_position(job.directory, state)
     try:
         job.optimizer.load_state_dict(state["optimizer"])

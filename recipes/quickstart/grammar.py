@@ -292,7 +292,8 @@ class Writer:
 
 
 def contract(word: str, target: Tokens, mark: int) -> Tokens:
-    """de + le = du, de + les = des, de + un = d'un."""
+    """Put a preposition before `target`, contracted or elided where French does so: de + le = du, de + les =
+    des, de + un = d'un. `mark`: the mark of the preposition."""
     first, first_mark = target[0]
     if first in ("le", "les"):
         return [({"le": "du", "les": "des"}[first], first_mark), *target[1:]]
@@ -302,7 +303,8 @@ def contract(word: str, target: Tokens, mark: int) -> Tokens:
 
 
 def elide(word: str, target: Tokens, mark: int) -> Tokens:
-    """que + il = qu'il, si + il = s'il (but si elle)."""
+    """Put a conjunction before `target`, elided where French elides it: que + il = qu'il, si + il = s'il (but
+    si elle). `mark`: the mark of the conjunction."""
     first = target[0][0]
     if word == "que" and vowel(first):
         return [("qu'", mark), *target]

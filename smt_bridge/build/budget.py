@@ -45,7 +45,7 @@ def read_times(folder: Path) -> dict[str, float]:
         return {}
     try:
         content = json.loads("\n".join(files.read_lines(path)))
-        return cast("dict[str, float]", typed_json.typed(dict[str, float], content, "times"))
+        return cast("dict[str, float]", typed_json.convert(dict[str, float], content, "times"))
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{path}: damaged ({error}); remove it, it only records how long the steps took"

@@ -142,7 +142,8 @@ class BuildTexts:
 
 
 def prepare(build: Build) -> None:
-    """Clean, tokenize, truecase and escape all texts."""
+    """Clean, tokenize, truecase and escape all texts, and write the files listed at the top of this module.
+    DataError if no pair is left."""
     config, texts, raw, split_report = build.config, BuildTexts(build.work), CleanReport(), CleanReport()
     workers = config.workers if build.plan.sizes.pairs >= SEVERAL else 1
     settings = sides(config)

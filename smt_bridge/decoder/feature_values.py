@@ -67,7 +67,8 @@ def sums(values: NDArray[np.generic], owner: Int64s, count: int) -> Floats:
 
 
 def distortions(phrases: PathPhrases, early: bool) -> Floats:
-    """The Distortion score of each phrase: (P, 1)"""
+    """The Distortion score of each phrase: minus the words of its jump or, if `early`, minus its early
+    distortion cost; (P, 1)"""
     if not early:
         jumps: Floats = -np.abs(phrases.first - phrases.before_last - 1).astype(np.float64)
         return jumps[:, None]

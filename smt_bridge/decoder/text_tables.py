@@ -247,16 +247,16 @@ def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
     """Read a phrase table and, if given, its reordering table from text. DataError, with the line, for the
     wrong number of scores and for anything that Moses would refuse or misread."""
     collector = RowCollector(path, columns)
-    extra = np.zeros((0, 0), np.float32)
+    reordering_scores = np.zeros((0, 0), np.float32)
     if reordering:
         both = side_by_side(collector, reordering)
-        collector, extra = both if both else looked_up(path, columns, reordering)
+        collector, reordering_scores = both if both else looked_up(path, columns, reordering)
     else:
         for line in files.read_byte_lines(path):
             collector.add(line)
     scores = collector.scores.values()
     collector.check()
-    return arrange(collector, scores, extra)
+    return build_table(collector, scores, reordering_scores)
 
 
 def side_by_side(collector: RowCollector, reordering: str) -> tuple[RowCollector, Floats] | None:
@@ -310,8 +310,12 @@ def looked_up(path: str, columns: int, reordering: str) -> tuple[RowCollector, F
     return collector, values[rows_of(rows)]
 
 
-def arrange(collector: RowCollector, scores: Floats, extra: Floats) -> PhraseTable:
-    """Build the table, grouping rows by source; within a group they stay in the order of the file."""
+def build_table(collector: RowCollector, scores: Floats, reordering_scores: Floats) -> PhraseTable:
+    """Build the table of R rows, grouped by source phrase; within a group they stay in the order of the file.
+
+    `scores` (R, columns) and `reordering_scores`, (R, 6) or (0, 0) without a reordering table, are natural
+    logarithms in the order of the file; nan for a pair that the reordering table lacks.
+    """
     vocabulary = new_vocabulary()
     source_ids, source_cut = word_ids(collector.sources, vocabulary)
     target_ids, target_cut = word_ids(collector.targets, vocabulary)
@@ -346,12 +350,14 @@ def arrange(collector: RowCollector, scores: Floats, extra: Floats) -> PhraseTab
         target_levels=targets.levels,
         target=target_nodes.astype(np.int32)[rows_of(collector.target_of)[order]],
         scores=scores[order],
-        reordering=extra[order] if extra.size else np.zeros((len(order), 0), np.float32),
+        reordering=reordering_scores[order]
+        if reordering_scores.size
+        else np.zeros((len(order), 0), np.float32),
         alignment=smallest(alignment_of, np.uint8, np.uint16, np.int32)[
             rows_of(collector.alignment_of)[order]
         ],
         alignment_text=alignment_text,
         alignment_cut=smallest(alignment_cut, np.int32, np.int64),
         score_values=np.zeros((scores.shape[1], 0), np.float32),
-        reordering_values=np.zeros((extra.shape[1], 0), np.float32),
+        reordering_values=np.zeros((reordering_scores.shape[1], 0), np.float32),
     )

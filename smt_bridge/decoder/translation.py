@@ -35,7 +35,7 @@ class Derivation:
 class PhraseTranslation:
     """The derivations of a sentence, best first. An empty sentence has a single derivation without words."""
 
-    sentence: Sentence | None
+    sentence: Sentence | None  # None for an empty line, and for a line translated in parts
     derivations: list[Derivation]
     parts: list["PhraseTranslation"] = field(default_factory=list)  # if the line was too long
 

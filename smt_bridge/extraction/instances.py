@@ -178,25 +178,27 @@ def extract(
 
 
 class Extractor:
-    """Extracts the instances of one block after the other, reusing memory."""
+    """Extracts the occurrences of phrase pairs, block by block. Remembers how many rows the largest block
+    needed, so that later blocks are rarely extracted twice."""
 
     def __init__(self, words: CorpusSurvey, longest: int) -> None:
+        """`longest`: the maximum phrase length in words."""
         self.longest = longest
         self.source, self.target = make_packing(words.source, longest), make_packing(words.target, longest)
-        self.room = 1 << 16
+        self.capacity = 1 << 16
 
     def instances(self, block: SentenceBlock) -> tuple[UINT, UINT, NDArray[np.uint8]]:
         """Keys (N, K), alignment squares (N,) and orientations (N,), in the order of the text."""
         while True:
-            keys = np.empty((self.room, self.source.columns + self.target.columns), np.uint64)
-            square, ways = np.empty(self.room, np.uint64), np.empty(self.room, np.uint8)
+            keys = np.empty((self.capacity, self.source.columns + self.target.columns), np.uint64)
+            square, ways = np.empty(self.capacity, np.uint64), np.empty(self.capacity, np.uint8)
             count = extract(
                 block.source, block.source_cut, block.target, block.target_cut, block.points, block.point_cut,
                 self.longest, self.source, self.target, keys, square, ways,
             )  # fmt: skip
             if count >= 0:
                 return keys[:count], square[:count], ways[:count]
-            self.room *= 2
+            self.capacity *= 2
 
 
 def unpack(keys: UINT, packing: Packing, longest: int) -> Int32s:

@@ -76,7 +76,7 @@ def run_program(
         raise UserError(f"{program}: failed with {fate}; its own messages are above")
 
 
-def whole_ini(ini: str, folder: Path) -> Path:
+def write_absolute_ini(ini: str, folder: Path) -> Path:
     """Write a copy of an ini with absolute paths, for Moses' scripts, which change their working directory.
     As in Moses, relative paths are resolved from the working directory. Returns the copy's path."""
     copy = folder / "smt-moses.ini"
@@ -90,9 +90,8 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
     if folder.exists():
         raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
     with TemporaryDirectory(prefix="smt-moses.") as temporary:
-        run_program(
-            ["perl", moses.program(FILTER), folder, whole_ini(ini, Path(temporary)), Path(text).absolute()]
-        )
+        copy = write_absolute_ini(ini, Path(temporary))
+        run_program(["perl", moses.program(FILTER), folder, copy, Path(text).absolute()])
     filtered = folder / "moses.ini"
     if not filtered.is_file():
         raise UserError(f"{filtered}: Moses' filter script ended without it; its own messages are above")
@@ -122,15 +121,17 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
     line."""
     program = moses.program("bin/moses")
     command: list[str | Path] = [program, "-f", ini, "-threads", str(options.threads), "-v", "0"]
-    beside, listed = (f"{name}.part{os.getpid()}" if name else None for name in (output, options.n_best_list))
-    if listed:
-        command += ["-n-best-list", listed, str(options.n_best), "distinct"]
+    output_part, nbest_part = (
+        f"{name}.part{os.getpid()}" if name else None for name in (output, options.n_best_list)
+    )
+    if nbest_part:
+        command += ["-n-best-list", nbest_part, str(options.n_best), "distinct"]
         command += ["-include-segmentation-in-n-best", "-print-alignment-info-in-n-best"]
     try:
         with ExitStack() as stack:
             for file in filter(None, (output, options.n_best_list)):
                 stack.enter_context(files.parent_folders(file))
-            for part in filter(None, (beside, listed)):
+            for part in filter(None, (output_part, nbest_part)):
                 stack.callback(Path(part).unlink, missing_ok=True)
             input_file = stack.enter_context(TemporaryFile())
             sent = 0
@@ -138,16 +139,16 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
                 input_file.write(line + b"\n")  # Moses skips a last line without a line end
                 sent += 1
             input_file.seek(0)
-            run_program(command, cast(BinaryIO, input_file), beside)
-            answered = files.count_lines(str(beside))
+            run_program(command, cast(BinaryIO, input_file), output_part)
+            answered = files.count_lines(str(output_part))
             if sent != answered:
                 raise DataError(
                     f"{output}: {answered} lines, but {text} has {sent}; the decoder did not answer every "
                     "line"
                 )
-            for written, name in ((listed, options.n_best_list), (beside, output)):
-                if written and name:
-                    os.replace(written, name)
+            for part_path, name in ((nbest_part, options.n_best_list), (output_part, output)):
+                if part_path and name:
+                    os.replace(part_path, name)
     except OSError as error:
         raise files.cannot_write(error.filename or output, error) from error
 
@@ -179,7 +180,7 @@ def tune(
     with locks.locked(work, "smt-moses tune"):
         command: list[str | Path] = ["perl", moses.program(TUNE)]
         command += [Path(text).absolute(), Path(reference).absolute()]
-        command += [moses.program("bin/moses"), whole_ini(ini, work)]
+        command += [moses.program("bin/moses"), write_absolute_ini(ini, work)]
         command += ["--mertdir", moses.bin, "--working-dir", work]
         command += ["--nbest", str(options.n_best), "--predictable-seeds"]
         command += [f"--decoder-flags=-threads {options.threads} -v 0"]
@@ -189,12 +190,12 @@ def tune(
         try:
             run_program(command)
         except UserError as error:
-            raise UserError(f"{error}{last_words(work, started)}") from error
+            raise UserError(f"{error}{log_failure(work, started)}") from error
         tuned = work / "moses.ini"
         if not tuned.is_file():
             raise UserError(
                 f"{tuned}: Moses' tuner ended without it; its own messages are above"
-                f"{last_words(work, started)}"
+                f"{log_failure(work, started)}"
             )
     return tuned
 
@@ -210,7 +211,7 @@ def check_megam(moses: Installation) -> None:
         )
 
 
-def last_words(folder: Path, started: float) -> str:
+def log_failure(folder: Path, started: float) -> str:
     """Log the end of the newest log file of Moses' script, which contains the errors of the programs that it
     runs. Returns text to append to the caller's message."""
     logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]

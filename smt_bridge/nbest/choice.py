@@ -191,9 +191,13 @@ UNKNOWN_WORD = -100.0  # what Moses adds for each, with weight 1, and does not p
 TOTAL_TOLERANCE = 0.01  # printed totals have six digits
 
 
-def beyond_features(hypothesis: Hypothesis, weights: Weights | None) -> float:
-    """Part of a total that the decoder added for unknown words, assuming that it used these weights; 0 for an
-    entry of another decoder."""
+def unprinted_score(hypothesis: Hypothesis, weights: Weights | None) -> float:
+    """The part of a total that the decoder added for unknown words, which no printed feature shows.
+
+    `weights`: those that the decoder used. 0 without weights, and for an entry that lacks some of their
+    features, since another decoder wrote it. ConfigError for weights that cannot be those of the decoder, and
+    for features without names.
+    """
     if weights and nbest.UNLABELED in hypothesis.features:
         raise ConfigError(
             f"sentence {hypothesis.sentence}: features without names, which --decoder-weights cannot check; "

@@ -45,10 +45,10 @@ from smt_bridge.nbest.choice import (
     Chooser,
     NbestEntry,
     TunedRisk,
-    beyond_features,
     check_weights,
     entry_total,
     format_scales,
+    unprinted_score,
 )
 from smt_bridge.nbest.union import NbestLists, NbestSentence
 from smt_bridge.tables.score import FLOOR
@@ -407,17 +407,17 @@ def entries(
     rescored = []
     weights, several = config.weights, len(lists.paths) > 1
     for hypothesis, holders, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):
-        beyond = beyond_features(hypothesis, config.decoder_weights)
+        unprinted = unprinted_score(hypothesis, config.decoder_weights)
         new = {name: [value] for name, value in zip(names, row, strict=True)}
         if several:
-            beyond = 0.0  # entries of other lists lack it, so it would favor one list over another
+            unprinted = 0.0  # entries of other lists lack it, so it would favor one list over another
             lists.complete(hypothesis, new, holders)
             new = {name: value for name, value in new.items() if name not in lists.sizes}
         features = {**hypothesis.features, **new}
         score = hypothesis.total
         if weights is not None:
             check_weights(features, weights)
-            score = entry_total(features, weights) + beyond
+            score = entry_total(features, weights) + unprinted
         line = nbest.extended(hypothesis, new, None if weights is None else score)
         rescored.append(NbestEntry(total=score, line=line, text=hypothesis.text))
     if weights is not None:

@@ -201,8 +201,8 @@ def check_pool(pool: Pool) -> None:
 
 
 @dataclass
-class Lists:
-    """Rows of hypotheses as read, including duplicates."""
+class HypothesisRows:
+    """The features and BLEU statistics of hypotheses as read from n-best lists, including duplicates."""
 
     names: list[str]
     rows: Rows
@@ -213,8 +213,8 @@ class Lists:
         return make_pool(self.names, self.rows, self.sentences)
 
     def blocks(self) -> Iterator[tuple[int, Floats, Floats]]:
-        """Sentence, features and statistics of each block; distinct rows, in the order of Moses'
-        extractor."""
+        """Yield the number, features (N, D) and statistics (N, COLUMNS) of each sentence that has
+        hypotheses: distinct rows, in the order of Moses' extractor."""
         for number in sorted(self.rows):
             features, stats = map(np.vstack, self.rows[number])
             rows = [row.tobytes() for row in np.hstack([features, stats])]
@@ -244,7 +244,7 @@ def distinct_rows(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
     return indices
 
 
-def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
+def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRows:
     """Read n-best lists, such as those of several tuning iterations, and compute BLEU statistics against the
     references.
 
@@ -283,7 +283,7 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> Lists:
             features.append(np.array(values))
             counts = [judges[number].statistics(hypothesis.text) for hypothesis in group]
             stats.append(np.array(counts, np.float64))
-    return Lists(names, rows, len(texts[0]))
+    return HypothesisRows(names, rows, len(texts[0]))
 
 
 def column_names(sizes: dict[str, int]) -> list[str]:
@@ -291,7 +291,7 @@ def column_names(sizes: dict[str, int]) -> list[str]:
     return [f"{name}_{number}" for name, size in sizes.items() for number in range(size)]
 
 
-def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
+def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows:
     """Read Moses' own pools: pairs of files of `extractor`, plain or gzip. DataError if they do not fit
     together."""
     if len(features) != len(scores):
@@ -318,7 +318,7 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> Lists:
             sentence_rows = rows.setdefault(number, ([], []))
             sentence_rows[0].append(block)
             sentence_rows[1].append(score_block[2])
-    return Lists(names, rows)
+    return HypothesisRows(names, rows)
 
 
 def drop_features(pool: Pool, features: Sequence[str]) -> None:

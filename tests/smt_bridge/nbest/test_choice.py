@@ -117,10 +117,10 @@ def test_unknown_words() -> None:
     used = {"A": [0.5, 0.25], "B": [2.0]}
     for count in range(3):
         entry = nbest.parse(ENTRY.format(-5 - 100 * count), "n:1")
-        assert choice.unknown_words(entry, used) == -100 * count == choice.beyond_features(entry, used)
+        assert choice.unknown_words(entry, used) == -100 * count == choice.unprinted_score(entry, used)
     with pytest.raises(ConfigError, match="these are not the weights that its decoder used"):
         choice.unknown_words(nbest.parse(ENTRY.format(-50), "n:1"), used)
-    assert choice.beyond_features(nbest.parse(ENTRY.format(-205), "n:1"), None) == 0
+    assert choice.unprinted_score(nbest.parse(ENTRY.format(-205), "n:1"), None) == 0
 
 
 def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:

@@ -236,7 +236,7 @@ def test_a_repeated_row_counts_once(lists: list[str], kept: list[int]) -> None:
     assert pools.distinct_rows([row.encode() for row in "".join(lists)], [*map(len, lists)]) == kept
 
 
-def exported(folder: Path, lists: pools.Lists) -> tuple[str, str]:
+def exported(folder: Path, lists: pools.HypothesisRows) -> tuple[str, str]:
     write_moses(str(folder / "ef"), str(folder / "es"), lists.names, lists.blocks())
     return str(folder / "ef"), str(folder / "es")
 
