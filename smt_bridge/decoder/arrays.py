@@ -11,7 +11,7 @@ Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
 # indices of SearchState.counters
-HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK = range(7)
+HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK, CONTEXTS, BLOCKS, SCORED = range(10)
 SLICE = 2_000_000  # options tried per call, about 0.2 seconds, so that Ctrl-C is handled soon
 NOTHING = -1e300  # lower than any score
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
@@ -65,6 +65,14 @@ class OptionArrays(NamedTuple):
     constraints: ReorderingConstraints
 
 
+class OptionGains(NamedTuple):
+    """What the options of a sentence add to a hypothesis before language models are asked. The first index is
+    the orientation: MONOTONE, SWAP or DISCONTINUOUS."""
+
+    gain: Floats  # (3, O) score and backward reordering score
+    most: Floats  # (3, O) greatest gain plus bound of this option and those after it in its span
+
+
 class SearchParameters(NamedTuple):
     """Search settings for one sentence, and the weights that are not already part of the options' scores."""
 
@@ -79,11 +87,13 @@ class SearchParameters(NamedTuple):
     edges: bool  # whether to keep the edges, which n-best lists need
     deferred: bool  # whether candidates wait for stateful features to score them, see compiled_search.py
     stand_in: float  # additional weight of the first language model while candidates wait
+    pops: int  # hypotheses that cube pruning makes for a stack; 0: stack search
+    diversity: int  # least number of them for each coverage
 
 
 class SearchState(NamedTuple):
-    """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates; L language
-    models, F stateful features."""
+    """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates, K contexts, B
+    blocks of P language model scores; L language models, F stateful features."""
 
     counters: Int64s
     # hypotheses, (H,)
@@ -94,7 +104,7 @@ class SearchState(NamedTuple):
     parent: Int32s
     score: Floats
     total: Floats  # score plus future cost
-    context: Int32s  # (H, L) language model states
+    context: Int32s  # number of its context
     key: Int64s  # hash of the stateful features' recombination keys
     memory: Int64s  # (H, F) states of the stateful features
     following: Int32s  # next hypothesis in the stack
@@ -132,7 +142,17 @@ class SearchState(NamedTuple):
     c_last: Int32s
     c_score: Floats
     c_total: Floats
-    c_context: Int32s  # (Q, L)
+    c_context: Int32s
+    # contexts, (K,): the language model states after some words
+    states: Int32s  # (K, L)
+    context_table: Int32s
+    # language model scores, (P,): a block for the options of a span after a context
+    block_key: Int64s  # (B,) context and span
+    block_start: Int32s  # (B,)
+    block_table: Int32s
+    lm_score: Floats  # weighted sum of the language models
+    lm_alone: Floats  # of the first language model, not weighted; empty unless candidates wait
+    lm_context: Int32s  # number of the context after the option; -1: not computed yet
 
 
 class StateSizes(NamedTuple):
@@ -144,6 +164,8 @@ class StateSizes(NamedTuple):
     moves: int
     candidates: int
     words: int
+    contexts: int
+    scores: int  # of language models, kept for options after a context
     models: int  # language models
     features: int  # stateful features
 
@@ -157,11 +179,12 @@ def allocate(sizes: StateSizes) -> SearchState:
     def hash_table(size: int) -> Int32s:
         return ints(1 << int(2 * size - 1).bit_length())
 
-    H, E, C, M, Q, n = sizes[:6]
+    H, E, C, M, Q, n, K, P = sizes[:8]
+    B = 1 + P // 4
     return SearchState(
-        counters=np.zeros(7, np.int64),
+        counters=np.zeros(10, np.int64),
         coverage=ints(H), first=ints(H), last=ints(H), option=ints(H), parent=ints(H),
-        score=np.zeros(H), total=np.zeros(H), context=np.zeros((H, sizes.models), np.int32),
+        score=np.zeros(H), total=np.zeros(H), context=ints(H),
         key=np.zeros(H, np.int64), memory=np.zeros((H, sizes.features), np.int64),
         following=ints(H), listed=ints(H), edge=ints(H), table=hash_table(H),
         edge_parent=ints(E), edge_option=ints(E), edge_score=np.zeros(E), edge_next=ints(E),
@@ -171,5 +194,8 @@ def allocate(sizes: StateSizes) -> SearchState:
         head=ints(n + 1), size=ints(n + 1), worst=np.zeros(n + 1), best=np.zeros(n + 1),
         c_stack=ints(Q), c_coverage=ints(Q), c_parent=ints(Q), c_option=ints(Q), c_first=ints(Q),
         c_last=ints(Q), c_score=np.zeros(Q), c_total=np.zeros(Q),
-        c_context=np.zeros((Q, sizes.models), np.int32),
+        c_context=ints(Q),
+        states=np.zeros((K, sizes.models), np.int32), context_table=hash_table(K),
+        block_key=np.zeros(B, np.int64), block_start=ints(B), block_table=hash_table(B),
+        lm_score=np.zeros(P), lm_alone=np.zeros(P if Q else 0), lm_context=ints(P),
     )  # fmt: skip

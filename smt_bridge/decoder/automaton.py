@@ -17,7 +17,7 @@ from nmt.ngram.queries import MIX
 from nmt.ngram.texts import BOS, EOS, LN10, UNK
 from nmt.ngram.trie import COUNT, FIRST, LINK, WORD, Words64
 from nmt.ngram.trie_model import TrieModel
-from smt_bridge.decoder.compiled import njit, njit_inline
+from smt_bridge.decoder.compiled import njit, njit_forced_inline
 
 BLOCK = 1 << 20  # rows per compiled call; signals are handled between calls
 MEMO = 1 << 14  # steps that are remembered
@@ -91,7 +91,7 @@ def silent() -> TrieModel:
     return trie_build.compile_model(NgramModel([UNK, BOS, EOS], [words]))
 
 
-@njit_inline
+@njit_forced_inline
 def step(lm: Automaton, state: int | np.int64, word: int) -> tuple[float, np.int64]:
     """Natural log p of a word in a state; also returns the state after it. A sentence asks again and again
     for the same ones, so the latest are remembered."""

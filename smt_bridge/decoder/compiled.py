@@ -134,15 +134,10 @@ except ImportError:
     HAVE_NUMBA = False
 
 
-def njit(
-    function: Callable[P, R], error_model: Literal["python", "numpy"] = "python", forceinline: bool = False
-) -> Callable[P, R]:
+def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "python") -> Callable[P, R]:
     """Compile a function to run without holding the GIL, and cache its code if possible. Without numba,
     returns the function unchanged."""
-    if not HAVE_NUMBA:
-        return function
-    compiled = numba.njit(nogil=True, cache=keeps, error_model=error_model, forceinline=forceinline)(function)
-    return cast(Callable[P, R], CompiledFunction(compiled))
+    return compiled_function(function, error_model=error_model, _nrt=True)
 
 
 def njit_ieee(function: Callable[P, R]) -> Callable[P, R]:
@@ -151,7 +146,31 @@ def njit_ieee(function: Callable[P, R]) -> Callable[P, R]:
     return njit(function, error_model="numpy")
 
 
+def njit_forced_inline(function: Callable[P, R]) -> Callable[P, R]:
+    """Like `njit`, but the machine code becomes part of each function that calls it: for short ones whose
+    arguments take longer to pass than the work takes."""
+    return compiled_function(function, forceinline=True)
+
+
+def njit_borrowing(function: Callable[P, R]) -> Callable[P, R]:
+    """Like `njit`, for a function that neither allocates nor returns arrays: it borrows those of its caller
+    and does not count references, which would cost more than the work where there are dozens of arrays."""
+    return compiled_function(function, _nrt=False)
+
+
 def njit_inline(function: Callable[P, R]) -> Callable[P, R]:
-    """Like `njit`, but the code becomes part of each function that calls it: for short ones whose arguments
-    take longer to pass than the work takes."""
-    return njit(function, forceinline=True)
+    """Like `njit_borrowing`, but the code becomes a part of each compiled function that calls it, since
+    passing dozens of arrays takes long too."""
+    return cast(Callable[P, R], dispatcher(function, inline="always", _nrt=False)) if HAVE_NUMBA else function
+
+
+def compiled_function(function: Callable[P, R], **options: object) -> Callable[P, R]:
+    """Compile a function under these options of numba."""
+    if not HAVE_NUMBA:
+        return function
+    return cast(Callable[P, R], CompiledFunction(dispatcher(function, cache=keeps, **options)))
+
+
+def dispatcher(function: Callable[P, R], **options: object) -> object:
+    """numba's own form of a function that is to be compiled."""
+    return numba.njit(nogil=True, **options)(function)  # type: ignore[call-overload]

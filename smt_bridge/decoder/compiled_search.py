@@ -29,9 +29,24 @@ from smt_bridge.decoder.arrays import (
 )
 from smt_bridge.decoder.automaton import Automaton
 from smt_bridge.decoder.compiled import HAVE_NUMBA, go_on, njit
+from smt_bridge.decoder.cube import (
+    Cubes,
+    allocate_cubes,
+    fill_stack,
+    open_edges,
+    start_cubes,
+    start_stack,
+)
 from smt_bridge.decoder.features.protocol import Candidates, Gains, check_values
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask
-from smt_bridge.decoder.search import add_candidates, expand_from, search, select, start_search
+from smt_bridge.decoder.search import (
+    add_candidates,
+    expand_from,
+    option_gains,
+    search,
+    select,
+    start_search,
+)
 
 Paths = tuple[list[Int32s], list[float]]  # options in target order and total of each derivation, best first
 
@@ -41,6 +56,7 @@ class ThreadMemory(threading.local):
 
     factor = 1
     state: SearchState | None = None
+    cubes: Cubes | None = None
 
 
 def compiled_search(model: SearchModel) -> "CompiledSearch | None":
@@ -62,7 +78,9 @@ class CompiledSearch:
         repeated with twice as much."""
         state = self.room(task)
         while True:
-            if task.scorers:
+            if task.parameters.pops:
+                self.fill_cubes(state, task, stop)
+            elif task.scorers:
                 self.fill_deferred(state, task, stop)
             else:
                 self.fill(state, task, stop)
@@ -89,6 +107,8 @@ class CompiledSearch:
                     moves=60_000 * factor,
                     candidates=60_000 * factor if task.parameters.deferred else 0,
                     words=max(words, 100),
+                    contexts=30_000 * factor,
+                    scores=64_000 * factor,
                     models=len(self.automata),
                     features=len(task.scorers),
                 )
@@ -99,15 +119,45 @@ class CompiledSearch:
         """Fill all stacks. Sets `state.counters[FULL]` if memory runs out."""
         stack = rank = 0
         options, parameters, weights = task.options, task.parameters, task.model.lm_weights
+        gains = option_gains(options, parameters)
         while stack < parameters.words and not (stack and state.counters[FULL]):
             go_on(stop)
-            stack, rank = search(state, options, self.automata, weights, parameters, stack, rank, self.piece)
+            stack, rank = search(
+                state, options, gains, self.automata, weights, parameters, stack, rank, self.piece
+            )
+
+    def fill_cubes(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
+        """Fill all stacks by cube pruning."""
+        options, parameters, weights = task.options, task.parameters, task.model.lm_weights
+        cubes = self.memory.cubes
+        if (
+            cubes is None
+            or len(cubes.first_edge) != len(state.head)
+            or len(cubes.member) != len(state.coverage)
+        ):
+            cubes = self.memory.cubes = allocate_cubes(state, 60_000 * self.memory.factor)
+        gains, room = option_gains(options, parameters), np.zeros(len(self.automata), np.int32)
+        start_search(state, options, self.automata, parameters, room)
+        start_cubes(cubes)
+        for stack in range(1, parameters.words + 1):
+            open_edges(state, cubes, options, parameters, stack - 1)
+            start_stack(state, cubes, parameters, stack)
+            complete = False
+            while not complete and not state.counters[FULL]:
+                go_on(stop)
+                complete = fill_stack(
+                    state, cubes, options, gains, self.automata, weights, parameters, stack, self.piece // 10,
+                    room,
+                )  # fmt: skip
+            if state.counters[FULL]:
+                return
 
     def fill_deferred(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
         """Fill all stacks, rescoring each with the stateful features before it is extended."""
-        start_search(state, task.options, self.automata, task.parameters)
-        state.memory[0] = [scorer.start_state for scorer in task.scorers]
         room = np.zeros(len(self.automata), np.int32)
+        start_search(state, task.options, self.automata, task.parameters, room)
+        gains = option_gains(task.options, task.parameters)
+        state.memory[0] = [scorer.start_state for scorer in task.scorers]
         for stack in range(task.parameters.words + 1):
             if stack:
                 self.rescore_stack(state, task, stack)
@@ -117,7 +167,7 @@ class CompiledSearch:
             while rank >= 0 and not state.counters[FULL]:
                 go_on(stop)
                 rank = expand_from(
-                    state, task.options, self.automata, task.model.lm_weights, task.parameters,
+                    state, task.options, gains, self.automata, task.model.lm_weights, task.parameters,
                     stack, rank, room, self.piece,
                 )  # fmt: skip
             if state.counters[FULL]:
@@ -143,9 +193,7 @@ class CompiledSearch:
             keys = (keys ^ (keys >> 31)) * MIX + scored.recombined + 1
             states[:, number] = scored.states
             missing -= task.model.stand_in_of(number)
-        add_candidates(
-            state, self.automata, task.parameters, task.options.forward_id, chosen, gains, keys, states
-        )
+        add_candidates(state, task.parameters, task.options.forward_id, chosen, gains, keys, states)
 
 
 def foreseen(

@@ -1,6 +1,6 @@
 """Settings of the decoder, and the sections of a moses.ini that set them. The defaults are those of Moses."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from smt_bridge.decoder.xml_input import brackets
 from smt_bridge.moses.ini import FALSE, Ini, parse_truth
 
 WIDEST = 63  # number of words after the first untranslated one that a coverage can represent
+STACK, CUBE = "stack", "cube"  # 0 and 1 in an ini
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class SearchSettings:
     )
     nbest_factor: int = number(
         20, least=0, help="derivations examined, at most, for each distinct one listed; 0: as in Moses, 1000"
+    )
+    search: str = choice(STACK, CUBE, help="stack search, or cube pruning (Chiang 2007)")
+    pop_limit: int = number(1000, least=1, help="hypotheses that cube pruning makes for a stack")
+    diversity: int = number(
+        0, least=0, help="hypotheses that cube pruning makes at least for each set of translated words"
     )
     early_distortion_cost: bool = setting(
         False, help="charge for a jump when it leaves a gap (Moore and Quirk 2007)"
@@ -72,6 +78,9 @@ class DecoderConfig:
     beam_threshold: float | None = override("beam_threshold")
     max_phrase_length: int | None = override("max_phrase_length")
     nbest_factor: int | None = override("nbest_factor")
+    search: str | None = override("search")
+    pop_limit: int | None = override("pop_limit")
+    diversity: int | None = override("diversity")
     early_distortion_cost: bool | None = override("early_distortion_cost")
     drop_unknown: bool | None = override("drop_unknown")
     mark_unknown: bool | None = override("mark_unknown")
@@ -115,6 +124,9 @@ def search_settings(config: DecoderConfig, ini: Mapping[str, object]) -> SearchS
 # refused, and the error names its line.
 
 RENAMED = {  # fields of SearchSettings whose sections have other names
+    "search": "search-algorithm",
+    "pop_limit": "cube-pruning-pop-limit",
+    "diversity": "cube-pruning-diversity",
     "max_options": "max-trans-opt-per-coverage",
     "nbest_factor": "n-best-factor",
     "unknown_prefix": "unknown-word-prefix",
@@ -136,7 +148,7 @@ RESTRICTED_SECTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "inputtype": (("0",), "the engine reads plain text, 0"),
     "factor-delimiter": (("|",), "the engine reads one factor"),
     "decoding-graph-backoff": (("0",), "the engine has one translation step"),
-    "search-algorithm": (("0",), "the engine has stack search, 0"),
+    "cube-pruning-lazy-scoring": (FALSE, "the engine scores hypotheses of cube pruning at once"),
     "stack-diversity": (("0",), "the engine has no stack diversity"),
     "early-discarding-threshold": (("0",), "the engine has no early discarding"),
     "translation-option-threshold": (("0",), "the engine has no threshold of options"),
@@ -173,7 +185,6 @@ HARMLESS_SECTIONS = set(
     server-keepalive-maxconn server-keepalive-timeout server-timeout serial session-timeout
     session-cache-size n-best-list distinct-nbest labeled-n-best-list include-segmentation-in-n-best
     print-alignment-info-in-n-best report-all-factors report-all-factors-in-n-best recover-input-path
-    cube-pruning-pop-limit cube-pruning-diversity cube-pruning-lazy-scoring
     cube-pruning-deterministic-search mbr-size mbr-scale lmbr-thetas lmbr-pruning-factor lmbr-p lmbr-r
     lmbr-map-weight lattice-hypo-set max-chart-span non-terminals rule-limit source-label-overlap
     unknown-lhs parsing-algorithm s2t-parsing-algorithm default-non-term-for-empty-range-only
@@ -273,13 +284,23 @@ def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item
         )
     row, text = values[0]
     try:
-        value = brackets(text) if name == "xml-brackets" else parse_value(text, item.default)
+        value = PARSERS[name](text) if name in PARSERS else parse_value(text, item.default)
         wrong = settings.problem(item, value)
     except ValueError as error:
         raise DataError(f"{path}:{row + 1}: [{name}]: {error}") from error
     if wrong:
         raise DataError(f"{path}:{row + 1}: [{name}]: {wrong}")
     return value
+
+
+def parse_algorithm(text: str) -> str:
+    """Parse a search algorithm. ValueError for one that the engine does not have."""
+    if text not in ("0", "1"):
+        raise ValueError(f"the engine has stack search, 0, and cube pruning, 1, not {shown(text)}")
+    return (STACK, CUBE)[int(text)]
+
+
+PARSERS: dict[str, Callable[[str], object]] = {"xml-brackets": brackets, "search-algorithm": parse_algorithm}
 
 
 def parse_value(text: str, default: object) -> object:

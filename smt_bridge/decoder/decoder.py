@@ -11,17 +11,17 @@ from typing import Self
 
 import numpy as np
 
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.io.files import check_lines
 from nmt.io.numbers import shown
 from nmt.text import sentences
 from nmt.text.sentences import whole_lines
-from smt_bridge.decoder import feature_values, plain, translation
+from smt_bridge.decoder import feature_values, plain, plain_cube, translation
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.arrays import Int32s, SearchParameters
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.compiled_search import Paths, compiled_search
-from smt_bridge.decoder.config import WIDEST, DecoderConfig, search_settings
+from smt_bridge.decoder.config import CUBE, WIDEST, DecoderConfig, search_settings
 from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask, WeightedFeature
 from smt_bridge.decoder.options import OptionBuilder
@@ -81,6 +81,11 @@ class Decoder:
             ],
             beam=self.config.neural_beam,
         )
+        if self.model.stateful and self.settings.search == CUBE:
+            raise ConfigError(
+                f"cube pruning scores no networks inside the search: {self.model.stateful[0].feature.name}; "
+                "give --search stack, or rescore an n-best list"
+            )
         self.options = OptionBuilder(system, self.settings, self.weights, self.model, weighted)
         self.compiled = compiled_search(self.model)
         self.second = (
@@ -272,13 +277,16 @@ class Decoder:
             edges=listing.nbest > 0,
             deferred=bool(self.model.stateful),
             stand_in=self.model.stand_in,
+            pops=settings.pop_limit if settings.search == CUBE else 0,
+            diversity=settings.diversity,
         )
 
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
         """Option paths and totals, best first; none if walls and zones leave no way to translate the whole
         sentence."""
         if self.compiled is None:
-            return plain.search(task, listing, stop)
+            plain_search = plain_cube.search if task.parameters.pops else plain.search
+            return plain_search(task, listing, stop)
         return self.compiled.search(task, listing, stop)
 
     def entry(self, number: int, result: PhraseTranslation, derivation: Derivation) -> str:

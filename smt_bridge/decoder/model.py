@@ -131,6 +131,9 @@ class AutomatonLM(WordLM[int]):
     def end(self, state: int) -> tuple[float, int]:
         return self.step(state, self.automaton.end)
 
+    def phrase(self, words: Sequence[int]) -> float:
+        return float(self.phrases(np.array(words, np.int32), np.array([0, len(words)]))[0][0])
+
     def phrases(self, ids: Int32s, starts: NDArray[np.int64]) -> tuple[Floats, Floats]:
         return phrase_scores(self.automaton, self.most, ids, starts)
 

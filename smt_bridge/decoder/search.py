@@ -13,34 +13,38 @@ import numpy as np
 
 from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
+    BLOCKS,
     CANDIDATES,
+    CONTEXTS,
     DISCONTINUOUS,
     EDGES,
     FULL,
     HYPOTHESES,
     MONOTONE,
     NOTHING,
+    SCORED,
     SWAP,
     WORK,
     Floats,
     Int32s,
     Int64s,
     OptionArrays,
+    OptionGains,
     SearchParameters,
     SearchState,
 )
 from smt_bridge.decoder.automaton import Automaton, step
-from smt_bridge.decoder.compiled import njit
+from smt_bridge.decoder.compiled import njit, njit_borrowing, njit_inline
 from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_moves
 
 # ---- stacks ------------------------------------------------------------------------------------------------
 # Adding hypotheses to stacks, recombining them, and pruning.
 
 
-@njit
-def push(S: SearchState, lms: tuple[Automaton, ...], parameters: SearchParameters, forward_id: Int32s,
-parent: int, option: int, coverage: int, first: int, last: int, score: float, total: float, context: Int32s,
-key: int, edge_score: float) -> int:  # fmt: skip
+@njit_inline
+def push(S: SearchState, parameters: SearchParameters, forward_id: Int32s, parent: int, option: int,
+coverage: int, first: int, last: int, score: float, total: float, context: int, key: int,
+edge_score: float) -> int:  # fmt: skip
     """Add a hypothesis to its stack, or recombine it with an equivalent one. Returns its number, or -1 if the
     equivalent one is better or memory is full."""
     forward = forward_id[option] if parameters.reordering else -1
@@ -49,19 +53,17 @@ key: int, edge_score: float) -> int:  # fmt: skip
         mixed += np.int64(first) * np.int64(1442695040888963407) + np.int64(forward) * np.int64(
             3935559000370003845
         )
-    for model in range(len(lms)):
-        mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(context[model])
+    mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(context)
     mixed = (mixed ^ (mixed >> np.int64(29))) * MIX
     size = len(S.table) - 1
     slot = (mixed >> np.int64(20)) & size
     node = best = -1
     while node < 0 and S.table[slot] != -1:
         rival = S.table[slot]
-        same = S.coverage[rival] == coverage and S.last[rival] == last and S.key[rival] == key
+        same = S.coverage[rival] == coverage and S.context[rival] == context
+        same = same and S.last[rival] == last and S.key[rival] == key
         if same and parameters.reordering:
             same = S.first[rival] == first and forward_id[S.option[rival]] == forward
-        for model in range(len(lms)):
-            same = same and S.context[rival, model] == context[model]
         if same:
             node = rival
         slot = (slot + 1) & size
@@ -146,8 +148,8 @@ def select(S: SearchState, parameters: SearchParameters, stack: int) -> Int32s:
 
 
 @njit
-def add_candidates(S: SearchState, lms: tuple[Automaton, ...], parameters: SearchParameters,
-forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
+def add_candidates(S: SearchState, parameters: SearchParameters, forward_id: Int32s, chosen: Int64s,
+gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
     """Turn candidates that the stateful features have scored into hypotheses. `chosen`: candidate indices
     (N,); `gains`: weighted (N,); `keys`: for recombination (N,); `states` (N, F)."""
     for number in range(len(chosen)):
@@ -158,7 +160,7 @@ forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s)
         if total < S.worst[S.covered[coverage]]:
             continue
         hypothesis = push(
-            S, lms, parameters, forward_id, parent, S.c_option[candidate], coverage,
+            S, parameters, forward_id, parent, S.c_option[candidate], coverage,
             S.c_first[candidate], S.c_last[candidate], score, total,
             S.c_context[candidate], keys[number], score - S.score[parent],
         )  # fmt: skip
@@ -169,16 +171,121 @@ forward_id: Int32s, chosen: Int64s, gains: Floats, keys: Int64s, states: Int64s)
             return
 
 
-# ---- search ------------------------------------------------------------------------------------------------
+# ---- language models ---------------------------------------------------------------------------------------
+# Hypotheses with the same last words have the same context, and the same options after it have the same
+# scores, which are computed once.
+
+
+@njit_inline
+def find_context(S: SearchState, states: Int32s) -> int:
+    """Return the number of a context, the states of the language models (L,), which is added if it is new; -1
+    if memory is full."""
+    mixed = np.int64(0)
+    for model in range(len(states)):
+        mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(states[model])
+    size = len(S.context_table) - 1
+    slot = ((mixed * MIX) >> np.int64(24)) & size
+    while S.context_table[slot] != -1:
+        number = S.context_table[slot]
+        same = True
+        for model in range(len(states)):
+            same = same and S.states[number, model] == states[model]
+        if same:
+            return int(number)
+        slot = (slot + 1) & size
+    number = S.counters[CONTEXTS]
+    if number >= len(S.states):
+        S.counters[FULL] = 1
+        return -1
+    S.counters[CONTEXTS] = number + 1
+    S.context_table[slot] = number
+    for model in range(len(states)):
+        S.states[number, model] = states[model]
+    return int(number)
+
+
+@njit_inline
+def find_block(S: SearchState, key: int, size: int) -> int:
+    """The start of a block of `size` language model scores, which is added if it is new; -1 if it is larger
+    than the memory. If memory is full, all blocks are forgotten and computed again."""
+    if S.counters[BLOCKS] >= len(S.block_key) or S.counters[SCORED] + size > len(S.lm_score):
+        forget_blocks(S)
+        if size > len(S.lm_score):
+            S.counters[FULL] = 1
+            return -1
+    slots = len(S.block_table) - 1
+    slot = ((np.int64(key) * MIX) >> np.int64(24)) & slots
+    while S.block_table[slot] != -1:
+        number = S.block_table[slot]
+        if S.block_key[number] == key:
+            return int(S.block_start[number])
+        slot = (slot + 1) & slots
+    number, start = S.counters[BLOCKS], S.counters[SCORED]
+    S.counters[BLOCKS], S.counters[SCORED] = number + 1, start + size
+    S.block_table[slot], S.block_key[number], S.block_start[number] = number, key, start
+    for index in range(start, start + size):
+        S.lm_context[index] = -1
+    return int(start)
 
 
 @njit
-def expand(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
-parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: skip
+def forget_blocks(S: SearchState) -> None:
+    """Empty the memory of language model scores."""
+    S.block_table[:] = -1
+    S.counters[BLOCKS] = S.counters[SCORED] = 0
+
+
+@njit_inline
+def ask_models(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
+context: int, option: int, complete: bool, slot: int, room: Int32s) -> None:  # fmt: skip
+    """Compute the language model scores of an option after a context, and the context after it, and store
+    them at `slot`. `complete`: with the end of the sentence; `room`: scratch memory for states (L,)."""
+    spoken = 0.0
+    stop = options.start[option] + options.length[option]
+    # As in Moses, the end of the sentence is not scored after a phrase without words.
+    end = stop + 1 if complete and options.length[option] > 0 else stop
+    for model in range(len(lms)):
+        lm, state, alone = lms[model], S.states[context, model], 0.0
+        for index in range(options.start[option], end):
+            more, state = step(lm, state, options.words[model, index] if index < stop else lm.end)
+            spoken += weights[model] * more
+            alone += more
+        room[model] = state
+        if model == 0 and len(S.lm_alone):
+            S.lm_alone[slot] = alone
+    S.lm_score[slot], S.lm_context[slot] = spoken, find_context(S, room)
+
+
+# ---- search ------------------------------------------------------------------------------------------------
+
+
+SLACK = 1e-6  # more than rounding can change a total: bounds are added in another order than scores
+
+
+@njit
+def option_gains(options: OptionArrays, parameters: SearchParameters) -> OptionGains:
+    """What does not depend on the hypothesis that an option extends."""
+    size = len(options.score)
+    gain, most = np.empty((3, size)), np.empty((3, size))
+    for way in range(3):
+        for option in range(size):
+            gain[way, option] = options.score[option]
+            if parameters.reordering:
+                gain[way, option] += options.backward[option, way]
+        for span in range(len(options.first)):
+            best = -np.inf
+            for option in range(options.first[span] + options.number[span] - 1, options.first[span] - 1, -1):
+                best = max(best, gain[way, option] + options.bound[option])
+                most[way, option] = best
+    return OptionGains(gain, most)
+
+
+@njit_borrowing
+def expand(S: SearchState, options: OptionArrays, gains: OptionGains, lms: tuple[Automaton, ...],
+weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: skip
     """Extend a hypothesis by every option that its coverage and the distortion limit allow. `room`: scratch
-    memory for states (L,). This is one long function because passing all arrays to smaller ones would take
-    longer than the work itself."""
-    coverage = S.coverage[hypothesis]
+    memory for states (L,)."""
+    coverage, context = S.coverage[hypothesis], S.context[hypothesis]
     if S.first_move[coverage] < 0:
         find_moves(S, options, parameters, coverage)
         if S.counters[FULL]:
@@ -198,37 +305,38 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
         base, stack, future = S.score[hypothesis] + fixed, S.covered[reached], S.future[reached]
         span = start * parameters.longest + last - start
         S.counters[WORK] += 1 + options.number[span]
-        for option in range(options.first[span], options.first[span] + options.number[span]):
-            gain = options.score[option]
-            if parameters.reordering:
-                gain += options.backward[option, way]
-            if not parameters.deferred and base + gain + future + options.bound[option] < S.worst[stack]:
-                continue
-            spoken, alone = 0.0, 0.0
-            stop = options.start[option] + options.length[option]
-            # As in Moses, the end of the sentence is not scored after a phrase without words.
-            end = stop + 1 if stack == parameters.words and options.length[option] > 0 else stop
-            for model in range(len(lms)):
-                lm, state = lms[model], S.context[hypothesis, model]
-                for index in range(options.start[option], end):
-                    more, state = step(lm, state, options.words[model, index] if index < stop else lm.end)
-                    spoken += weights[model] * more
-                    if model == 0:
-                        alone += more
-                room[model] = state
-            score = base + gain + spoken
+        begin, block = options.first[span], -1
+        for option in range(begin, begin + options.number[span]):
+            gain = gains.gain[way, option]
+            if not parameters.deferred:
+                if base + future + gains.most[way, option] < S.worst[stack] - SLACK:
+                    break  # neither this option nor those after it can reach the stack
+                if base + gain + future + options.bound[option] < S.worst[stack]:
+                    continue
+            if block < 0:
+                complete = stack == parameters.words
+                key = (np.int64(context) * len(options.first) + span) * 2 + complete
+                block = find_block(S, key, options.number[span])
+                if block < 0:
+                    return
+            slot = block + option - begin
+            if S.lm_context[slot] < 0:
+                ask_models(S, options, lms, weights, context, option, stack == parameters.words, slot, room)
+                if S.counters[FULL]:
+                    return
+            score = base + gain + S.lm_score[slot]
             if not parameters.deferred:
                 if score + future >= S.worst[stack]:
-                    push(S, lms, parameters, options.forward_id, hypothesis, option, reached, start, last,
-                        score, score + future, room, 0, score - S.score[hypothesis])  # fmt: skip
+                    push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
+                        score + future, S.lm_context[slot], 0, score - S.score[hypothesis])  # fmt: skip
             elif S.counters[CANDIDATES] < len(S.c_stack):
                 number = S.counters[CANDIDATES]
                 S.counters[CANDIDATES] += 1
                 S.c_stack[number], S.c_coverage[number], S.c_parent[number] = stack, reached, hypothesis
                 S.c_option[number], S.c_first[number], S.c_last[number] = option, start, last
                 S.c_score[number] = score
-                S.c_total[number] = score + future + parameters.stand_in * alone
-                S.c_context[number] = room
+                S.c_total[number] = score + future + parameters.stand_in * S.lm_alone[slot]
+                S.c_context[number] = S.lm_context[slot]
             else:
                 S.counters[FULL] = 1
             if S.counters[FULL]:
@@ -237,7 +345,11 @@ parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: sk
 
 @njit
 def start_search(
-    S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], parameters: SearchParameters
+    S: SearchState,
+    options: OptionArrays,
+    lms: tuple[Automaton, ...],
+    parameters: SearchParameters,
+    room: Int32s,
 ) -> None:
     """Empty all stacks and put the initial hypothesis, which has translated nothing, into the first."""
     S.counters[:] = 0
@@ -252,15 +364,19 @@ def start_search(
     S.coverage[0], S.first[0], S.last[0], S.option[0], S.parent[0] = 0, -2, -1, -1, -1
     S.score[0], S.total[0] = 0.0, S.future[0]
     S.key[0], S.edge[0], S.listed[0], S.following[0] = 0, -1, 1, -1
+    S.context_table[:] = -1
+    forget_blocks(S)
     for model in range(len(lms)):
-        S.context[0, model] = lms[model].start_state
+        room[model] = lms[model].start_state
+    S.context[0] = find_context(S, room)
     S.head[0], S.size[0], S.best[0] = 0, 1, S.total[0]
     S.counters[HYPOTHESES] = 1
 
 
 @njit
-def expand_from(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
-parameters: SearchParameters, stack: int, rank: int, room: Int32s, most: int) -> int:  # fmt: skip
+def expand_from(S: SearchState, options: OptionArrays, gains: OptionGains, lms: tuple[Automaton, ...],
+weights: Floats, parameters: SearchParameters, stack: int, rank: int, room: Int32s,
+most: int) -> int:  # fmt: skip
     """Extend the hypotheses of a stack from rank `rank` on. Returns the rank at which to continue after
     `most` options, or -1 if the stack is finished."""
     end = S.counters[WORK] + most
@@ -268,24 +384,25 @@ parameters: SearchParameters, stack: int, rank: int, room: Int32s, most: int) ->
     for index in range(rank, len(chosen)):
         if S.counters[WORK] >= end:
             return index
-        expand(S, options, lms, weights, parameters, chosen[index], room)
+        expand(S, options, gains, lms, weights, parameters, chosen[index], room)
         if S.counters[FULL]:
             break
     return -1
 
 
 @njit
-def search(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
-parameters: SearchParameters, stack: int, rank: int, most: int) -> tuple[int, int]:  # fmt: skip
+def search(S: SearchState, options: OptionArrays, gains: OptionGains, lms: tuple[Automaton, ...],
+weights: Floats, parameters: SearchParameters, stack: int, rank: int,
+most: int) -> tuple[int, int]:  # fmt: skip
     """Search from rank `rank` of stack `stack`, initially (0, 0), until all stacks are finished or `most`
     options have been tried. Returns the stack and rank at which to continue; (words, 0) if the search is
     finished."""
+    room = np.zeros(len(lms), np.int32)
     if stack == 0 and rank == 0:
-        start_search(S, options, lms, parameters)
-    room = np.zeros(max(1, len(lms)), np.int32)
+        start_search(S, options, lms, parameters, room)
     end = S.counters[WORK] + most
     while stack < parameters.words and not S.counters[FULL] and S.counters[WORK] < end:
-        rank = expand_from(S, options, lms, weights, parameters, stack, rank, room, most)
+        rank = expand_from(S, options, gains, lms, weights, parameters, stack, rank, room, most)
         if rank < 0:
             stack, rank = stack + 1, 0
     return stack, rank

@@ -4,6 +4,7 @@ the search; ratios against the plain twin.
 python tests/benchmarks/decoder.py MODEL_DIR|moses.ini TEXT [CSLM_RUN]        one thread; stop everything else
 on the machine
 python tests/benchmarks/decoder.py --translator RUN MODEL_DIR|moses.ini TEXT  an encoder-decoder in the search
+python tests/benchmarks/decoder.py --cube MODEL_DIR|moses.ini TEXT            stack search and cube pruning
 """
 
 import sys
@@ -129,8 +130,24 @@ def with_translator(run: str, model: str, text: str) -> None:
             print(f"stack 100, {arguments}\t{found:.2f} sentences/s, {alone / found:.1f} times the time")
 
 
+def with_cubes(model: str, text: str) -> None:
+    """Sentences per CPU second and mean total score of stack search and cube pruning, of 200 lines."""
+    loaded = system.load(model)
+    lines = [line for line in islice(files.read_lines(text), 200) if line]
+    searches = [(f"stack {stack}", DecoderConfig(stack=stack)) for stack in (20, 50, 100, 200)]
+    for pops in (50, 100, 200, 500, 1000):
+        searches.append((f"cube, {pops} pops", DecoderConfig(search="cube", pop_limit=pops, stack=200)))
+    for name, config in searches:
+        decoder = Decoder(loaded, config)
+        speed = max(rate(decoder, lines, time.process_time) for _ in range(2))
+        total = sum(decoder.translate_line(line).derivations[0].total for line in lines)
+        print(f"{name}\t{speed:.1f} sentences a CPU second\tmean total {total / len(lines):.4f}")
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "--translator":
+    if sys.argv[1] == "--cube":
+        with_cubes(*sys.argv[2:])
+    elif sys.argv[1] == "--translator":
         with_translator(*sys.argv[2:])
     else:
         main(*sys.argv[1:])

@@ -19,7 +19,8 @@ OTHERS = {
     "stack": (7, 0), "table_limit": (3, 0), "distortion_limit": (4, 0), "beam_threshold": (0.5, 0.0),
     "max_phrase_length": (5, 6), "nbest_factor": (9, 0), "early_distortion_cost": (True, False),
     "drop_unknown": (True, False), "mark_unknown": (True, False), "xml_input": ("exclusive", "ignore"),
-    "xml_brackets": (("{", "}"), ("[", "]")),
+    "xml_brackets": (("{", "}"), ("[", "]")), "search": ("cube", "stack"), "pop_limit": (7, 1),
+    "diversity": (3, 0),
 }  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def test_out_of_range(name: str, value: float) -> None:
         ("mapping", "0 T 0\n0 G 0", "one translation step"), ("mapping", "1 T 0", "one translation step"),
         ("output-factors", "1", "one factor"),
         ("weight-file", "sparse.weights", "sparse features are not supported"),
-        ("search-algorithm", "1", "stack search"), ("inputtype", "2", "plain text"),
+        ("search-algorithm", "2", "cube pruning, 1, not '2'"), ("inputtype", "2", "plain text"),
         ("ttable-limit", "20", "write table-limit=N in the line of the table"),
         ("output-unknowns", "x", "does not write this file"),
         ("s", "10", "write [stack], or remove it"), ("stak", "10", "section 'stak' is unknown"),

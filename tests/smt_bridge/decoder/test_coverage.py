@@ -22,13 +22,16 @@ GROUPS = {
     "coverages": "gap mask covered future first_move moves",
     "moves": "move_first move_last move_coverage",
     "candidates": "c_stack c_coverage c_parent c_option c_first c_last c_score c_total c_context",
+    "contexts": "states",
+    "scores": "lm_score lm_alone lm_context",
 }
 
 
 def test_each_array_has_room_for_its_group() -> None:
     sizes = StateSizes(
-        hypotheses=11, edges=0, coverages=4, moves=17, candidates=3, words=6, models=2, features=5
-    )
+        hypotheses=11, edges=0, coverages=4, moves=17, candidates=3, words=6, contexts=13, scores=19,
+        models=2, features=5,
+    )  # fmt: skip
     state = allocate(sizes)
     left = set(state._fields) - {"counters"}
     for group, names in GROUPS.items():
@@ -38,17 +41,16 @@ def test_each_array_has_room_for_its_group() -> None:
     for name in ("head", "size", "worst", "best"):
         assert len(getattr(state, name)) == sizes.words + 1
         left.remove(name)
-    assert left == {"table", "coverage_table"}
-    assert (
-        state.context.shape == (11, 2) and state.c_context.shape == (3, 2) and state.memory.shape == (11, 5)
-    )
+    assert len(state.block_key) == len(state.block_start) == 5
+    assert left == {"table", "coverage_table", "context_table", "block_table", "block_key", "block_start"}
+    assert state.states.shape == (13, 2) and state.memory.shape == (11, 5)
 
 
 def test_hash_tables_stay_half_empty() -> None:
     """Powers of two, so that a mask finds the place; a search for a missing key always ends."""
     for size in range(1, 70):
-        state = allocate(StateSizes(size, 0, size, 0, 0, 1, 1, 0))
-        for table in (state.table, state.coverage_table):
+        state = allocate(StateSizes(size, 0, size, 0, 0, 1, size, 0, 1, 0))
+        for table in (state.table, state.coverage_table, state.context_table):
             assert len(table).bit_count() == 1 and 2 * size <= len(table) < 4 * size
             assert table.dtype == np.int32
 
@@ -106,8 +108,9 @@ def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 1), distortion_limit=limit)
     task = made.task(MarkedLine("a zz b c a d".split()), made.listing)
     n, options = 6, task.options
-    state = allocate(StateSizes(10, 0, 200, 2000, 0, n, 1, 0))
-    search.start_search(state, options, made.model.automata or (), task.parameters)
+    state = allocate(StateSizes(10, 0, 200, 2000, 0, n, 10, 0, 1, 0))
+    room = np.zeros(1, np.int32)
+    search.start_search(state, options, made.model.automata or (), task.parameters, room)
     number = 0
     while number < state.counters[COVERAGES]:
         find_moves(state, options, task.parameters, number)
@@ -138,8 +141,9 @@ def test_no_room_is_told(tmp_path: Path) -> None:
     made = decoder(write_model(tmp_path, 1))
     task = made.task(MarkedLine("a b c".split()), made.listing)
     for coverages, moves in ((2, 100), (100, 2)):
-        state = allocate(StateSizes(10, 0, coverages, moves, 0, 3, 1, 0))
-        search.start_search(state, task.options, made.model.automata or (), task.parameters)
+        state = allocate(StateSizes(10, 0, coverages, moves, 0, 3, 10, 0, 1, 0))
+        room = np.zeros(1, np.int32)
+        search.start_search(state, task.options, made.model.automata or (), task.parameters, room)
         assert not state.counters[FULL]
         find_moves(state, task.options, task.parameters, 0)
         assert state.counters[FULL]

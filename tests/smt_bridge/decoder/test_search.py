@@ -19,12 +19,11 @@ from smt_bridge.decoder.arrays import (
     StateSizes,
     allocate,
 )
-from smt_bridge.decoder.automaton import automaton_of, silent
 from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import best_candidates, digest_before
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_values import columns, features
-from smt_bridge.decoder.search import push, search, select, stack_members
+from smt_bridge.decoder.search import option_gains, push, search, select, stack_members
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import (
@@ -125,7 +124,7 @@ def test_full_stacks_are_cut_in_time(seed: int, tmp_path: Path) -> None:
 
 def small_state(hypotheses: int, coverages: int) -> SearchState:
     """An empty search of one stack: coverages 0 to C - 1 have translated one word each."""
-    state = allocate(StateSizes(hypotheses, 4000, coverages, 1, 0, 2, 1, 0))
+    state = allocate(StateSizes(hypotheses, 4000, coverages, 1, 0, 2, 0, 0, 1, 0))
     state.table[:], state.head[:], state.worst[:], state.best[:] = -1, -1, NOTHING, NOTHING
     state.covered[:] = 1
     return state
@@ -134,7 +133,7 @@ def small_state(hypotheses: int, coverages: int) -> SearchState:
 def parameters(stack: int, beam: float, reordering: bool = False) -> SearchParameters:
     return SearchParameters(
         words=2, longest=1, stack=stack, beam=beam, distortion=-1, distortion_weight=0.0, early=False,
-        reordering=reordering, edges=True, deferred=False, stand_in=0.0,
+        reordering=reordering, edges=True, deferred=False, stand_in=0.0, pops=0, diversity=0,
     )  # fmt: skip
 
 
@@ -144,7 +143,7 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
     """As a dictionary has it: hypotheses of one coverage, end, context and key are one, with reordering also
     of one beginning and one set of forward scores; of these the best in the stack and beam."""
     rng = random.Random(stack)
-    given, lms = parameters(stack, beam, reordering), (automaton_of(silent()),)
+    given = parameters(stack, beam, reordering)
     # A hash table so full that places collide: only 216 kinds are possible.
     state = small_state(216, 3)._replace(table=np.full(256, -1, np.int32))
     forward_id = np.array([0, 1, 1, 2], np.int32)
@@ -152,8 +151,7 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
     for _ in range(600):
         option, coverage, begin, end, word, key = (rng.randrange(size) for size in (4, 3, 2, 2, 3, 2))
         total = rng.gauss(0, 2)
-        push(state, lms, given, forward_id, 0, option, coverage, begin, end, total, total,
-            np.array([word], np.int32), key, total)  # fmt: skip
+        push(state, given, forward_id, 0, option, coverage, begin, end, total, total, word, key, total)
         kind: tuple[int, ...] = (coverage, end, word, key)
         if reordering:
             kind += (begin, int(forward_id[option]))
@@ -167,11 +165,8 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
 
 
 def test_no_room_for_a_hypothesis_is_told() -> None:
-    given, lms, state = parameters(0, -math.inf), (automaton_of(silent()),), small_state(2, 1)
-    context, forward_id = np.zeros(1, np.int32), np.zeros(1, np.int32)
-    made = [
-        push(state, lms, given, forward_id, 0, 0, 0, 0, 0, 0.0, 0.0, context, key, 0.0) for key in (5, 6, 7)
-    ]
+    given, state, forward_id = parameters(0, -math.inf), small_state(2, 1), np.zeros(1, np.int32)
+    made = [push(state, given, forward_id, 0, 0, 0, 0, 0, 0.0, 0.0, 0, key, 0.0) for key in (5, 6, 7)]
     assert made == [0, 1, -1] and state.counters[FULL]
 
 
@@ -281,10 +276,11 @@ def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
     assert one.compiled
     task, calls, place = one.task(one.marked(sentence(5, 100)), one.listing), 0, (0, 0)
     state, parameters = one.compiled.room(task), task.parameters
+    gains = option_gains(task.options, parameters)
     while place[0] < 100:
         before = int(state.counters[WORK]) if calls else 0
         place = search(
-            state, task.options, one.compiled.automata, one.model.lm_weights, parameters, *place, 500
+            state, task.options, gains, one.compiled.automata, one.model.lm_weights, parameters, *place, 500
         )
         calls += 1
         most = 1 + int(task.options.number.sum())  # of one hypothesis
@@ -293,17 +289,33 @@ def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
-@pytest.mark.parametrize("short", ["hypotheses", "edges", "coverages", "moves"])
+@pytest.mark.parametrize("short", ["hypotheses", "edges", "coverages", "moves", "contexts"])
 def test_more_memory_where_it_is_needed(short: str, tmp_path: Path) -> None:
     """A search that fills its memory is repeated with twice as much, and finds the same."""
     one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=4) for _ in range(2))
     assert other.compiled
-    room = StateSizes(20_000, 40_000, 4000, 40_000, 0, 100, 1, 0)
+    room = StateSizes(20_000, 40_000, 4000, 40_000, 0, 100, 20_000, 40_000, 1, 0)
     other.compiled.memory.state = allocate(room._replace(**{short: 12}))
     line = sentence(3, 7)
     ours, theirs = (made.translate_line(line) for made in (one, other))
     assert [(d.text, d.total) for d in ours.derivations] == [(d.text, d.total) for d in theirs.derivations]
     assert other.compiled.memory.factor == 2 and one.compiled and one.compiled.memory.factor == 1
+
+
+@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+@pytest.mark.parametrize(("scores", "factor"), [(12, 1), (1, 2)])
+def test_forgotten_scores_are_computed_again(scores: int, factor: int, tmp_path: Path) -> None:
+    """Language model scores that have no room are computed again; only a span must fit as a whole."""
+    one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=4) for _ in range(2))
+    assert other.compiled
+    room = StateSizes(20_000, 40_000, 4000, 40_000, 0, 100, 20_000, scores, 1, 0)
+    other.compiled.memory.state = allocate(room)
+    for line in (sentence(3, 7), sentence(4, 6)):
+        ours, theirs = (made.translate_line(line) for made in (one, other))
+        assert [(d.text, d.total) for d in ours.derivations] == [
+            (d.text, d.total) for d in theirs.derivations
+        ]
+    assert other.compiled.memory.factor == factor
 
 
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
@@ -326,7 +338,7 @@ def test_memory_is_used_again(tmp_path: Path) -> None:
 
 def test_the_best_candidates_in_their_order() -> None:
     rng = np.random.default_rng(1)
-    state = allocate(StateSizes(1, 0, 1, 0, 60, 3, 1, 0))
+    state = allocate(StateSizes(1, 0, 1, 0, 60, 3, 0, 0, 1, 0))
     state.counters[CANDIDATES] = 50
     state.c_stack[:], state.c_total[:] = rng.integers(1, 4, 60), rng.normal(size=60)
     for stack in (1, 2, 3):

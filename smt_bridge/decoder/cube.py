@@ -1,0 +1,268 @@
+"""Cube pruning, compiled (Chiang 2007; Huang and Chiang 2007; search algorithm 1 of Moses).
+
+An edge joins a coverage and a span that may be translated next. Its hypotheses, best first, are the rows of
+a grid, and the options of the span its columns. Only the best `pops` cells of all edges that lead to a stack
+become hypotheses. They come from a heap: it starts with the first cell of each edge, and each cell that is
+taken adds those below it and to the right. A cell has all its scores when it is added. As these are not
+monotone in a grid, better cells may remain behind worse ones."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.ngram.queries import MIX
+from smt_bridge.decoder.arrays import (
+    DISCONTINUOUS,
+    FULL,
+    MONOTONE,
+    SWAP,
+    Floats,
+    Int32s,
+    Int64s,
+    OptionArrays,
+    OptionGains,
+    SearchParameters,
+    SearchState,
+)
+from smt_bridge.decoder.automaton import Automaton
+from smt_bridge.decoder.compiled import njit, njit_borrowing, njit_inline
+from smt_bridge.decoder.coverage import early_distortion, find_moves
+from smt_bridge.decoder.search import ask_models, find_block, push, select
+
+# indices of Cubes.counters
+CELLS, HEAP, WAITING, POPS, MEMBERS = range(5)
+
+
+class Cubes(NamedTuple):
+    """Working memory of cube pruning: H hypotheses, C coverages, M edges, Q cells of a stack."""
+
+    counters: Int64s
+    member: Int32s  # (H,) hypotheses to be extended, best first for each coverage
+    first_member: Int32s  # (C,)
+    members: Int32s  # (C,)
+    added: Int32s  # (C,) hypotheses that cells have added to a coverage
+    edge_source: Int32s  # (M,) coverage; edges have the numbers of moves
+    edge_next: Int32s  # (M,) next edge that leads to the same stack
+    first_edge: Int32s  # (n + 1,)
+    last_edge: Int32s  # (n + 1,)
+    cell_edge: Int32s  # (Q,)
+    row: Int32s  # (Q,)
+    column: Int32s  # (Q,)
+    score: Floats  # (Q,)
+    total: Floats  # (Q,)
+    context: Int32s  # (Q,)
+    heap: Int32s  # (Q,) cells, best first
+    table: Int32s  # hash table of cells
+
+
+def allocate_cubes(state: SearchState, cells: int) -> Cubes:
+    """Allocate the memory that goes with a SearchState."""
+
+    def ints(size: int) -> Int32s:
+        return np.zeros(size, np.int32)
+
+    H, C, M, n = len(state.coverage), len(state.gap), len(state.move_first), len(state.head)
+    return Cubes(
+        counters=np.zeros(5, np.int64),
+        member=ints(H), first_member=ints(C), members=ints(C), added=ints(C),
+        edge_source=ints(M), edge_next=ints(M), first_edge=ints(n), last_edge=ints(n),
+        cell_edge=ints(cells), row=ints(cells), column=ints(cells),
+        score=np.zeros(cells), total=np.zeros(cells), context=ints(cells), heap=ints(cells),
+        table=ints(1 << int(2 * cells - 1).bit_length()),
+    )  # fmt: skip
+
+
+@njit
+def start_cubes(Q: Cubes) -> None:
+    """Forget all edges."""
+    Q.counters[:] = 0
+    Q.added[:] = 0
+    Q.first_edge[:] = -1
+
+
+@njit
+def open_edges(
+    S: SearchState, Q: Cubes, options: OptionArrays, parameters: SearchParameters, stack: int
+) -> None:
+    """Prune a stack that is complete, and add the edges that extend its hypotheses. Sets `counters[FULL]` if
+    memory runs out."""
+    chosen = select(S, parameters, stack)
+    coverages = np.empty(len(chosen), np.int32)
+    distinct = 0
+    for hypothesis in chosen:
+        coverage, known = S.coverage[hypothesis], False
+        for index in range(distinct):
+            known = known or coverages[index] == coverage
+        if not known:
+            coverages[distinct] = coverage
+            distinct += 1
+    for coverage in coverages[:distinct]:
+        Q.first_member[coverage] = Q.counters[MEMBERS]
+        for hypothesis in chosen:
+            if S.coverage[hypothesis] == coverage:
+                Q.member[Q.counters[MEMBERS]] = hypothesis
+                Q.counters[MEMBERS] += 1
+        Q.members[coverage] = Q.counters[MEMBERS] - Q.first_member[coverage]
+        find_moves(S, options, parameters, coverage)
+        if S.counters[FULL]:
+            return
+        for edge in range(S.first_move[coverage], S.first_move[coverage] + S.moves[coverage]):
+            reached = S.covered[S.move_coverage[edge]]
+            Q.edge_source[edge], Q.edge_next[edge] = coverage, -1
+            if Q.first_edge[reached] < 0:
+                Q.first_edge[reached] = edge
+            else:
+                Q.edge_next[Q.last_edge[reached]] = edge
+            Q.last_edge[reached] = edge
+
+
+@njit_inline
+def next_row(S: SearchState, Q: Cubes, parameters: SearchParameters, edge: int, row: int) -> int:
+    """The first row of an edge from `row` on whose hypothesis is within the distortion limit; its number of
+    hypotheses if there is none."""
+    source = Q.edge_source[edge]
+    if parameters.distortion >= 0:
+        while row < Q.members[source]:
+            hypothesis = Q.member[Q.first_member[source] + row]
+            if abs(S.move_first[edge] - S.last[hypothesis] - 1) <= parameters.distortion:
+                break
+            row += 1
+    return row
+
+
+@njit_inline
+def add_cell(S: SearchState, Q: Cubes, edge: int, row: int, column: int) -> None:
+    """Let a cell wait for its scores. Sets `counters[FULL]` if memory runs out."""
+    cell = Q.counters[CELLS]
+    if cell >= len(Q.row):
+        S.counters[FULL] = 1
+    else:
+        Q.counters[CELLS] = cell + 1
+        Q.cell_edge[cell], Q.row[cell], Q.column[cell] = edge, row, column
+
+
+@njit_inline
+def is_new(Q: Cubes, cell: int) -> bool:
+    """Whether a cell is not in the hash table yet, to which it is added."""
+    edge, row, column = Q.cell_edge[cell], Q.row[cell], Q.column[cell]
+    slots = len(Q.table) - 1
+    mixed = (np.int64(edge) * MIX + np.int64(row)) * MIX + np.int64(column)
+    slot = ((mixed * MIX) >> np.int64(24)) & slots
+    new = True
+    while new and Q.table[slot] != -1:
+        rival = Q.table[slot]
+        new = Q.cell_edge[rival] != edge or Q.row[rival] != row or Q.column[rival] != column
+        slot = (slot + 1) & slots
+    if new:
+        Q.table[slot] = cell
+    return new
+
+
+@njit_inline
+def add_to_heap(Q: Cubes, cell: int) -> None:
+    """Add a cell to the heap; among equal totals the oldest cell comes first."""
+    index = Q.counters[HEAP]
+    Q.counters[HEAP] = index + 1
+    while index > 0:
+        above = (index - 1) >> 1
+        if Q.total[Q.heap[above]] >= Q.total[cell]:  # it is older
+            break
+        Q.heap[index] = Q.heap[above]
+        index = above
+    Q.heap[index] = cell
+
+
+@njit_inline
+def take_best(Q: Cubes) -> int:
+    """Remove the best cell from the heap."""
+    best, size = Q.heap[0], Q.counters[HEAP] - 1
+    Q.counters[HEAP] = size
+    cell, index = Q.heap[size], 0
+    while 2 * index + 1 < size:
+        below = 2 * index + 1
+        if below + 1 < size and before(Q, Q.heap[below + 1], Q.heap[below]):
+            below += 1
+        if not before(Q, Q.heap[below], cell):
+            break
+        Q.heap[index] = Q.heap[below]
+        index = below
+    Q.heap[index] = cell
+    return int(best)
+
+
+@njit_inline
+def before(Q: Cubes, cell: int, other: int) -> bool:
+    """Whether a cell leaves the heap before another one."""
+    return bool(Q.total[cell] > Q.total[other] or (Q.total[cell] == Q.total[other] and cell < other))
+
+
+@njit_borrowing
+def start_stack(S: SearchState, Q: Cubes, parameters: SearchParameters, stack: int) -> None:
+    """Let the first cell of each edge wait for its scores. Sets `counters[FULL]` if memory runs out."""
+    Q.counters[CELLS] = Q.counters[HEAP] = Q.counters[WAITING] = Q.counters[POPS] = 0
+    Q.table[:] = -1
+    edge = Q.first_edge[stack]
+    while edge >= 0:
+        add_cell(S, Q, edge, next_row(S, Q, parameters, edge, 0), 0)
+        edge = Q.edge_next[edge]
+
+
+@njit_borrowing
+def fill_stack(S: SearchState, Q: Cubes, options: OptionArrays, gains: OptionGains,
+lms: tuple[Automaton, ...], weights: Floats, parameters: SearchParameters, stack: int, most: int,
+room: Int32s) -> bool:  # fmt: skip
+    """Turn the best cells of a stack into hypotheses, at most `most` in this call. Returns whether the stack
+    is complete, or memory has run out."""
+    end = Q.counters[POPS] + most
+    while not S.counters[FULL]:
+        while Q.counters[WAITING] < Q.counters[CELLS]:
+            cell = Q.counters[WAITING]
+            Q.counters[WAITING] = cell + 1
+            edge, row, column = Q.cell_edge[cell], Q.row[cell], Q.column[cell]
+            source, start, last = Q.edge_source[edge], S.move_first[edge], S.move_last[edge]
+            span = start * parameters.longest + last - start
+            if row >= Q.members[source] or column >= options.number[span] or not is_new(Q, cell):
+                continue
+            hypothesis, option = Q.member[Q.first_member[source] + row], options.first[span] + column
+            prev_last = S.last[hypothesis]
+            jump, swapped = abs(start - prev_last - 1), last + 1 == S.first[hypothesis]
+            way = MONOTONE if start == prev_last + 1 else SWAP if swapped else DISCONTINUOUS
+            if parameters.early:
+                jump = early_distortion(start, last, prev_last, S.gap[source])
+            fixed = -jump * parameters.distortion_weight
+            if parameters.reordering and hypothesis > 0:
+                fixed += options.forward[S.option[hypothesis], way]
+            complete = stack == parameters.words
+            key = (np.int64(S.context[hypothesis]) * len(options.first) + span) * 2 + complete
+            block = find_block(S, key, options.number[span])
+            if block < 0:
+                return True
+            slot = block + column
+            if S.lm_context[slot] < 0:
+                ask_models(S, options, lms, weights, S.context[hypothesis], option, complete, slot, room)
+            Q.score[cell] = S.score[hypothesis] + fixed + gains.gain[way, option] + S.lm_score[slot]
+            Q.total[cell] = Q.score[cell] + S.future[S.move_coverage[edge]]
+            Q.context[cell] = S.lm_context[slot]
+            add_to_heap(Q, cell)
+        if Q.counters[HEAP] == 0 or (Q.counters[POPS] >= parameters.pops and parameters.diversity == 0):
+            return True
+        if Q.counters[POPS] >= end:
+            return False
+        cell = take_best(Q)
+        edge, row, column = Q.cell_edge[cell], Q.row[cell], Q.column[cell]
+        source, start, last = Q.edge_source[edge], S.move_first[edge], S.move_last[edge]
+        reached = S.move_coverage[edge]
+        if Q.counters[POPS] >= parameters.pops and Q.added[reached] >= parameters.diversity:
+            continue
+        Q.counters[POPS] += 1
+        add_cell(S, Q, edge, row, column + 1)
+        add_cell(S, Q, edge, next_row(S, Q, parameters, edge, row + 1), column)
+        if Q.total[cell] >= S.worst[stack]:
+            hypothesis = Q.member[Q.first_member[source] + row]
+            option = options.first[start * parameters.longest + last - start] + column
+            score = Q.score[cell]
+            added = push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
+                Q.total[cell], Q.context[cell], 0, score - S.score[hypothesis])  # fmt: skip
+            if added >= 0:
+                Q.added[reached] += 1
+    return True
