@@ -35,7 +35,7 @@ def test_cells() -> None:
         (RNNConfig(cell="lstm", gate="take_new"), "belong to cell gru"),
         (RNNConfig(encoder="grconv", attention=3), "one vector a sentence"),
         (RNNConfig(attention=3, summary="tanh"), "does not have"),
-        (RNNConfig(decoder_layers=2, first_word="initial"), "neither attention nor"),
+        (RNNConfig(decoder_layers=2, first_word="initial"), "excludes attention and more"),
         (RNNConfig(tied="target", embedding=5, maxout=4), "set output_rank .* to 5, found 4"),
         (RNNConfig(tied="all", embedding=4, maxout=4, source_words="characters"), "source_words: table"),
         (RNNConfig(output="sofmax"), "model.output: 'sofmax' is unknown, expected one of 'softmax'"),
