@@ -16,7 +16,7 @@ ALIGNMENT_SECONDS, ALIGNMENT_GROWTH = 3.7e-6, 1.03  # CPU seconds: 3.7e-6 words^
 EXTRACTION_SECONDS, LM_SECONDS = 25e-6, 6e-6  # CPU seconds a word
 TABLE_BYTES, LM_BYTES, ALIGNMENT_BYTES = 32.0, 29.0, 0.33  # of the files: a phrase pair, a word, a word
 WORK_BYTES = 500.0  # of the files of extraction, a phrase pair
-ALIGNED_PAIR_BYTES, WORD_PAIR_BYTES, BASE_BYTES = 650.0, 4.0, 250e6  # memory of alignment
+ALIGNED_PAIR_BYTES, WORD_PAIR_BYTES, BASE_BYTES = 1150.0, 4.0, 190e6  # peak memory of alignment
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,17 @@ def test_the_model_fits_the_runs(run: tuple[float, ...], config: TrainConfig) ->
     assert estimated == pytest.approx(measured, rel=0.1)
 
 
+# Sentence pairs, words of both sides, most bytes of the alignment's process: the same corpus.
+PEAKS = [(50_000, 2_196_000, 266e6), (200_000, 8_780_000, 479e6)]
+
+
+@pytest.mark.parametrize("run", PEAKS)
+def test_the_model_fits_the_memory_of_alignment(run: tuple[float, ...], config: TrainConfig) -> None:
+    pairs, words, peak = run
+    cost = train_cost.estimate(TextSize(int(pairs), int(words), 0), config, processors=1, workers=1)
+    assert cost.memory == pytest.approx(peak, rel=0.05)
+
+
 def test_words_are_counted(config: TrainConfig, tmp_path: Path) -> None:
     assert train_cost.measure_texts(config) == TextSize(1000, 3000, 1500)
     (tmp_path / "lm").write_text("a b c d\n")
