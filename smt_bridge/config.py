@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nmt.config.settings import name_in, number
 from smt_bridge.extraction.alignment import ALIGNERS
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
-from smt_bridge.extraction.symmetrization import HEURISTICS
+from smt_bridge.extraction.heuristics import HEURISTICS
 
 
 @dataclass

@@ -30,7 +30,7 @@ class TextSize:
 
 @dataclass(frozen=True)
 class TrainingCost:
-    """What a training takes."""
+    """Estimated time, memory and disk of a training."""
 
     phrase_pairs: float
     alignment: float  # seconds

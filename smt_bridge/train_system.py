@@ -184,7 +184,7 @@ def align(training: SystemTraining) -> None:
 
 
 def remove_unpruned(folder: Path) -> None:
-    """Remove the unpruned tables."""
+    """Remove the tables that were written before pruning."""
     for name in UNPRUNED_TABLES:
         (folder / name).unlink(missing_ok=True)
 
@@ -215,12 +215,12 @@ def prune(training: SystemTraining) -> None:
         paths.reordering = training.path(UNPRUNED_REORDERING)
         paths.reordering_output = training.path(REORDERING)
     with Progress(partial(files.number_of_lines, paths.table), "pairs", title="pruning") as progress:
-        kept = prune_tables(paths, None, config.prune, (config.source, config.target), progress.over)
-    if not kept:
+        rows = prune_tables(paths, None, config.prune, (config.source, config.target), progress.over)
+    if not rows:
         raise DataError(f"{training.path(UNPRUNED)}: no pair is left after pruning; prune less")
     temporary.rename(training.path(TABLE))
     remove_unpruned(training.folder)
-    log.info("%s phrase pairs kept", f"{kept:,}")
+    log.info("%s phrase pairs kept", f"{rows:,}")
 
 
 def estimate(training: SystemTraining) -> None:

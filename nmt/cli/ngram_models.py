@@ -52,7 +52,7 @@ def add_arpa(parser: options.Parser) -> None:
 
 
 def compile_action(argv: Sequence[str]) -> None:
-    """Compile an ARPA file."""
+    """Compile an ARPA file into a mapped model."""
     args = compile_parser().parse_args(argv)
     options.start_log("nmt-ngram compile", args)
     clock = time.monotonic()
@@ -69,7 +69,7 @@ def compile_action(argv: Sequence[str]) -> None:
 
 
 def verify_action(argv: Sequence[str]) -> None:
-    """Verify a compiled model."""
+    """Verify all files of a compiled model."""
     args = verify_parser().parse_args(argv)
     options.start_log("nmt-ngram verify", args)
     if not trie_files.is_trie(args.folder):

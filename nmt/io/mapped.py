@@ -140,7 +140,7 @@ def map_array(path: Path) -> "NDArray[np.generic]":
 
 
 def state(folder: Path, names: Sequence[str]) -> dict[str, object]:
-    """What tells whether files have changed: sizes, modification times, inodes."""
+    """Sizes, modification times and inodes of files, from which a later change can be told."""
     rows = {}
     for name in (manifest.FILE, *names):
         status = (folder / name).stat()

@@ -60,7 +60,7 @@ class NgramOrder:
 
 
 @dataclass
-class NgramModel(texts.TextScorer):
+class NgramModel(texts.NgramTextScorer):
     """A count model over V words, <unk>, <s> and </s> included; levels[n - 1] are the n-grams."""
 
     words: list[str]

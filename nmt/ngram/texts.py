@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class TextScorer(ABC):
+class NgramTextScorer(ABC):
     """Interface of n-gram models that score flat texts."""
 
     begin: int  # number of <s>
@@ -34,10 +34,10 @@ class TextScorer(ABC):
         """Concatenate texts. Returns their words, (N,), the index at which the text of each word begins,
         (N,), and the index at which each text begins, (texts,). `whole`: texts are sentences, with <s> and
         </s> around them."""
-        before, after = ([self.begin], [self.end]) if whole else ([], [])
+        prefix, suffix = ([self.begin], [self.end]) if whole else ([], [])
         lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
         starts = np.cumsum(lengths) - lengths
-        words = (word for text in texts for word in (*before, *self.encode(text), *after))
+        words = (word for text in texts for word in (*prefix, *self.encode(text), *suffix))
         return np.fromiter(words, np.int64, int(lengths.sum())), np.repeat(starts, lengths), starts
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:

@@ -89,7 +89,7 @@ class Trie(NamedTuple):
         return np.where(inside & (self.field(n + 1, WORD, rows) == words), low, -1)
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
-        """Natural log p of each token given the previous ones of its sentence: (N,); see `TextScorer`."""
+        """Natural log p of each token given the earlier ones of its sentence: (N,); see `NgramTextScorer`."""
         total, weight = self.log10(0, text), np.zeros(len(text))
         at = np.arange(len(text))
         nodes = text  # of the n-gram of each length that ends at each token; -1 for none

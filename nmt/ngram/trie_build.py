@@ -42,7 +42,7 @@ OUTSIDE = -50.0  # log10 below which values stand for p = 0 and get entries of t
 
 
 def by_hash(model: NgramModel) -> NgramModel:
-    """The same model with its words in the order of their hashes."""
+    """Sort the words of a model by their hashes."""
     hashes = np.array([hash_word(word) for word in model.words], np.uint64)
     order = np.array(
         sorted(range(len(hashes)), key=lambda word: (int(hashes[word]), model.words[word])), np.int64
@@ -71,7 +71,7 @@ class Links:
 
 
 def find_links(model: NgramModel) -> Links:
-    """As in KenLM, a context matters if it has a longer n-gram or a back-off weight."""
+    """A context matters if it has a longer n-gram or a back-off weight, as in KenLM."""
     first = np.cumsum([1, *(len(level.keys) for level in model.levels)])
     nodes, V = int(first[-1]), len(model.words)
     shorter, is_state = np.zeros(nodes, np.int64), np.zeros(nodes, bool)
@@ -101,8 +101,8 @@ def child(model: NgramModel, first: Ints, shorter: Ints, context: Ints, word: In
         for n in np.unique(level[~empty]):
             rows = open_[(level == n) & ~empty]
             if n < model.order:
-                found = model.find(n + 1, (context[rows] - first[n - 1]) * V + word[rows])
-                children[rows] = np.where(found >= 0, found + first[n], -1)
+                matches = model.find(n + 1, (context[rows] - first[n - 1]) * V + word[rows])
+                children[rows] = np.where(matches >= 0, matches + first[n], -1)
         context[open_] = shorter[here]
     return children
 
@@ -203,7 +203,7 @@ class TrieBuilder:
         ]
 
     def trie(self) -> Trie:
-        """All arrays, in memory."""
+        """The arrays of the trie, in memory."""
         return Trie(np.concatenate([*self.blocks()]), self.books, self.layout)
 
     def upper_bounds(self) -> Floats:

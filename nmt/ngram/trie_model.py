@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.lazy import LazyPart
-from nmt.ngram.texts import BOS, EOS, UNK, Floats, Ints, TextScorer
+from nmt.ngram.texts import BOS, EOS, UNK, Floats, Ints, NgramTextScorer
 from nmt.ngram.trie import Trie, Words64
-from nmt.ngram.trie_vocabulary import WordNumbers, WordPool
+from nmt.ngram.trie_vocabulary import HashedWords, WordIds
 
 COMPILED_FROM = 2000  # call of flat_scores from which it is compiled: numba takes half a second to load
 COMPILED_SCORE = LazyPart("nmt.ngram.trie_queries:compiled_score")
@@ -30,7 +30,7 @@ class TrieModel(NamedTuple):
     unknown: int  # number of <unk>
     begin: int  # number of <s>
     end: int  # number of </s>
-    hashes: NDArray[np.uint64]  # (V,) see WordPool
+    hashes: NDArray[np.uint64]  # (V,) see HashedWords
     starts: Ints  # (V + 1,)
     text: NDArray[np.uint8]
     records: Words64  # see Trie
@@ -42,15 +42,15 @@ class TrieModel(NamedTuple):
     def of(cls, words: Sequence[str], trie: Trie, most: Floats) -> "TrieModel":
         """The model of a trie. `words`: in the order of their hashes."""
         unknown, begin, end = (words.index(word) for word in SPECIAL)
-        pool = WordPool.of(words)
+        pool = HashedWords.of(words)
         return cls(
             unknown=unknown, begin=begin, end=end, hashes=pool.hashes, starts=pool.starts, text=pool.text,
             records=trie.records, books=trie.books, layout=trie.layout, most=most,
         )  # fmt: skip
 
     @property
-    def pool(self) -> WordPool:
-        return WordPool(self.hashes, self.starts, self.text)
+    def pool(self) -> HashedWords:
+        return HashedWords(self.hashes, self.starts, self.text)
 
     @property
     def trie(self) -> Trie:
@@ -71,13 +71,13 @@ class TrieModel(NamedTuple):
         )
 
 
-class TrieScorer(TextScorer):
+class TrieScorer(NgramTextScorer):
     """Scores texts with an n-gram model in a trie."""
 
     def __init__(self, model: TrieModel) -> None:
         self.model, self.trie = model, model.trie
         self.unknown, self.begin, self.end = model.unknown, model.begin, model.end
-        self.numbers = WordNumbers(model.pool, model.unknown)
+        self.numbers = WordIds(model.pool, model.unknown)
         self.calls = 0  # of flat_scores
         self.compiled: object = None
 
@@ -99,8 +99,8 @@ class TrieScorer(TextScorer):
         return list(map(self.numbers.__getitem__, words))
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
-        """Natural log p of each token; see `TextScorer`. After many calls by compiled code, where numba is
-        installed."""
+        """Natural log p of each token; see `NgramTextScorer`. After many calls by compiled code, where
+        numba is installed."""
         self.calls += 1
         if self.calls == COMPILED_FROM:
             self.compiled = COMPILED_SCORE.load()

@@ -19,7 +19,7 @@ def hash_word(word: str) -> int:
     return int.from_bytes(digest64(word.encode("utf-8", "surrogatepass")), "big")
 
 
-class WordPool(NamedTuple):
+class HashedWords(NamedTuple):
     """The words in three arrays."""
 
     hashes: NDArray[np.uint64]  # (V,) increasing
@@ -27,7 +27,7 @@ class WordPool(NamedTuple):
     text: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, words: Iterable[str]) -> "WordPool":
+    def of(cls, words: Iterable[str]) -> "HashedWords":
         """The pool of words in the order of their hashes."""
         encoded = [word.encode() for word in words]
         hashes = np.array([int.from_bytes(digest64(word), "big") for word in encoded], np.uint64)
@@ -63,10 +63,10 @@ class WordPool(NamedTuple):
         return -1
 
 
-class WordNumbers(dict[str, int]):
+class WordIds(dict[str, int]):
     """The numbers of words, looked up in a pool and remembered; that of <unk> for a word outside it."""
 
-    def __init__(self, pool: WordPool, unknown: int) -> None:
+    def __init__(self, pool: HashedWords, unknown: int) -> None:
         super().__init__()
         self.pool, self.unknown = pool, unknown
 

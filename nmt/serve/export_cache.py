@@ -39,8 +39,8 @@ MODEL, OUTPUT = "transformer", "softmax"  # model.type and model.output that CTr
 
 
 def chosen(paths: Sequence[str], config: EngineConfig) -> tuple[str, str]:
-    """What is to compute runs, TORCH or CTRANSLATE2, and why. ConfigError if CTranslate2 is asked for and
-    cannot.
+    """Choose the engine that computes runs, TORCH or CTRANSLATE2; and say why. ConfigError if CTranslate2 is
+    asked for and cannot.
 
     Paths are run directories of nmt-train; several are an ensemble."""
     if config.engine == TORCH:
@@ -91,7 +91,7 @@ def exported(run: Path, config: EngineConfig) -> Path:
 
 
 def cached(run: Path, config: EngineConfig) -> Path:
-    """As `exported`, in one attempt; the run must not change meanwhile."""
+    """Look up or make the export in one attempt; the run must not change meanwhile."""
     step = run_directory.find_step(run, "best")
     folder = files.cache_folder(config.cache) / FOLDER
     target = folder / export_key(run, step, config.quantization)

@@ -18,7 +18,6 @@ from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
 from smt_bridge.extraction.alignment import AlignmentCounts, AlignmentOutputs
 from smt_bridge.extraction.packed import MOST_WORDS, pack_links
-from smt_bridge.extraction.symmetrization import symmetrize
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +60,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 def align_here(args: argparse.Namespace, outputs: AlignmentOutputs) -> AlignmentCounts:
     """Align in this process, or symmetrize links that are given."""
+    from smt_bridge.extraction.symmetrization import symmetrize
+
     sources, targets = alignment.read_texts(args.source, args.target)
     skipped = len(sources) - len(alignment.alignable_pairs(sources, targets))
     if args.forward:

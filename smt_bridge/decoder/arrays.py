@@ -66,8 +66,8 @@ class OptionArrays(NamedTuple):
 
 
 class OptionGains(NamedTuple):
-    """What the options of a sentence add to a hypothesis before language models are asked. The first index is
-    the orientation: MONOTONE, SWAP or DISCONTINUOUS."""
+    """Scores that the options of a sentence add to a hypothesis before language models are asked. The first
+    index is the orientation: MONOTONE, SWAP or DISCONTINUOUS."""
 
     gain: Floats  # (3, O) score and backward reordering score
     most: Floats  # (3, O) greatest gain plus bound of this option and those after it in its span

@@ -74,7 +74,7 @@ def allocate_cubes(state: SearchState, cells: int) -> Cubes:
 
 @njit
 def start_cubes(Q: Cubes) -> None:
-    """Forget all edges."""
+    """Remove the edges of the last sentence."""
     Q.counters[:] = 0
     Q.added[:] = 0
     Q.first_edge[:] = -1
@@ -90,10 +90,10 @@ def open_edges(
     coverages = np.empty(len(chosen), np.int32)
     distinct = 0
     for hypothesis in chosen:
-        coverage, known = S.coverage[hypothesis], False
+        coverage, repeated = S.coverage[hypothesis], False
         for index in range(distinct):
-            known = known or coverages[index] == coverage
-        if not known:
+            repeated = repeated or coverages[index] == coverage
+        if not repeated:
             coverages[distinct] = coverage
             distinct += 1
     for coverage in coverages[:distinct]:
@@ -180,9 +180,9 @@ def take_best(Q: Cubes) -> int:
     cell, index = Q.heap[size], 0
     while 2 * index + 1 < size:
         below = 2 * index + 1
-        if below + 1 < size and before(Q, Q.heap[below + 1], Q.heap[below]):
+        if below + 1 < size and precedes(Q, Q.heap[below + 1], Q.heap[below]):
             below += 1
-        if not before(Q, Q.heap[below], cell):
+        if not precedes(Q, Q.heap[below], cell):
             break
         Q.heap[index] = Q.heap[below]
         index = below
@@ -191,9 +191,9 @@ def take_best(Q: Cubes) -> int:
 
 
 @njit_inline
-def before(Q: Cubes, cell: int, other: int) -> bool:
+def precedes(Q: Cubes, cell: int, rival: int) -> bool:
     """Whether a cell leaves the heap before another one."""
-    return bool(Q.total[cell] > Q.total[other] or (Q.total[cell] == Q.total[other] and cell < other))
+    return bool(Q.total[cell] > Q.total[rival] or (Q.total[cell] == Q.total[rival] and cell < rival))
 
 
 @njit_borrowing

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nmt.ngram.count_models import LN10, KenLM
 from nmt.ngram.trie_model import TrieModel
-from nmt.ngram.trie_vocabulary import WordNumbers
+from nmt.ngram.trie_vocabulary import WordIds
 from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParameters
 from smt_bridge.decoder.automaton import (
     Automaton,
@@ -97,7 +97,7 @@ class AutomatonLM(WordLM[int]):
     def __init__(self, model: TrieModel) -> None:
         self.model, self.automaton = model, automaton_of(model)
         self.most = read_only(model.most)
-        self.ids = WordNumbers(model.pool, model.unknown)
+        self.ids = WordIds(model.pool, model.unknown)
 
     def number(self, word: str) -> int:
         return self.ids[word]

@@ -67,10 +67,10 @@ class RowScores:
 
     def best_rows(self, nodes: Sequence[int]) -> dict[int, Int64s]:
         """The rows of source nodes within the table limit, best first."""
-        known = {node: rows for node in nodes if (rows := self.best.get(node)) is not None}
-        new = sorted({*nodes} - known.keys())
+        cached = {node: rows for node in nodes if (rows := self.best.get(node)) is not None}
+        new = sorted({*nodes} - cached.keys())
         if not new:
-            return known
+            return cached
         ranges = [self.system.table.rows_of(node) for node in new]
         rows = np.concatenate([np.arange(each.start, each.stop) for each in ranges])
         sizes = np.array([len(each) for each in ranges])
@@ -79,13 +79,13 @@ class RowScores:
         rank = np.arange(len(order)) - np.repeat(
             np.cumsum(sizes) - sizes, sizes
         )  # `order` keeps nodes together
-        kept = np.split(rows[order[rank < self.limit]], np.cumsum(np.minimum(sizes, self.limit))[:-1])
-        chosen = dict(zip(new, kept, strict=True))
+        best_rows = np.split(rows[order[rank < self.limit]], np.cumsum(np.minimum(sizes, self.limit))[:-1])
+        chosen = dict(zip(new, best_rows, strict=True))
         if self.remembered > REMEMBERED:
             self.best, self.remembered = {}, 0
         self.best.update(chosen)
-        self.remembered += sum(map(len, kept))
-        return known | chosen
+        self.remembered += sum(map(len, best_rows))
+        return cached | chosen
 
     def values(self, rows: Int64s) -> RowValues:
         """Score rows: (O,) -> (O,) each"""
@@ -150,14 +150,14 @@ def weighted_sum(scores: NDArray[np.floating], weights: Sequence[float]) -> Floa
     return total
 
 
-def numbered(values: NDArray[np.floating], known: NDArray[np.bool_]) -> Int32s:
-    """Numbers of the rows of a matrix, equal for equal rows, -1 where they are not `known`: (O, K), (O,) ->
+def numbered(values: NDArray[np.floating], listed: NDArray[np.bool_]) -> Int32s:
+    """Numbers of the rows of a matrix, equal for equal rows, -1 where they are not `listed`: (O, K), (O,) ->
     (O,)"""
     numbers = np.zeros(len(values), np.int64)
     for column in values.T:  # column by column is faster than sorting rows
         distinct, inverse = np.unique(column, return_inverse=True)
         numbers = np.unique(numbers * len(distinct) + inverse, return_inverse=True)[1]
-    return np.where(known, numbers, -1).astype(np.int32)
+    return np.where(listed, numbers, -1).astype(np.int32)
 
 
 # ---- forced ------------------------------------------------------------------------------------------------
@@ -311,10 +311,10 @@ class OptionBuilder:
         """Words of extra options that are not in the table; also returns the ids of all their words."""
         words, outside = self.system.table.words, dict[str, int]()
         ids = [
-            known if known >= 0 else len(words) + outside.setdefault(word, len(outside))
+            word_id if word_id >= 0 else len(words) + outside.setdefault(word, len(outside))
             for extra in extras
             for word in extra.words
-            for known in (words.find(word),)
+            for word_id in (words.find(word),)
         ]
         return list(outside), np.array(ids, np.int32)
 
@@ -375,9 +375,9 @@ class OptionBuilder:
 
     def lm_words(self, sentence: Sentence) -> Int32s:
         """Word ids of the sentence's options in each language model: (L, W)"""
-        text, known = sentence.text, len(self.system.table.words)
-        beyond = np.flatnonzero(text >= known)
-        ids = self.rows.lm_words(np.where(text < known, text, 0))
+        text, size = sentence.text, len(self.system.table.words)
+        beyond = np.flatnonzero(text >= size)
+        ids = self.rows.lm_words(np.where(text < size, text, 0))
         for number, lm in enumerate(self.model.word_lms):
-            ids[number, beyond] = [lm.number(sentence.outside[word]) for word in text[beyond] - known]
+            ids[number, beyond] = [lm.number(sentence.outside[word]) for word in text[beyond] - size]
         return ids

@@ -88,7 +88,7 @@ def word_ids(phrases: Iterable[bytes], vocabulary: defaultdict[bytes, int]) -> t
 # ---- trie --------------------------------------------------------------------------------------------------
 
 
-class Trie(NamedTuple):
+class PhraseTrie(NamedTuple):
     """A trie of N phrases and the empty one."""
 
     parent: Int32s  # (N + 1,) the node of the phrase without its last word
@@ -101,7 +101,7 @@ class Trie(NamedTuple):
         return (1 + np.searchsorted(self.parent[1:], np.arange(nodes + 1))).astype(np.int32)
 
 
-def build_trie(ids: Int32s, cut: Int64s, words: int) -> tuple[Trie, Int64s]:
+def build_trie(ids: Int32s, cut: Int64s, words: int) -> tuple[PhraseTrie, Int64s]:
     """A trie of P phrases, phrase i of the words ids[cut[i] : cut[i + 1]]; also returns the node of each:
     (P,). `words`: size of the vocabulary."""
     node, lengths = np.zeros(len(cut) - 1, np.int64), np.diff(cut)
@@ -115,7 +115,7 @@ def build_trie(ids: Int32s, cut: Int64s, words: int) -> tuple[Trie, Int64s]:
         word.append(distinct % words)
         levels.append(levels[-1] + len(distinct))
     return (
-        Trie(
+        PhraseTrie(
             parent=np.concatenate(parent).astype(np.int32),
             word=np.concatenate(word).astype(np.int32),
             levels=np.array(levels, np.int64),
@@ -124,7 +124,7 @@ def build_trie(ids: Int32s, cut: Int64s, words: int) -> tuple[Trie, Int64s]:
     )
 
 
-def is_trie(trie: Trie, words: int) -> bool:
+def is_trie(trie: PhraseTrie, words: int) -> bool:
     """Whether all indices of a trie are within bounds, and all its paths end at the empty phrase."""
     nodes = len(trie.parent)
     levels = trie.levels

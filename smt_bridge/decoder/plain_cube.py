@@ -63,8 +63,8 @@ def edges_of(nodes: Sequence[SearchNode], task: SearchTask) -> list[tuple[int, E
         for first in range(parameters.words):
             for last in range(first, min(parameters.words, first + parameters.longest)):
                 span = first * parameters.longest + last - first
-                begin = int(options.first[span])
-                follow = range(begin, begin + int(options.number[span]))
+                start = int(options.first[span])
+                follow = range(start, start + int(options.number[span]))
                 near = [node for node in group if may_follow(node, first, last, task)]
                 if follow and near:
                     edges.append((last - first + 1, Edge(near, follow)))

@@ -63,8 +63,8 @@ def code_book(values: Floats, size: int) -> Floats:
     if len(distinct) <= size:
         return distinct
     missing = distinct[np.isnan(distinct)]
-    known, weights = distinct[: len(distinct) - len(missing)].astype(np.float64), counts.astype(np.float64)
-    book = clusters(known, weights[: len(known)], size - len(missing))
+    finite, weights = distinct[: len(distinct) - len(missing)].astype(np.float64), counts.astype(np.float64)
+    book = clusters(finite, weights[: len(finite)], size - len(missing))
     return np.concatenate([book.astype(np.float32), missing])
 
 
@@ -82,6 +82,6 @@ def clusters(values: NDArray[np.float64], weights: NDArray[np.float64], size: in
 
 def nearest(values: Floats, book: Floats) -> NDArray[np.int64]:
     """The index of the nearest value of a code book: (R,), (K,) -> (R,)"""
-    known = book[~np.isnan(book)]
-    codes = np.searchsorted((known[1:] + known[:-1]) / 2, values)
-    return np.where(np.isnan(values), len(known), codes)
+    finite = book[~np.isnan(book)]
+    codes = np.searchsorted((finite[1:] + finite[:-1]) / 2, values)
+    return np.where(np.isnan(values), len(finite), codes)

@@ -264,7 +264,7 @@ SLACK = 1e-6  # more than rounding can change a total: bounds are added in anoth
 
 @njit
 def option_gains(options: OptionArrays, parameters: SearchParameters) -> OptionGains:
-    """What does not depend on the hypothesis that an option extends."""
+    """Compute the scores of options that do not depend on the hypothesis that they extend."""
     size = len(options.score)
     gain, most = np.empty((3, size)), np.empty((3, size))
     for way in range(3):
@@ -305,8 +305,8 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
         base, stack, future = S.score[hypothesis] + fixed, S.covered[reached], S.future[reached]
         span = start * parameters.longest + last - start
         S.counters[WORK] += 1 + options.number[span]
-        begin, block = options.first[span], -1
-        for option in range(begin, begin + options.number[span]):
+        first_option, block = options.first[span], -1
+        for option in range(first_option, first_option + options.number[span]):
             gain = gains.gain[way, option]
             if not parameters.deferred:
                 if base + future + gains.most[way, option] < S.worst[stack] - SLACK:
@@ -319,7 +319,7 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                 block = find_block(S, key, options.number[span])
                 if block < 0:
                     return
-            slot = block + option - begin
+            slot = block + option - first_option
             if S.lm_context[slot] < 0:
                 ask_models(S, options, lms, weights, context, option, stack == parameters.words, slot, room)
                 if S.counters[FULL]:

@@ -13,7 +13,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.phrases import Bytes, Int32s, Int64s, Trie, WordPool, find_spans, is_trie, path_words
+from smt_bridge.decoder.phrases import (
+    Bytes,
+    Int32s,
+    Int64s,
+    PhraseTrie,
+    WordPool,
+    find_spans,
+    is_trie,
+    path_words,
+)
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float32]
@@ -29,7 +38,7 @@ class PhraseTable:
     source_count: int  # number of source phrases that have rows
     word_text: Bytes  # of all words, sorted
     word_cut: Ints  # (V + 1,)
-    source_word: Ints  # (N + 1,) see Trie
+    source_word: Ints  # (N + 1,) see PhraseTrie
     source_children: Int32s  # (N + 2,)
     source_levels: Int64s
     starts: Ints  # (N + 2,) the rows of node i are starts[i] to starts[i + 1] - 1
@@ -55,7 +64,7 @@ class PhraseTable:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """The number of rows R."""
         return len(self.target)
 
     @cached_property
@@ -139,8 +148,8 @@ class PhraseTable:
         if (np.diff(children) < 0).any():
             return False
         parents = np.concatenate([[0], np.repeat(np.arange(nodes), np.diff(children))])
-        return is_trie(Trie(parents, self.source_word, self.source_levels), words) and is_trie(
-            Trie(self.target_parent, self.target_word, self.target_levels), words
+        return is_trie(PhraseTrie(parents, self.source_word, self.source_levels), words) and is_trie(
+            PhraseTrie(self.target_parent, self.target_word, self.target_levels), words
         )
 
     def has_sound_rows(self) -> bool:
@@ -190,7 +199,7 @@ def are_words(words: WordPool) -> bool:
             word.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    return all(before < after for before, after in pairwise(encoded))
+    return all(last < next_word for last, next_word in pairwise(encoded))
 
 
 def are_codes(scores: Scores, values: Floats) -> bool:

@@ -4,7 +4,8 @@ training scripts.
 alignment  word alignments, alone or by several workers
 fast_align the default model of word alignment (compiled)
 packed     texts and links of millions of sentence pairs in arrays
-symmetrization  one alignment from those of both directions (compiled)
+heuristics how the alignments of both directions are combined
+symmetrization the same, compiled
 corpus     words as numbers, in the order in which LC_ALL=C sorts lines of phrases
 instances  all phrase pairs of a block of sentences (compiled)
 scores     distinct pairs: frequencies, best alignments, orientations; phi, lexical weights and reordering

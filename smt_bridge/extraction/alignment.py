@@ -41,7 +41,6 @@ from smt_bridge.extraction.packed import (
     pack_links,
     pack_text,
 )
-from smt_bridge.extraction.symmetrization import symmetrize
 
 log = logging.getLogger(__name__)
 
@@ -407,12 +406,16 @@ def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
         return [json.dumps([path.name for path in paths]).encode(), *(path.read_bytes() for path in paths)]
 
 
+SYMMETRIZE = LazyPart("smt_bridge.extraction.symmetrization:symmetrize")  # imports numba
+
+
 def align_shard(worker: AlignmentWorker, number: int) -> Iterable[Part]:
     """Lines of symmetrized, forward and reverse links; then JSON with the number of links and of pairs
     that cannot be aligned."""
     shard = stages.read_shard(worker.folder, number)
     sources, targets = split_sides(shard.rows)
     forward, reverse = (worker.links(way, shard.first - 1, sources, targets) for way in (0, 1))
+    symmetrize = cast(Callable[..., PackedLinks], SYMMETRIZE.load())
     both = symmetrize(forward, reverse, worker.heuristic)
     skipped = len(sources) - len(alignable_pairs(sources, targets))
     numbers = {"links": len(both.source), "skipped": skipped}

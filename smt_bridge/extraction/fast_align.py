@@ -36,7 +36,7 @@ EMPTY = -1
 BLOCKS = 32  # of target words; as many on all machines, so that sums are the same
 
 
-class Corpus(NamedTuple):
+class PackedCorpus(NamedTuple):
     """A parallel text, and the tokens of each target word."""
 
     sources: Ids
@@ -48,14 +48,14 @@ class Corpus(NamedTuple):
     pairs: Ids  # the sentence pair of each position in `targets`
 
 
-class Lexicon(NamedTuple):
-    """What EM knows of pairs of words, after an iteration."""
+class LexicalTable(NamedTuple):
+    """Probabilities of pairs of words after an iteration of EM."""
 
     starts: Offsets  # of each target word's entries, one for each source word that occurs with it
     logs: Logs  # of count + PRIOR, in single precision as in sil-thot, so that the links are the same
     totals: Floats  # digamma of the sum over a source word's entries
     null: Floats  # probability of each target word without a source word
-    known: bool  # False: all probabilities are 1
+    estimated: bool  # False: all probabilities are 1
 
 
 def best_links(sources: PackedText, targets: PackedText) -> PackedLinks:
@@ -76,7 +76,7 @@ def best_links(sources: PackedText, targets: PackedText) -> PackedLinks:
         counts = [pool.submit(different_words, corpus, len(sources.words), *block) for block in ranges]
         starts = np.append(0, np.cumsum(np.concatenate([count.result() for count in counts])))
         logs = np.zeros(starts[-1], np.float32)
-        lexicon = Lexicon(starts, logs, np.zeros(len(sources.words)), np.ones(words), False)
+        lexicon = LexicalTable(starts, logs, np.zeros(len(sources.words)), np.ones(words), False)
         for iteration in range(ITERATIONS + 1):
             final = iteration == ITERATIONS
             work = [pool.submit(expect, corpus, lexicon, tension, *block, best, final) for block in ranges]
@@ -90,16 +90,16 @@ def best_links(sources: PackedText, targets: PackedText) -> PackedLinks:
                 if iteration:
                     mean = feature / len(targets.ids)
                     tension = update_tension(shapes, occurrences, mean, tension, len(targets.ids))
-                lexicon = Lexicon(starts, logs, *maximize(totals, np.concatenate(null)), True)
+                lexicon = LexicalTable(starts, logs, *maximize(totals, np.concatenate(null)), True)
     return make_links(best, targets.offsets)
 
 
-def make_corpus(sources: PackedText, targets: PackedText) -> Corpus:
+def make_corpus(sources: PackedText, targets: PackedText) -> PackedCorpus:
     first = np.append(0, np.cumsum(np.bincount(targets.ids, minlength=len(targets.words))))
     pairs = np.repeat(np.arange(len(targets), dtype=np.int32), targets.lengths)
     tokens = np.empty(len(targets.ids), np.int32)
     fill_tokens(targets.ids, first[:-1].copy(), tokens)
-    return Corpus(sources.ids, sources.offsets, targets.ids, targets.offsets, tokens, first, pairs)
+    return PackedCorpus(sources.ids, sources.offsets, targets.ids, targets.offsets, tokens, first, pairs)
 
 
 def make_links(best: Ids, target_offsets: Offsets) -> PackedLinks:
@@ -134,7 +134,7 @@ def fill_tokens(targets: Ids, following: Offsets, tokens: Ids) -> None:
 
 
 @njit
-def different_words(corpus: Corpus, rows: int, low: int, high: int) -> Offsets:
+def different_words(corpus: PackedCorpus, rows: int, low: int, high: int) -> Offsets:
     """Count the distinct source words that occur in a sentence with each target word from `low` to `high`.
     `rows`: number of source words."""
     counts = np.zeros(high - low, np.int64)
@@ -229,7 +229,7 @@ def update_tension(
 
 @njit_ieee
 def expect(
-    corpus: Corpus, lexicon: Lexicon, tension: float, low: int, high: int, best: Ids, final: bool
+    corpus: PackedCorpus, lexicon: LexicalTable, tension: float, low: int, high: int, best: Ids, final: bool
 ) -> tuple[Floats, Floats, float]:
     """E-step: replace the logs of the target words from `low` to `high` by those of their posterior counts.
     With `final`, write the best source word of each of their tokens into `best` instead.
@@ -251,20 +251,20 @@ def expect(
         for index in range(corpus.first[word], corpus.first[word + 1]):
             position = corpus.tokens[index]
             pair = corpus.pairs[position]
-            begin, first = corpus.source_offsets[pair], corpus.target_offsets[pair]
-            n, m = corpus.source_offsets[pair + 1] - begin, corpus.target_offsets[pair + 1] - first
+            source_start, first = corpus.source_offsets[pair], corpus.target_offsets[pair]
+            n, m = corpus.source_offsets[pair + 1] - source_start, corpus.target_offsets[pair + 1] - first
             j = position - first
             total = null
             z = normalizer(j + 1, m, n, tension) / (1.0 - NULL)
             for i in range(n):
-                source = corpus.sources[begin + i]
+                source = corpus.sources[source_start + i]
                 slot = slot_of[source]
                 if slot == EMPTY:
                     slot = used
                     used += 1
                     slot_of[source], members[slot], counts[slot] = slot, source, 0.0
                     probabilities[slot] = 1.0
-                    if lexicon.known:
+                    if lexicon.estimated:
                         count = math.exp(lexicon.logs[start + slot])
                         probabilities[slot] = math.exp(digamma(count) - lexicon.totals[source])
                 weight = probabilities[slot] * (math.exp(diagonal(j + 1, i + 1, m, n) * tension) / z)

@@ -121,7 +121,7 @@ class PackedLinks(Sequence[Links]):
     __hash__ = None  # type: ignore[assignment]
 
     def swap(self) -> "PackedLinks":
-        """The same links with their sides swapped."""
+        """Swap the two sides of the links."""
         return PackedLinks(self.target, self.source, self.offsets)
 
     def spread(self, pairs: Int64s, count: int) -> "PackedLinks":

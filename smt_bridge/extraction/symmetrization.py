@@ -1,11 +1,7 @@
-"""Combine the links of both directions of word alignment: union, intersection, grow, grow-diag and the final
-steps (Och and Ney 2003; Koehn et al. 2005).
+"""Combine the links of both directions of word alignment, compiled, for all sentence pairs of a text. The
+heuristics in plain Python are in heuristics.py; both give the same links."""
 
-Each heuristic is a function of the links of one sentence pair, which are pairs (source word, target word)
-counted from 0, in both directions. `symmetrize` computes the same, compiled, for all pairs of a text.
-"""
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,82 +9,14 @@ from numpy.typing import NDArray
 
 from nmt.formats.pharaoh import Links
 from smt_bridge.decoder.compiled import njit
+from smt_bridge.extraction.heuristics import DIAGONALS, HEURISTICS, NEIGHBORS
 from smt_bridge.extraction.packed import Int64s, PackedLinks, pack_links
 
 Words = NDArray[np.uint16]
 
-NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1))
-DIAGONALS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
-
-
-def grow(forward: Links, reverse: Links, around: Iterable[tuple[int, int]] = NEIGHBORS) -> Links:
-    """Add links of the union that are adjacent to a link and align a word that had none, starting from the
-    intersection. Candidates are visited repeatedly in a fixed order, as in fast_align's atools; another order
-    would give other links."""
-    links, around = set(forward & reverse), tuple(around)
-    candidates = sorted((forward | reverse) - links)
-    sources, targets = {source for source, _ in links}, {target for _, target in links}
-    growing = True
-    while growing:
-        growing = False
-        for source, target in candidates:
-            free = source not in sources or target not in targets
-            if free and any((source + down, target + right) in links for down, right in around):
-                links.add((source, target))
-                sources.add(source)
-                targets.add(target)
-                growing = True
-        candidates = [link for link in candidates if link not in links]
-    return frozenset(links)
-
-
-def grow_diag(forward: Links, reverse: Links) -> Links:
-    """Grow along diagonals as well."""
-    return grow(forward, reverse, (*NEIGHBORS, *DIAGONALS))
-
-
-def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
-    """Add remaining links of each direction whose source or target word is unaligned; `both`: only if both
-    words are."""
-    result = set(links)
-    sources, targets = {source for source, _ in links}, {target for _, target in links}
-    for direction in directions:
-        for source, target in sorted(direction):
-            free = source not in sources, target not in targets
-            if all(free) if both else any(free):
-                result.add((source, target))
-                sources.add(source)
-                targets.add(target)
-    return frozenset(result)
-
-
-def grow_diag_final(forward: Links, reverse: Links) -> Links:
-    """Grow-diag, then add links with an unaligned word."""
-    return final(grow_diag(forward, reverse), (forward, reverse), both=False)
-
-
-def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
-    """Grow-diag, then add links with two unaligned words."""
-    return final(grow_diag(forward, reverse), (forward, reverse), both=True)
-
-
-HEURISTICS: dict[str, Callable[[Links, Links], Links]] = {
-    "grow-diag-final-and": grow_diag_final_and,
-    "grow-diag-final": grow_diag_final,
-    "grow-diag": grow_diag,
-    "grow": grow,
-    "intersection": frozenset.intersection,
-    "union": frozenset.union,
-    "forward": lambda forward, reverse: forward,
-    "reverse": lambda forward, reverse: reverse,
-}
-
-
-# ---- compiled ----------------------------------------------------------------------------------------------
-
 
 class Rules(NamedTuple):
-    """A heuristic as rules."""
+    """The rules that a heuristic consists of."""
 
     needed: int  # the directions that must have a link for it to be in the beginning; 0: any
     around: int = 0  # how many of NEIGHBORS and DIAGONALS a link grows to
@@ -135,14 +63,14 @@ def combine(
     """Fill the links of all pairs, and their offsets (N + 1,); returns the number of links."""
     size = 0
     for pair in range(len(cut) - 1):
-        begin, end, first, last = cut[pair], cut[pair + 1], other_cut[pair], other_cut[pair + 1]
+        start, end, first, last = cut[pair], cut[pair + 1], other_cut[pair], other_cut[pair + 1]
         n = m = 0
-        for index in range(begin, end):
+        for index in range(start, end):
             n, m = max(n, source[index] + 1), max(m, target[index] + 1)
         for index in range(first, last):
             n, m = max(n, other_source[index] + 1), max(m, other_target[index] + 1)
         cells = np.zeros((n, m), np.uint8)
-        for index in range(begin, end):
+        for index in range(start, end):
             cells[source[index], target[index]] |= IN_FORWARD
         for index in range(first, last):
             cells[other_source[index], other_target[index]] |= IN_REVERSE

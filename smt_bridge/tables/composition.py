@@ -28,7 +28,7 @@ SHIFT, LOWER_HALF = np.int64(32), np.int64(0xFFFFFFFF)
 NO_ROW = -1
 
 
-class PairStore:
+class TablePairs:
     """The pairs of a table: their words as numbers, p(t | s), and how often they were extracted."""
 
     def __init__(self) -> None:
@@ -53,14 +53,14 @@ class PairStore:
         source, target = (np.array(words, np.int32) for words in self.words)
         source_bounds, target_bounds = (np.array(bounds, np.int64) for bounds in self.bounds)
         joint = np.array(self.joint, np.float64)
-        kept = np.ones(len(joint), np.bool_)
+        keep = np.ones(len(joint), np.bool_)
         order = np.argsort(np.diff(source_bounds), kind="stable")
         with np.errstate(over="ignore"):  # keys wrap around
             prune_composed(
                 source, target, source_bounds, target_bounds, order, np.array(self.log_p),
-                joint / max(1.0, joint.sum()), threshold, kept,
+                joint / max(1.0, joint.sum()), threshold, keep,
             )  # fmt: skip
-        return kept
+        return keep
 
 
 @njit
@@ -103,7 +103,7 @@ def fill_slots(keys: Ints, slots: Ints) -> None:
 
 @njit
 def best_composition(
-    source: Ints, target: Ints, keys: Ints, slots: Ints, log_p: Floats, kept: Bools
+    source: Ints, target: Ints, keys: Ints, slots: Ints, log_p: Floats, keep: Bools
 ) -> float:
     """ln p' of the best monotone segmentation of a pair into at least two pairs that stay; -inf without one.
     `source`, `target`: keys of its spans."""
@@ -121,7 +121,7 @@ def best_composition(
                     ):  # leads nowhere, or is the pair itself
                         continue
                     part = find_row(keys, slots, extend(source[i, k], target[j, m] * MIX))
-                    if part != NO_ROW and kept[part]:
+                    if part != NO_ROW and keep[part]:
                         best[k, m] = max(best[k, m], best[i, j] + log_p[part])
     return float(best[rows, columns])
 
@@ -136,16 +136,16 @@ def prune_composed(
     log_p: Floats,
     weights: Floats,
     threshold: float,
-    kept: Bools,
+    keep: Bools,
 ) -> None:
-    """Set `kept` (rows,) to False for pairs that go. `order`: rows from short sources to long ones;
+    """Set `keep` (rows,) to False for pairs that go. `order`: rows from short sources to long ones;
     `weights`: p(s, t)."""
-    rows = len(kept)
+    rows = len(keep)
     keys = np.zeros(rows, np.int64)
     for row in range(rows):
         whole = span_keys(source, source_bounds[row], source_bounds[row + 1])[0, -1]
-        other = span_keys(target, target_bounds[row], target_bounds[row + 1])[0, -1]
-        keys[row] = extend(whole, other * MIX)
+        target_key = span_keys(target, target_bounds[row], target_bounds[row + 1])[0, -1]
+        keys[row] = extend(whole, target_key * MIX)
     size = 2
     while size < rows + rows // 2:
         size *= 2
@@ -154,6 +154,6 @@ def prune_composed(
     for row in order:
         sources = span_keys(source, source_bounds[row], source_bounds[row + 1])
         targets = span_keys(target, target_bounds[row], target_bounds[row + 1])
-        composed = best_composition(sources, targets, keys, slots, log_p, kept)
+        composed = best_composition(sources, targets, keys, slots, log_p, keep)
         if composed > -np.inf and weights[row] * (log_p[row] - composed) < threshold:
-            kept[row] = False
+            keep[row] = False

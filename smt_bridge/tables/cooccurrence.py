@@ -51,7 +51,7 @@ class Phrases(NamedTuple):
 
 
 @dataclass
-class TextSide:
+class IndexedText:
     """One side of the text: its words, and its suffix array."""
 
     numbers: dict[bytes, int]
@@ -63,13 +63,13 @@ class TextSide:
         for phrase in phrases:
             words.extend(self.numbers.get(word, UNKNOWN) for word in split(phrase))
             bounds.append(len(words))
-        located = np.zeros((2, len(bounds) - 1), np.int64)
-        found = Phrases(np.array(words, np.int32), np.array(bounds, np.int64), located[0], located[1])
-        locate(self.arrays, found)
-        return found
+        ranges = np.zeros((2, len(bounds) - 1), np.int64)
+        located = Phrases(np.array(words, np.int32), np.array(bounds, np.int64), ranges[0], ranges[1])
+        locate(self.arrays, located)
+        return located
 
 
-class Side:
+class TextCollector:
     """Collects the lines of one side."""
 
     def __init__(self) -> None:
@@ -83,12 +83,12 @@ class Side:
         self.text.append(END_OF_SENTENCE)
         self.starts.append(len(self.text))
 
-    def finish(self) -> TextSide:
-        """Build the suffix array."""
+    def finish(self) -> IndexedText:
+        """Build the suffix array of the text."""
         text, starts = np.array(self.text, np.int32), np.array(self.starts, np.int64)
         self.text = array("i")
         sentence = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
-        return TextSide(self.numbers, SideArrays(text, sort_suffixes(text), sentence, starts))
+        return IndexedText(self.numbers, SideArrays(text, sort_suffixes(text), sentence, starts))
 
 
 def sort_suffixes(text: Numbers) -> Numbers:
@@ -112,7 +112,7 @@ class Cooccurrences:
 
     def __init__(self, source: str, target: str) -> None:
         """DataError for texts that are not parallel, or empty."""
-        sides = Side(), Side()
+        sides = TextCollector(), TextCollector()
         for lines in files.parallel(source, target):
             for side, line in zip(sides, lines, strict=True):
                 side.add(line)
@@ -129,13 +129,13 @@ class Cooccurrences:
         sources, source_of = distinct([pair.source for pair in pairs])
         targets, target_of = distinct([pair.target for pair in pairs])
         source, target = self.source.look_up(sources), self.target.look_up(targets)
-        known = np.array([self.frequent.get(phrase, -1) for phrase in targets], np.int64)
+        cached = np.array([self.frequent.get(phrase, -1) for phrase in targets], np.int64)
         counts = np.zeros((len(pairs), 3), np.int64)
         count_pairs(
-            self.source.arrays, self.target.arrays, source, target, source_of, target_of, known, counts
+            self.source.arrays, self.target.arrays, source, target, source_of, target_of, cached, counts
         )
         for index in np.flatnonzero(target.high - target.low >= FREQUENT):
-            self.frequent[targets[index]] = int(known[index])
+            self.frequent[targets[index]] = int(cached[index])
         return counts
 
 
@@ -249,8 +249,8 @@ def count_pairs(
         joint = 0
         if target_counts[target] <= source_count:
             target_mark += 1
-            found = list_sentences(target_side, targets, target, target_marks, target_mark, scratch)
-            for i in range(found):
+            matches = list_sentences(target_side, targets, target, target_marks, target_mark, scratch)
+            for i in range(matches):
                 if source_marks[scratch[i]] == source_mark:
                     joint += 1
         else:

@@ -13,7 +13,7 @@ from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from smt_bridge.extraction.config import PruneConfig, significance_threshold
 from smt_bridge.tables import filter as filter_table
-from smt_bridge.tables.composition import PairStore
+from smt_bridge.tables.composition import TablePairs
 from smt_bridge.tables.cooccurrence import Cooccurrences, significances
 from smt_bridge.tables.filter import Filtering, Occurring, Over
 
@@ -40,18 +40,18 @@ class Pruner:
 
     def keep(self, pairs: Sequence[PhrasePair]) -> Bools:
         """Which rows of a block stay, by count and significance: (R,)"""
-        kept = np.ones(len(pairs), np.bool_)
+        keep = np.ones(len(pairs), np.bool_)
         self.read += len(pairs)
         if self.config.prune_count:
-            kept = np.array([self.joint_count(pair) >= self.config.prune_count for pair in pairs])
-            self.rare += int(len(pairs) - kept.sum())
-        if self.counts is not None and kept.any():
-            counts = self.counts.count(list(compress(pairs, kept)))
+            keep = np.array([self.joint_count(pair) >= self.config.prune_count for pair in pairs])
+            self.rare += int(len(pairs) - keep.sum())
+        if self.counts is not None and keep.any():
+            counts = self.counts.count(list(compress(pairs, keep)))
             self.check_texts(counts)
             significant = significances(counts, self.counts.pairs) >= self.threshold
             self.chance += int(len(significant) - significant.sum())
-            kept[kept] = significant
-        return kept
+            keep[keep] = significant
+        return keep
 
     def check_texts(self, counts: Ints) -> None:
         """DataError if no pair of the first block occurs in the texts, (R, 3) counts."""
@@ -74,18 +74,18 @@ class Pruner:
 
     def decide(self, pairs: Iterator[PhrasePair]) -> Bools:
         """Which rows of a whole table stay, by all criteria: (rows,)"""
-        store, flags = PairStore(), [np.zeros(0, np.bool_)]
+        store, flags = TablePairs(), [np.zeros(0, np.bool_)]
         while block := list(islice(pairs, filter_table.BLOCK)):
-            kept = self.keep(block)
-            flags.append(kept)
-            remaining = list(compress(block, kept))
+            keep = self.keep(block)
+            flags.append(keep)
+            remaining = list(compress(block, keep))
             store.add(remaining, map(self.joint_count, remaining))
         decided = np.concatenate(flags)
         decided[decided] = store.keep(self.config.prune_entropy)
         return decided
 
-    def report(self, kept: int) -> None:
-        """Log what was pruned. `kept`: number of rows that are left."""
+    def report(self, rows: int) -> None:
+        """Log what was pruned. `rows`: number of rows that are left."""
         remaining = self.read - self.rare
         if self.config.prune_count:
             log.info(
@@ -99,7 +99,7 @@ class Pruner:
             )  # fmt: skip
             remaining -= self.chance
         if self.config.prune_entropy:
-            log.info("%s of %s pairs are replaced by shorter ones", f"{remaining - kept:,}", f"{remaining:,}")
+            log.info("%s of %s pairs are replaced by shorter ones", f"{remaining - rows:,}", f"{remaining:,}")
 
 
 def prune_tables(
@@ -118,10 +118,10 @@ def prune_tables(
     """
     pruner = Pruner(str(paths.table), config, texts)
     if not config.prune_entropy:
-        kept = filter_table.filter_tables(paths, wanted, over, pruner.keep)
+        rows = filter_table.filter_tables(paths, wanted, over, pruner.keep)
     else:
         decided = pruner.decide(filter_table.wanted_rows(paths.table, wanted, paths.unsorted, over))
         flags = iter(decided)
-        kept = filter_table.filter_tables(paths, wanted, keep=lambda pairs: islice(flags, len(pairs)))
-    pruner.report(kept)
-    return kept
+        rows = filter_table.filter_tables(paths, wanted, keep=lambda pairs: islice(flags, len(pairs)))
+    pruner.report(rows)
+    return rows

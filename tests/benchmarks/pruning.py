@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.formats.phrase_table import PhrasePair
-from smt_bridge.tables.composition import PairStore
+from smt_bridge.tables.composition import TablePairs
 from smt_bridge.tables.cooccurrence import Cooccurrences, significances
 from smt_bridge.tables.filter import BLOCK
 
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         table = [rows[key] for key in sorted(rows)]
         del rows
         print(f"{args.pairs:,} sentence pairs, {len(table):,} rows, {peak()}")
-        warm = PairStore()
+        warm = TablePairs()
         warm.add(table[:10], [1] * 10)
         warm.keep(1e-7)  # compiles
         start = time.process_time()
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         f"counts, significance: {len(table) / seconds:,.0f} rows a CPU second, {peak()}; a+e drops {once:,}"
     )
     start = time.process_time()
-    store = PairStore()
+    store = TablePairs()
     store.add(table, [1] * len(table))
     kept = store.keep(1e-7)
     seconds = time.process_time() - start

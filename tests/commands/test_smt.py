@@ -151,7 +151,7 @@ def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Comman
         )
         assert " ".join(group[0].text) == lines[number]
     cached = command(*given)
-    assert cached.stdout == done.stdout and len(list((tmp_path / "cache").glob("*.npz"))) == 2
+    assert cached.stdout == done.stdout and len(list((tmp_path / "cache").glob("*/contents.json"))) == 2
     assert sorted(os.listdir(model)) == before  # nothing is written beside the tables
     again = command(*given, "--workers", 2)
     assert again.stdout == done.stdout

@@ -13,7 +13,7 @@ from nmt.io import manifest
 from nmt.ngram import count_models, trie, trie_build, trie_files, trie_model, trie_vocabulary
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.trie_model import TrieScorer
-from nmt.ngram.trie_vocabulary import WordPool
+from nmt.ngram.trie_vocabulary import HashedWords
 from tests.nmt.ngram.test_count_models import TEXT, some_model, write
 
 HOLE = TEXT.replace("ngram 2=3", "ngram 2=2").replace("-0.4\tthe dog\t-0.05\n", "")  # `<s> the dog` stays
@@ -147,7 +147,7 @@ def test_words_are_looked_up_by_hash(same: bool, monkeypatch: pytest.MonkeyPatch
     if same:
         monkeypatch.setattr(trie_vocabulary, "digest64", lambda text: b"01234567")
     model = some_model(2)[0]
-    pool: WordPool = trie_build.compile_model(model).pool
+    pool: HashedWords = trie_build.compile_model(model).pool
     words = pool.words()
     assert sorted(words) == sorted(model.words) and pool.is_sound()
     assert [pool.find(word) for word in words] == list(range(len(words)))

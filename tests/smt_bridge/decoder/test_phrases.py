@@ -8,7 +8,7 @@ import pytest
 
 from smt_bridge.decoder.phrases import (
     CHUNK,
-    Trie,
+    PhraseTrie,
     WordPool,
     build_trie,
     find_spans,
@@ -27,7 +27,7 @@ def random_phrases(rng: random.Random, count: int, words: int = 5) -> list[tuple
     return list({tuple(rng.randrange(words) for _ in range(rng.randint(1, 4))): None for _ in range(count)})
 
 
-def trie_of(phrases: list[tuple[int, ...]], words: int) -> tuple[Trie, list[int]]:
+def trie_of(phrases: list[tuple[int, ...]], words: int) -> tuple[PhraseTrie, list[int]]:
     ids = np.array([word for phrase in phrases for word in phrase], np.int32)
     trie, nodes = build_trie(ids, np.cumsum([0, *map(len, phrases)]), words)
     return trie, nodes.tolist()

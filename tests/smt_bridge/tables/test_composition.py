@@ -8,7 +8,7 @@ import pytest
 
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from smt_bridge.tables.composition import PairStore
+from smt_bridge.tables.composition import TablePairs
 
 Words = tuple[str, ...]
 Key = tuple[Words, Words]
@@ -20,7 +20,7 @@ def row(source: Words, target: Words, p: float, count: int) -> PhrasePair:
 
 
 def kept(rows: list[PhrasePair], threshold: float) -> list[bool]:
-    store = PairStore()
+    store = TablePairs()
     for block in rows[:3], rows[3:]:
         store.add(block, map(phrase_table.joint_count, block))
     return list(map(bool, store.keep(threshold)))

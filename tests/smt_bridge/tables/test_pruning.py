@@ -13,7 +13,7 @@ from smt_bridge.extraction import tables
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.tables import TableInputs, TableOutputs
 from smt_bridge.tables import filter as filter_table
-from smt_bridge.tables.composition import PairStore
+from smt_bridge.tables.composition import TablePairs
 from smt_bridge.tables.cooccurrence import Cooccurrences, significances
 from smt_bridge.tables.filter import Filtering, Occurring
 from smt_bridge.tables.pruning import prune_tables
@@ -84,7 +84,7 @@ def test_blocks_change_nothing(
     rows = read_rows(corpus)
     left = [row for row in rows if phrase_table.joint_count(row) >= 2]
     left = [row for row, value in zip(left, values(corpus, left), strict=True) if value >= 5.5]
-    store = PairStore()
+    store = TablePairs()
     store.add(left, map(phrase_table.joint_count, left))
     expected = [row for row, stays in zip(left, store.keep(0.002), strict=True) if stays]
     assert 0 < len(expected) < len(left) < len(rows)
