@@ -8,6 +8,7 @@ from pathlib import Path
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, OutputPath
 from nmt.errors import ConfigError
+from nmt.io import mapped
 from nmt.ngram import count_models, trie_build, trie_files
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,8 @@ def compile_action(argv: Sequence[str]) -> None:
     clock = time.monotonic()
     with arguments.new_folder(args.output, "nmt-ngram compile"):
         model = count_models.read_arpa(args.model)
-        trie_files.write_trie(args.output, trie_build.compile_model(model, args.quantize), [str(args.model)])
+        compiled = trie_build.compile_model(model, args.quantize)
+        mapped.write_record(Path(args.output), compiled, [str(args.model)])
         trie_files.load_trie(args.output, verify=True)  # on this machine it is verified from now on
     size = sum(path.stat().st_size for path in Path(args.output).iterdir())
     count = sum(len(level.keys) for level in model.levels)
@@ -72,7 +74,7 @@ def verify_action(argv: Sequence[str]) -> None:
     """Verify all files of a compiled model."""
     args = verify_parser().parse_args(argv)
     options.start_log("nmt-ngram verify", args)
-    if not trie_files.is_trie(args.folder):
+    if not mapped.is_mapped(args.folder):
         raise ConfigError(f"{args.folder}: not a folder of nmt-ngram compile")
     model = trie_files.load_trie(args.folder, verify=True)
     log.info("%s: sound, n-grams of order 1 to %d", args.folder, model.trie.order)

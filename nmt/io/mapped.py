@@ -10,13 +10,14 @@ with the sizes and modification times of that moment. Sizes are compared on ever
 leads behind the end of a truncated file.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nmt.errors import DataError, UserError
 from nmt.io import files, manifest
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # commands that only ask whether a path is such a folder star
 CONTENTS = "contents.json"
 FORMAT = "nmt-arrays 1"
 ENDING = ".npy"
+VERIFIED = "verified"  # beginning of the names of stamps
 
 Arrays = dict[str, "NDArray[np.generic]"]
 
@@ -161,3 +163,80 @@ def write_stamp(stamp: Path, mapped: MappedFolder) -> None:
     written, the folder will be verified again next time."""
     with suppress(OSError, UserError):
         files.write_text(stamp, [json.dumps(mapped.state)])
+
+
+def stamp_file(cache: Path, folder: str | Path) -> Path:
+    """The file in a cache folder that says that another folder has been verified."""
+    name = hashlib.sha256(os.path.realpath(folder).encode()).hexdigest()[:24]
+    return cache / f"{VERIFIED}-{name}"
+
+
+# ---- records -----------------------------------------------------------------------------------------------
+
+
+class MappedRecord(Protocol):
+    """A dataclass or NamedTuple that can be kept as a folder of arrays. Its fields are arrays, integers, and
+    lists of strings."""
+
+    def is_sound(self) -> bool:
+        """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
+        ...
+
+
+K = TypeVar("K", bound=MappedRecord)
+
+
+def field_names(kind: type[MappedRecord]) -> list[str]:
+    """The names of the fields of a dataclass or NamedTuple."""
+    return list(kind.__annotations__)
+
+
+def write_record(folder: Path, record: MappedRecord, sources: Sequence[str]) -> None:
+    """Write all fields to an existing, empty folder. `sources`: the files that the record was made from.
+    UserError if that fails."""
+    values = {name: getattr(record, name) for name in field_names(type(record))}
+    write(
+        folder,
+        type(record).__name__,
+        {name: as_array(value) for name, value in values.items() if not isinstance(value, int)},
+        {name: value for name, value in values.items() if isinstance(value, int)},
+        sources,
+    )
+
+
+def as_array(value: "NDArray[np.generic] | list[str]") -> "NDArray[np.generic]":
+    """Convert a list of strings to an array of bytes, one line for each string. No string may contain a line
+    end."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return value
+    return np.frombuffer("".join(f"{text}\n" for text in value).encode(), np.uint8)
+
+
+def load_record(
+    folder: str | Path, kind: type[K], maker: str, stamp: Path | None = None, verify: bool = False
+) -> K:
+    """Map the fields of a folder. DataError if it is damaged, or not of this kind. `maker`: the command that
+    writes such folders, for messages; `stamp`, `verify`: see `load`; a record whose checksums are verified is
+    also checked to be sound."""
+    opened = load(folder, stamp, verify)
+    types = kind.__annotations__
+    if opened.kind != kind.__name__ or {*opened.arrays, *opened.numbers} != set(types):
+        raise DataError(
+            f"{folder}: holds {opened.kind[:40]!r} of this or another version, expected {kind.__name__!r} of "
+            f"{maker}; make the folder again"
+        )
+    content: dict[str, object] = {**opened.arrays, **opened.numbers}
+    try:
+        for name, array in opened.arrays.items():
+            if types[name] == list[str]:
+                content[name] = array.tobytes().decode().split("\n")[:-1]
+        record = kind(**content)
+        if not opened.verified and not record.is_sound():
+            raise ValueError
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise DataError(f"{folder}: damaged: sizes or indices do not agree; make the folder again") from error
+    if stamp is not None and not opened.verified:
+        write_stamp(stamp, opened)
+    return record

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError
-from nmt.io import files, numbers
+from nmt.io import files, mapped, numbers
 from nmt.io.numbers import shown
 from nmt.ngram import queries, texts, trie_files
 from nmt.ngram.columns import (
@@ -472,7 +472,7 @@ def load_count_model(path: str | Path) -> CountModel:
     KenLM binary. ConfigError if a binary file needs the package kenlm and it is not installed, DataError for
     what is not an n-gram model."""
     path = str(path)
-    if trie_files.is_trie(path):
+    if mapped.is_mapped(path):
         return TrieScorer(trie_files.load_trie(path))
     if not os.path.isfile(path):
         raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")

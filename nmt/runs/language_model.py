@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError
-from nmt.io import files, manifest
+from nmt.io import files, manifest, mapped
 from nmt.lazy import LazyPart
 from nmt.ngram import interpolation, trie_files
 from nmt.ngram.count_models import Floats, Ints
@@ -318,7 +318,7 @@ def load_language_model(
 
 def is_network(path: str | Path) -> bool:
     """Whether a path is a folder, but not of an n-gram model: a run."""
-    return Path(path).is_dir() and not trie_files.is_trie(path)
+    return Path(path).is_dir() and not mapped.is_mapped(path)
 
 
 def needs_torch(path: str | Path) -> bool:

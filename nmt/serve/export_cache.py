@@ -39,7 +39,7 @@ MODEL, OUTPUT = "transformer", "softmax"  # model.type and model.output that CTr
 
 
 def chosen(paths: Sequence[str], config: EngineConfig) -> tuple[str, str]:
-    """Choose the engine that computes runs, TORCH or CTRANSLATE2; and say why. ConfigError if CTranslate2 is
+    """Choose the engine that computes runs, TORCH or CTRANSLATE2, and say why. ConfigError if CTranslate2 is
     asked for and cannot.
 
     Paths are run directories of nmt-train; several are an ensemble."""

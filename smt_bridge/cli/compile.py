@@ -10,7 +10,7 @@ from pathlib import Path
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath, check_separate, new_folder
 from nmt.errors import ConfigError
-from nmt.io import files, locks
+from nmt.io import files, locks, mapped
 from smt_bridge.moses import ini as moses_ini
 
 log = logging.getLogger(__name__)
@@ -112,8 +112,6 @@ def compile_tables(
 ) -> None:
     """Write a phrase table, and its reordering table if there is one, to an empty folder. `columns`:
     number of scores in a row."""
-    from nmt.io import mapped
-    from smt_bridge.decoder.cache import write_folder
     from smt_bridge.decoder.quantization import quantize
     from smt_bridge.decoder.text_tables import read_table
 
@@ -122,7 +120,7 @@ def compile_tables(
     content = read_table(table, columns, reordering)
     if args.quantize:
         content = quantize(content, args.quantize)
-    write_folder(folder, content, [table, *([reordering] if reordering else [])])
+    mapped.write_record(folder, content, [table, *([reordering] if reordering else [])])
     size = sum(path.stat().st_size for path in folder.iterdir())
     log.info(
         "%s: %s phrase pairs of %s sources, %.1f bytes a pair",

@@ -18,15 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import manifest, mapped
 from nmt.io.files import cache_folder
 from nmt.io.locks import locked
+from nmt.io.mapped import K, MappedRecord
 from nmt.io.numbers import real
 
 log = logging.getLogger(__name__)
@@ -36,19 +33,6 @@ LIMIT_VARIABLE = "NMT_CACHE_GB"
 DEFAULT_GB = 10.0
 PART = ".part"  # ending of the names of unfinished entries
 CHECKSUM = "[0-9a-f]" * 64  # pattern of the names of finished ones
-VERIFIED = "verified"  # beginning of the names of stamps, see nmt/io/mapped.py
-
-
-class Cacheable(Protocol):
-    """A dataclass or NamedTuple that can be kept as a folder of arrays. Its fields are arrays, integers, and
-    lists of strings."""
-
-    def is_sound(self) -> bool:
-        """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
-        ...
-
-
-K = TypeVar("K", bound=Cacheable)
 
 
 @dataclass(frozen=True)
@@ -69,7 +53,7 @@ class CacheEntry:
     @property
     def stamp(self) -> Path:
         """The file that says that the entry has been verified."""
-        return self.path / VERIFIED
+        return self.path / mapped.VERIFIED
 
     def remove(self) -> None:
         """Remove the entry. Who has mapped it keeps its content."""
@@ -126,8 +110,7 @@ class Cache:
 
     def stamp(self, folder: str | Path) -> Path:
         """The file that says that a folder outside the cache has been verified."""
-        name = hashlib.sha256(os.path.realpath(folder).encode()).hexdigest()[:24]
-        return self.folder / f"{VERIFIED}-{name}"
+        return mapped.stamp_file(self.folder, folder)
 
     def entries(self, key: str = "*") -> list[CacheEntry]:
         """The entries of the cache, most recently used first."""
@@ -139,7 +122,7 @@ class Cache:
                 size = sum(part.stat().st_size for part in path.iterdir())
                 yield CacheEntry(path, size, path.stat().st_mtime)
 
-    def store(self, key: str, sources: Sequence[str], content: Cacheable) -> None:
+    def store(self, key: str, sources: Sequence[str], content: MappedRecord) -> None:
         """Write an entry under a temporary name, rename it, and trim the cache. UserError if another process
         is writing to the cache."""
         with locked(self.folder, "decoder cache"):
@@ -147,7 +130,7 @@ class Cache:
             part = self.folder / f"{key}{PART}"
             part.mkdir()
             try:
-                write_folder(part, content, list(map(os.path.realpath, sources)))
+                mapped.write_record(part, content, list(map(os.path.realpath, sources)))
                 size = sum(path.stat().st_size for path in part.iterdir())
                 if size > self.limit:
                     raise UserError(
@@ -185,82 +168,26 @@ class Cache:
             entries = self.entries()
             for entry in entries:
                 entry.remove()
-            for stamp in self.folder.glob(f"{VERIFIED}-*"):
+            for stamp in self.folder.glob(f"{mapped.VERIFIED}-*"):
                 stamp.unlink(missing_ok=True)
         return entries
 
 
-def key_of(sources: Sequence[str], kind: type[Cacheable]) -> str:
+def key_of(sources: Sequence[str], kind: type[MappedRecord]) -> str:
     """A hash of what an entry is made from: format, type and fields, and the sizes and times of its
     sources."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
     made_from = {
         "format": FORMAT,
         "kind": kind.__name__,
-        "parts": parts_of(kind),
+        "parts": mapped.field_names(kind),
         "sources": [[path, state.st_size, state.st_mtime_ns] for path, state in states],
     }
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:24]
-
-
-def parts_of(kind: type[Cacheable]) -> list[str]:
-    """The names of the fields of a dataclass or NamedTuple."""
-    return list(kind.__annotations__)
-
-
-# ---- folders -----------------------------------------------------------------------------------------------
-
-
-def write_folder(folder: Path, content: Cacheable, sources: Sequence[str]) -> None:
-    """Write all fields to an existing, empty folder. UserError if that fails."""
-    values = {name: getattr(content, name) for name in parts_of(type(content))}
-    mapped.write(
-        folder,
-        type(content).__name__,
-        {name: as_array(value) for name, value in values.items() if not isinstance(value, int)},
-        {name: value for name, value in values.items() if isinstance(value, int)},
-        sources,
-    )
-
-
-def as_array(value: "NDArray[np.generic] | list[str]") -> NDArray[np.generic]:
-    """Convert a list of strings to an array of bytes, one line for each string. No string may contain a line
-    end."""
-    if isinstance(value, np.ndarray):
-        return value
-    return np.frombuffer("".join(f"{text}\n" for text in value).encode(), np.uint8)
-
-
-def load_folder(folder: str | Path, kind: type[K], stamp: Path | None = None, verify: bool = False) -> K:
-    """Map the fields of a folder. DataError if it is damaged, or not of this kind. `stamp`, `verify`: see
-    `mapped.load`."""
-    opened = mapped.load(folder, stamp, verify)
-    types = kind.__annotations__
-    if opened.kind != kind.__name__ or {*opened.arrays, *opened.numbers} != set(types):
-        raise DataError(
-            f"{folder}: holds {opened.kind[:40]!r} of this or another version, expected {kind.__name__!r} as "
-            "this version writes it; make the folder again"
-        )
-    content: dict[str, object] = {}
-    for name, value in {**opened.arrays, **opened.numbers}.items():
-        if types[name] == list[str]:
-            assert isinstance(value, np.ndarray)
-            content[name] = value.tobytes().decode().split("\n")[:-1]
-        else:
-            content[name] = value
-    try:
-        loaded = kind(**content)
-        if not opened.verified and not loaded.is_sound():
-            raise ValueError
-    except (ValueError, TypeError, IndexError, AttributeError, UnicodeDecodeError) as error:
-        raise DataError(f"{folder}: damaged: sizes or indices do not agree; make the folder again") from error
-    if stamp is not None and not opened.verified:
-        mapped.write_stamp(stamp, opened)
-    return loaded
 
 
 def load_entry(entry: CacheEntry, kind: type[K]) -> K:
     """Map a cache entry. Raises one of DAMAGED if it has been changed since it was written."""
     if manifest.digest(entry.path / manifest.FILE) != entry.path.name.split(".")[1]:
         raise DataError(f"{entry.path}: damaged")
-    return load_folder(entry.path, kind, entry.stamp)
+    return mapped.load_record(entry.path, kind, "the decoder", entry.stamp)

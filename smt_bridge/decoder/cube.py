@@ -12,10 +12,7 @@ import numpy as np
 
 from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
-    DISCONTINUOUS,
     FULL,
-    MONOTONE,
-    SWAP,
     Floats,
     Int32s,
     Int64s,
@@ -26,8 +23,8 @@ from smt_bridge.decoder.arrays import (
 )
 from smt_bridge.decoder.automaton import Automaton
 from smt_bridge.decoder.compiled import njit, njit_borrowing, njit_inline
-from smt_bridge.decoder.coverage import early_distortion, find_moves
-from smt_bridge.decoder.search import ask_models, find_block, push, select
+from smt_bridge.decoder.coverage import find_moves
+from smt_bridge.decoder.search import ask_models, find_block, move_score, push, select
 
 # indices of Cubes.counters
 CELLS, HEAP, WAITING, POPS, MEMBERS = range(5)
@@ -224,14 +221,7 @@ room: Int32s) -> bool:  # fmt: skip
             if row >= Q.members[source] or column >= options.number[span] or not is_new(Q, cell):
                 continue
             hypothesis, option = Q.member[Q.first_member[source] + row], options.first[span] + column
-            prev_last = S.last[hypothesis]
-            jump, swapped = abs(start - prev_last - 1), last + 1 == S.first[hypothesis]
-            way = MONOTONE if start == prev_last + 1 else SWAP if swapped else DISCONTINUOUS
-            if parameters.early:
-                jump = early_distortion(start, last, prev_last, S.gap[source])
-            fixed = -jump * parameters.distortion_weight
-            if parameters.reordering and hypothesis > 0:
-                fixed += options.forward[S.option[hypothesis], way]
+            way, fixed = move_score(S, options, parameters, hypothesis, start, last, S.gap[source])
             complete = stack == parameters.words
             key = (np.int64(S.context[hypothesis]) * len(options.first) + span) * 2 + complete
             block = find_block(S, key, options.number[span])

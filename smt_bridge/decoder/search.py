@@ -259,6 +259,23 @@ context: int, option: int, complete: bool, slot: int, room: Int32s) -> None:  # 
 # ---- search ------------------------------------------------------------------------------------------------
 
 
+@njit_inline
+def move_score(S: SearchState, options: OptionArrays, parameters: SearchParameters, hypothesis: int,
+start: int, last: int, gap: int) -> tuple[int, float]:  # fmt: skip
+    """The orientation of the span from `start` to `last` after a hypothesis, and the weighted score of moving
+    there: distortion, and the forward reordering score of the phrase before. `gap`: the first untranslated
+    word."""
+    prev_last, jump = S.last[hypothesis], abs(start - S.last[hypothesis] - 1)
+    swapped = last + 1 == S.first[hypothesis]
+    way = MONOTONE if start == prev_last + 1 else SWAP if swapped else DISCONTINUOUS
+    if parameters.early:
+        jump = early_distortion(start, last, prev_last, gap)
+    fixed = -jump * parameters.distortion_weight
+    if parameters.reordering and hypothesis > 0:
+        fixed += options.forward[S.option[hypothesis], way]
+    return way, fixed
+
+
 SLACK = 1e-6  # more than rounding can change a total: bounds are added in another order than scores
 
 
@@ -290,22 +307,16 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
         find_moves(S, options, parameters, coverage)
         if S.counters[FULL]:
             return
-    prev_last, prev_first = S.last[hypothesis], S.first[hypothesis]
+    prev_last = S.last[hypothesis]
     for move in range(S.first_move[coverage], S.first_move[coverage] + S.moves[coverage]):
         start, last, reached = S.move_first[move], S.move_last[move], S.move_coverage[move]
-        jump = abs(start - prev_last - 1)
-        if parameters.distortion >= 0 and jump > parameters.distortion:
+        if parameters.distortion >= 0 and abs(start - prev_last - 1) > parameters.distortion:
             continue
-        way = MONOTONE if start == prev_last + 1 else SWAP if last + 1 == prev_first else DISCONTINUOUS
-        if parameters.early:
-            jump = early_distortion(start, last, prev_last, S.gap[coverage])
-        fixed = -jump * parameters.distortion_weight
-        if parameters.reordering and hypothesis > 0:
-            fixed += options.forward[S.option[hypothesis], way]
+        way, fixed = move_score(S, options, parameters, hypothesis, start, last, S.gap[coverage])
         base, stack, future = S.score[hypothesis] + fixed, S.covered[reached], S.future[reached]
         span = start * parameters.longest + last - start
         S.counters[WORK] += 1 + options.number[span]
-        first_option, block = options.first[span], -1
+        first_option, block, complete = options.first[span], -1, stack == parameters.words
         for option in range(first_option, first_option + options.number[span]):
             gain = gains.gain[way, option]
             if not parameters.deferred:
@@ -314,14 +325,13 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                 if base + gain + future + options.bound[option] < S.worst[stack]:
                     continue
             if block < 0:
-                complete = stack == parameters.words
                 key = (np.int64(context) * len(options.first) + span) * 2 + complete
                 block = find_block(S, key, options.number[span])
                 if block < 0:
                     return
             slot = block + option - first_option
             if S.lm_context[slot] < 0:
-                ask_models(S, options, lms, weights, context, option, stack == parameters.words, slot, room)
+                ask_models(S, options, lms, weights, context, option, complete, slot, room)
                 if S.counters[FULL]:
                     return
             score = base + gain + S.lm_score[slot]

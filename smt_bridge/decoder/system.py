@@ -17,7 +17,7 @@ from nmt.ngram.trie_model import TrieModel
 from nmt.runs.directory import model_files
 from smt_bridge.decoder import feature_lines
 from smt_bridge.decoder.automaton import silent
-from smt_bridge.decoder.cache import Cache, load_folder
+from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
 from smt_bridge.decoder.features.protocol import SearchFeature
@@ -204,7 +204,7 @@ def load_compiled(ini: Ini, path: str, reordering: str | None, cache: Cache | No
             f"{ini.path}: {path} and {reordering}: a folder of smt-compile holds both tables; give the same "
             "path= in both lines"
         )
-    loaded = load_folder(path, PhraseTable, cache.stamp(path) if cache else None)
+    loaded = mapped.load_record(path, PhraseTable, "smt-compile", cache.stamp(path) if cache else None)
     if reordering and not loaded.reordering.shape[1]:
         raise DataError(
             f"{path}: holds no reordering table, but {ini.path} names one; give it to smt-compile with "
@@ -270,7 +270,7 @@ def check_order(line: FeatureLine, path: str) -> None:
 def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
     """Load an ARPA file or a folder of nmt-ngram compile as an automaton, or a binary file of KenLM, which
     only plain search can use."""
-    if trie_files.is_trie(path):
+    if mapped.is_mapped(path):
         return AutomatonLM(trie_files.load_trie(path))
     if not Path(path).is_file() or not count_models.is_arpa(path):
         return KenLMWords(cast(KenLM, count_models.load_count_model(path)))

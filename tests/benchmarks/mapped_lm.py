@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from nmt.io import files
+from nmt.io import files, mapped
 from nmt.ngram import count_models, trie_build, trie_files
 from nmt.ngram.count_models import CountModel
 
@@ -44,7 +44,7 @@ def main(arpa: str, text: str) -> None:
     count = sum(len(level.keys) for level in model.levels)
     for bits in (0, 8):
         with tempfile.TemporaryDirectory() as folder:
-            trie_files.write_trie(folder, trie_build.compile_model(model, bits), [arpa])
+            mapped.write_record(Path(folder), trie_build.compile_model(model, bits), [arpa])
             trie_files.load_trie(folder)
             size = sum(path.stat().st_size for path in Path(folder).iterdir())
             opened = seconds(lambda folder=folder: trie_files.load_trie(folder))  # type: ignore[misc]

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.cli import ngram, perplexity, score
 from nmt.errors import DataError
-from nmt.io import manifest
+from nmt.io import manifest, mapped
 from nmt.ngram import count_models, trie, trie_build, trie_files, trie_model, trie_vocabulary
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.trie_model import TrieScorer
@@ -173,7 +173,7 @@ def test_a_folder_is_what_was_compiled(tmp_path: Path) -> None:
         assert np.array_equal(array, getattr(model, name))
     assert np.array_equal(model.most, expected.most) and not model.records.flags.writeable
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    trie_files.write_trie(folder, expected, [str(tmp_path / "lm")])
+    mapped.write_record(folder, expected, [str(tmp_path / "lm")])
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

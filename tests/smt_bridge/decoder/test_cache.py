@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from nmt.errors import ConfigError, UserError
 from nmt.io import files, manifest, mapped
 from nmt.io.locks import locked
+from nmt.io.mapped import MappedRecord, as_array, field_names
 from nmt.ngram.trie_model import TrieModel
 from smt_bridge.cli import cache as command
 from smt_bridge.decoder import cache, system
-from smt_bridge.decoder.cache import Cache, Cacheable, CacheEntry, as_array, parts_of
+from smt_bridge.decoder.cache import Cache, CacheEntry
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.model import AnyWordLM, AutomatonLM
@@ -29,12 +30,12 @@ from tests.smt_bridge.decoder.models import sentence, write_model
 NOBODY = 65534
 
 
-def fields(content: Cacheable) -> dict[str, "NDArray[np.generic] | int"]:
-    values = {name: getattr(content, name) for name in parts_of(type(content))}
+def fields(content: MappedRecord) -> dict[str, "NDArray[np.generic] | int"]:
+    values = {name: getattr(content, name) for name in field_names(type(content))}
     return {name: value if isinstance(value, int) else as_array(value) for name, value in values.items()}
 
 
-def same(one: Cacheable, other: Cacheable) -> bool:
+def same(one: MappedRecord, other: MappedRecord) -> bool:
     """The same values of the same types, and nothing that can be written to."""
     mine, theirs = fields(one), fields(other)
     return list(mine) == list(theirs) and all(
@@ -125,7 +126,7 @@ def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCa
 
 def wrong(made: PhraseTable | TrieModel, name: str, value: object) -> PhraseTable | TrieModel:
     """With one array replaced."""
-    return type(made)(**{part: getattr(made, part) for part in parts_of(type(made))} | {name: value})
+    return type(made)(**{part: getattr(made, part) for part in field_names(type(made))} | {name: value})
 
 
 @pytest.mark.parametrize(
