@@ -4,11 +4,9 @@ Python.
 A state is the number of the longest context that can still matter, 0 for none.
 """
 
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
-
 import numpy as np
 
+from nmt.compute.compiled import HAVE_NUMBA, njit_forced_inline
 from nmt.ngram.texts import LN10, Floats, Ints
 from nmt.ngram.trie import (
     BACKOFF,
@@ -27,31 +25,8 @@ from nmt.ngram.trie import (
     Words64,
 )  # fmt: skip
 
-try:
-    import numba
 
-    HAVE_NUMBA = True
-except ImportError:
-    HAVE_NUMBA = False
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def jit(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function, if numba is installed, and keep its code where a folder for it can be written."""
-    if not HAVE_NUMBA:
-        return function
-    try:
-        compiled: Callable[P, R] = numba.njit(nogil=True, cache=True, forceinline=True, error_model="numpy")(
-            function
-        )
-    except RuntimeError:  # no folder for compiled code
-        compiled = numba.njit(nogil=True, error_model="numpy")(function)
-    return compiled
-
-
-@jit
+@njit_forced_inline
 def read_bits(records: Words64, bit: int | np.int64, size: int) -> np.int64:
     """The unsigned number of `size` bits that begins at `bit`."""
     # Without branches: then numba removes all counting of references from the functions that call it.
@@ -60,7 +35,7 @@ def read_bits(records: Words64, bit: int | np.int64, size: int) -> np.int64:
     return np.int64(both & ((np.uint64(1) << np.uint64(size)) - np.uint64(1)))
 
 
-@jit
+@njit_forced_inline
 def follow(
     lm: Trie, state: int | np.int64, word: int, weights: Floats | None
 ) -> tuple[float, float, int, np.int64]:
@@ -105,7 +80,7 @@ def follow(
     return log10, total + LN10 * log10, count, after
 
 
-@jit
+@njit_forced_inline
 def score(lm: Trie, text: Ints, first: Ints, scores: Floats) -> None:
     """Natural log p of each word given the previous ones of its sentence, into `scores` (N,), with the
     numbers of NgramModel.flat_scores: back-offs are added in log10, from the shortest context on."""

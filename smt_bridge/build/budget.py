@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import cast
 
+from nmt.compute.compiled import notice
 from nmt.config import typed_json
 from nmt.errors import DataError
 from nmt.io import files
@@ -25,7 +26,6 @@ from smt_bridge.build.plan import (
     plan_candidates,
     seconds_with_workers,
 )
-from smt_bridge.decoder.compiled import notice
 
 # ---- clock -------------------------------------------------------------------------------------------------
 

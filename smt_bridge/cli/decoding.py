@@ -99,9 +99,9 @@ def load_decoder(
 ) -> "Decoder":
     """Load the decoder of an ini as the options say. `lines`: converts lines of raw text, or applies a
     glossary; `beside`: look for tables and models only beside the ini."""
+    from nmt.compute.compiled import HAVE_NUMBA
     from smt_bridge.decoder import system as systems
     from smt_bridge.decoder.cache import Cache
-    from smt_bridge.decoder.compiled import HAVE_NUMBA
     from smt_bridge.decoder.decoder import Decoder
 
     more = {"max_line_words": longest_line(args), "nbest": nbest, "distinct": distinct, "explain": explain}

@@ -11,13 +11,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.compute.compiled import njit, njit_forced_inline
 from nmt.ngram import trie_build, trie_queries
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.queries import MIX
 from nmt.ngram.texts import BOS, EOS, LN10, UNK
 from nmt.ngram.trie import COUNT, FIRST, LINK, WORD, Words64
 from nmt.ngram.trie_model import TrieModel
-from smt_bridge.decoder.compiled import njit, njit_forced_inline
 
 BLOCK = 1 << 20  # rows per compiled call; signals are handled between calls
 MEMO = 1 << 14  # steps that are remembered

@@ -14,6 +14,7 @@ import threading
 
 import numpy as np
 
+from nmt.compute.compiled import HAVE_NUMBA, go_on, njit
 from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
     CANDIDATES,
@@ -28,7 +29,6 @@ from smt_bridge.decoder.arrays import (
     allocate,
 )
 from smt_bridge.decoder.automaton import Automaton
-from smt_bridge.decoder.compiled import HAVE_NUMBA, go_on, njit
 from smt_bridge.decoder.cube import (
     Cubes,
     allocate_cubes,

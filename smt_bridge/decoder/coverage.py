@@ -7,6 +7,7 @@ each.
 
 import numpy as np
 
+from nmt.compute.compiled import njit
 from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
     COVERAGES,
@@ -18,7 +19,6 @@ from smt_bridge.decoder.arrays import (
     SearchParameters,
     SearchState,
 )
-from smt_bridge.decoder.compiled import njit
 
 # ---- constraints -------------------------------------------------------------------------------------------
 # Limits on reordering set by an input line: walls, and zones that must be finished once entered.

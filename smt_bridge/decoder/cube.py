@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt.compute.compiled import njit, njit_borrowing, njit_inline
 from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
     FULL,
@@ -22,7 +23,6 @@ from smt_bridge.decoder.arrays import (
     SearchState,
 )
 from smt_bridge.decoder.automaton import Automaton
-from smt_bridge.decoder.compiled import njit, njit_borrowing, njit_inline
 from smt_bridge.decoder.coverage import find_moves
 from smt_bridge.decoder.search import ask_models, find_block, move_score, push, select
 

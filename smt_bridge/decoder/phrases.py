@@ -14,7 +14,7 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.compiled import njit
+from nmt.compute.compiled import njit
 
 Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]

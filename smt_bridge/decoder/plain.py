@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nmt.compute.compiled import go_on
 from smt_bridge.decoder.arrays import Int32s, OptionArrays, ReorderingConstraints, SearchParameters
-from smt_bridge.decoder.compiled import go_on
 from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.model import Listing, SearchTask

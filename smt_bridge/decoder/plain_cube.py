@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smt_bridge.decoder.compiled import go_on
+from nmt.compute.compiled import go_on
 from smt_bridge.decoder.compiled_search import Paths
 from smt_bridge.decoder.model import Listing, SearchTask
 from smt_bridge.decoder.plain import (

@@ -11,6 +11,7 @@ starts again with larger ones."""
 
 import numpy as np
 
+from nmt.compute.compiled import njit, njit_borrowing, njit_inline
 from nmt.ngram.queries import MIX
 from smt_bridge.decoder.arrays import (
     BLOCKS,
@@ -34,7 +35,6 @@ from smt_bridge.decoder.arrays import (
     SearchState,
 )
 from smt_bridge.decoder.automaton import Automaton, step
-from smt_bridge.decoder.compiled import njit, njit_borrowing, njit_inline
 from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_moves
 
 # ---- stacks ------------------------------------------------------------------------------------------------

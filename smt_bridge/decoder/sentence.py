@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.compute.compiled import go_on, njit
 from smt_bridge.decoder.arrays import SLICE, Floats, Int32s, Int64s
-from smt_bridge.decoder.compiled import go_on, njit
 from smt_bridge.decoder.table import PhraseTable
 
 UNKNOWN_WORD = -100.0  # value of UnknownWordPenalty for each unknown word, as in Moses

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.compute import resources
+from nmt.compute.compiled import njit, njit_ieee
 from nmt.io.progress import Progress
-from smt_bridge.decoder.compiled import njit, njit_ieee
 from smt_bridge.extraction.packed import PackedLinks, PackedText
 
 Ids = npt.NDArray[np.int32]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.compiled import njit
+from nmt.compute.compiled import njit
 from smt_bridge.extraction.corpus import CorpusSurvey, Int32s, SentenceBlock, SideVocab
 
 MONOTONE, SWAP, OTHER = range(3)

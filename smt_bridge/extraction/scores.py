@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.compute.compiled import njit
 from nmt.io import files
 from nmt.work.arrays import group_starts, sorted_order
-from smt_bridge.decoder.compiled import njit
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.corpus import CorpusSurvey
 from smt_bridge.extraction.instances import make_packing, unpack

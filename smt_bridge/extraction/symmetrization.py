@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.compute.compiled import njit
 from nmt.formats.pharaoh import Links
-from smt_bridge.decoder.compiled import njit
 from smt_bridge.extraction.heuristics import DIAGONALS, HEURISTICS, NEIGHBORS
 from smt_bridge.extraction.packed import Int64s, PackedLinks, pack_links
 

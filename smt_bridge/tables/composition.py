@@ -13,9 +13,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.compute.compiled import njit
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from smt_bridge.decoder.compiled import njit
 from smt_bridge.tables.filter import split
 
 Numbers = NDArray[np.int32]

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.compute.compiled import njit
 from nmt.errors import DataError
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
-from smt_bridge.decoder.compiled import njit
 from smt_bridge.tables.filter import split
 
 Numbers = NDArray[np.int32]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.compute.compiled import HAVE_NUMBA, njit, njit_ieee
 from nmt.config.settings import number
-from smt_bridge.decoder.compiled import HAVE_NUMBA, njit, njit_ieee
 from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool, normalize
 from smt_bridge.tuning.tuner import Progress, TuningPoint, silent

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from nmt.compute.compiled import njit
 from nmt.data.affiliation import affiliations, source_windows
 from nmt.errors import ConfigError
 from nmt.ngram.queries import MIX
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import BOS, EOS, Vocab
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
-from smt_bridge.decoder.compiled import njit
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.features import load_joint, load_network
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SentenceScorer, StatefulFeature

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.errors import ConfigError
 from smt_bridge.decoder import system
 from smt_bridge.decoder.arrays import StateSizes, allocate
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from tests.smt_bridge.decoder.models import (

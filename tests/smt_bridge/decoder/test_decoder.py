@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import Stopped
 from nmt.errors import DataError
 from nmt.formats import nbest
 from nmt.text import sentences
 from smt_bridge.decoder import translation
-from smt_bridge.decoder.compiled import Stopped
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
 from tests.smt_bridge.decoder.models import decoder, range_of, sentence, values, write_model

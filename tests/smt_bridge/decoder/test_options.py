@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.formats import nbest
 from smt_bridge.decoder import options
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.options import RowScores
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation

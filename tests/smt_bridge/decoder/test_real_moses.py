@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
 from nmt.io import files
 from smt_bridge.decoder import system
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from smt_bridge.decoder.arrays import (
     CANDIDATES,
     EDGES,
@@ -19,7 +20,6 @@ from smt_bridge.decoder.arrays import (
     StateSizes,
     allocate,
 )
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import best_candidates, digest_before
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_values import columns, features

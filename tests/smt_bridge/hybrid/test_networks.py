@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.formats import nbest
 from smt_bridge.cli import decode
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.hybrid import folder
 from tests.conftest import Command
 from tests.smt_bridge.decoder.models import edit

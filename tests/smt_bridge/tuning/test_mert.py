@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.io import files
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.tuning import mert
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS

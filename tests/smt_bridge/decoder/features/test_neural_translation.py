@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError
 from nmt.formats import nbest
@@ -24,7 +25,6 @@ from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 from smt_bridge.decoder import compiled_search
 from smt_bridge.decoder.arrays import Floats, Int64s, SearchState
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.compiled_search import candidates
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.model import SearchTask

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.data.affiliation import affiliations
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import nbest
@@ -16,7 +17,6 @@ from nmt.lm.cslm import CSLM
 from nmt.runs import alignment, checkpoint
 from nmt.text.vocab import BOS, EOS
 from smt_bridge.cli import decode, rescore
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.features import load_joint, load_network, load_translator
 from smt_bridge.decoder.features.ngram_networks import SENTENCE_END, WordHistories, affiliated
 from smt_bridge.decoder.features.protocol import Candidates

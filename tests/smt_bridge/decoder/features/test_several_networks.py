@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.formats import nbest
 from nmt.io import files
-from smt_bridge.decoder.compiled import HAVE_NUMBA
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.translation import PhraseTranslation

@@ -1,5 +1,5 @@
-"""Compilation by numba, if it is installed. Without it nothing is compiled, and the decoder searches in plain
-Python."""
+"""Compilation by numba, if it is installed. Without it nothing is compiled: n-gram models score by NumPy, and
+the decoder searches in plain Python."""
 
 import hashlib
 import logging
@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from nmt.io import signals
-from nmt.ngram import queries
 
 log = logging.getLogger(__name__)
+
+# Folders whose functions are compiled, some of them into functions of another folder.
+COMPILED = (
+    "nmt/ngram",
+    "smt_bridge/decoder",
+    "smt_bridge/extraction",
+    "smt_bridge/tables",
+    "smt_bridge/tuning",
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,10 +36,9 @@ def cache_folder() -> Path | None:
     is called, not those of the functions that it calls, and would run old code after a partial update."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    others = (path for name in ("extraction", "tables") for path in (here.parent / name).glob("*.py"))
-    shared = Path(queries.__file__).parent.glob("*.py")
-    for path in sorted([*here.rglob("*.py"), *others, *shared]):
-        digest.update(path.read_bytes())
+    for folder in (here.parents[1] / name for name in COMPILED):
+        for path in sorted([*folder.rglob("*.py")]):
+            digest.update(path.read_bytes())
     name = f"numba-{digest.hexdigest()[:16]}"
     of_user = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     folders = here / "__pycache__" / name, Path(of_user, "nmt-smt-compiled", name)
@@ -149,7 +156,7 @@ def njit_ieee(function: Callable[P, R]) -> Callable[P, R]:
 def njit_forced_inline(function: Callable[P, R]) -> Callable[P, R]:
     """Like `njit`, but the machine code becomes part of each function that calls it: for short ones whose
     arguments take longer to pass than the work takes."""
-    return compiled_function(function, forceinline=True)
+    return compiled_function(function, error_model="numpy", forceinline=True)
 
 
 def njit_borrowing(function: Callable[P, R]) -> Callable[P, R]:

@@ -8,9 +8,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from nmt.compute import compiled
+from nmt.compute.compiled import HAVE_NUMBA, CompiledFunction
 from nmt.io import signals
-from smt_bridge.decoder import automaton, compiled
-from smt_bridge.decoder.compiled import HAVE_NUMBA, CompiledFunction
+from smt_bridge.decoder import automaton
 from smt_bridge.decoder.search import search
 
 
@@ -44,26 +45,25 @@ def test_the_time_of_compiling_is_counted_once(monkeypatch: pytest.MonkeyPatch) 
 
 def test_changed_sources_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any file of the compiled packages changes the folder of compiled code; the same files give the same."""
-    files = [tmp_path / "decoder" / "features" / "a.py", tmp_path / "extraction" / "b.py"]
+    files = [tmp_path / folder / "features" / "a.py" for folder in compiled.COMPILED]
     for path in files:
         path.parent.mkdir(parents=True)
         path.write_text("x = 1\n")
-    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "decoder" / "compiled.py"))
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "nmt" / "compute" / "compiled.py"))
     found = {compiled.cache_folder()}
     assert found == {compiled.cache_folder()}
     for path in files:
         path.write_text("x = 2\n")
         found.add(compiled.cache_folder())
-    assert len(found) == 3
-    assert {place and place.parent for place in found} == {tmp_path / "decoder" / "__pycache__"}
+    assert len(found) == 6
+    assert {place and place.parent for place in found} == {tmp_path / "nmt" / "compute" / "__pycache__"}
 
 
 def test_changed_queries_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search has a constant of the queries of n-gram models in its compiled code."""
-    (tmp_path / "decoder").mkdir()
-    (queries := tmp_path / "queries.py").write_text("MIX = 1\n")
-    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "decoder" / "compiled.py"))
-    monkeypatch.setattr("nmt.ngram.queries.__file__", str(queries))
+    (tmp_path / "nmt" / "ngram").mkdir(parents=True)
+    (queries := tmp_path / "nmt" / "ngram" / "queries.py").write_text("MIX = 1\n")
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "nmt" / "compute" / "compiled.py"))
     before = compiled.cache_folder()
     queries.write_text("MIX = 2\n")
     assert before and compiled.cache_folder() != before
@@ -72,9 +72,7 @@ def test_changed_queries_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.M
 def test_compiled_code_of_an_installation_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that another user has installed: the code is kept in this user's cache, and nowhere if there
     is none. Code that another user has compiled is never run."""
-    (tmp_path / "decoder").mkdir()
-    (tmp_path / "extraction").mkdir()
-    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "decoder" / "compiled.py"))
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "nmt" / "compute" / "compiled.py"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     own = compiled.is_own
     monkeypatch.setattr(compiled, "is_own", lambda folder: "__pycache__" not in folder.parts and own(folder))
@@ -93,7 +91,7 @@ def test_without_numba_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SOURCE = """
-from smt_bridge.decoder.compiled import njit
+from nmt.compute.compiled import njit
 
 @njit
 def one(number):
