@@ -61,6 +61,18 @@ def test_a_stamp_is_for_one_folder_as_it_was(tmp_path: Path) -> None:
         mapped.load(folder, stamp)
 
 
+def test_every_folder_has_a_stamp_of_its_own(tmp_path: Path) -> None:
+    """Else each of two models in use would undo the other's; another name of a folder is the same folder."""
+    (tmp_path / "cache").mkdir()
+    folders = [write(tmp_path / "folder"), write(tmp_path / "other")]
+    stamps = [mapped.stamp_file(tmp_path / "cache", folder) for folder in folders]
+    for folder, stamp in zip(folders, stamps, strict=True):
+        mapped.write_stamp(stamp, mapped.load(folder, stamp))
+    assert all(mapped.load(folder, stamp).verified for folder, stamp in zip(folders, stamps, strict=True))
+    (tmp_path / "link").symlink_to(folders[0])
+    assert mapped.stamp_file(tmp_path / "cache", tmp_path / "link") == stamps[0]
+
+
 @pytest.mark.parametrize(
     "contents",
     [
