@@ -129,12 +129,16 @@ class InputPath(str):
 
 @contextmanager
 def new_folder(output: str | Path, command: str) -> Iterator[None]:
-    """Lock a folder that a command is to make. ConfigError unless it is missing or empty, before and after
-    waiting for the lock."""
+    """Lock a folder that a command is to make, and remove it if that fails. ConfigError unless it is missing
+    or empty, before and after waiting for the lock."""
     check_new(output)
     with locks.locked(output, command):
         check_new(output)
-        yield
+        try:
+            yield
+        except BaseException:
+            locks.clear(output)
+            raise
 
 
 def check_new(output: str | Path) -> None:

@@ -3,14 +3,13 @@
 import argparse
 import logging
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath, check_separate, new_folder
 from nmt.errors import ConfigError
-from nmt.io import files, locks, mapped
+from nmt.io import files, mapped
 from smt_bridge.moses import ini as moses_ini
 
 log = logging.getLogger(__name__)
@@ -64,24 +63,13 @@ def command(argv: Sequence[str] | None) -> None:
         check_separate(
             [("TABLE", args.model), ("--reordering", args.reordering)], [("--output", args.output)]
         )
-        with complete_folder(args.output):
+        with new_folder(args.output, "smt-compile"):
             columns = check.columns(args.model)
             compile_tables(args, Path(args.output), columns, args.model, args.reordering or None)
     elif args.reordering:
         raise ConfigError("--reordering: goes with a phrase table; a model names its own reordering table")
     else:
         compile_model(args)
-
-
-@contextmanager
-def complete_folder(output: str) -> Iterator[None]:
-    """Lock a new folder, and remove it if it cannot be completed."""
-    with new_folder(output, "smt-compile"):
-        try:
-            yield
-        except BaseException:
-            locks.clear(output)
-            raise
 
 
 def is_table(path: str) -> bool:
@@ -97,7 +85,7 @@ def compile_model(args: argparse.Namespace) -> None:
     table, reordering = system.table_lines(ini)
     paths = [system.feature_path(ini, line) for line in (table, *([reordering] if reordering else []))]
     check_separate([("MODEL", path) for path in (ini.path, *paths)], [("--output", args.output)])
-    with complete_folder(args.output):
+    with new_folder(args.output, "smt-compile"):
         folder = Path(args.output) / TABLE
         folder.mkdir()
         compile_tables(args, folder, table.scores, *paths)

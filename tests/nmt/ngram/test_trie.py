@@ -260,3 +260,13 @@ def test_another_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert ngram.main(["compile", str(tmp_path / "nothing"), "-o", str(tmp_path / "new")]) == 2
     assert not (tmp_path / "new").exists()
     capsys.readouterr()
+
+
+def test_a_model_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a full disk, after some of the files."""
+    compiled(tmp_path)
+    monkeypatch.setattr(manifest, "write", lambda *given: (_ for _ in ()).throw(DataError("full")))
+    assert ngram.main(["compile", str(tmp_path / "lm"), "-o", str(tmp_path / "new")]) == 2
+    assert "full" in capsys.readouterr().err and not (tmp_path / "new").exists()
