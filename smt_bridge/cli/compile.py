@@ -100,7 +100,7 @@ def compile_tables(
 ) -> None:
     """Write a phrase table, and its reordering table if there is one, to an empty folder. `columns`:
     number of scores in a row."""
-    from smt_bridge.decoder.quantization import quantize
+    from smt_bridge.decoder.table import quantize
     from smt_bridge.decoder.text_tables import read_table
 
     if mapped.is_mapped(table):

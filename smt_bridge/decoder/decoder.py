@@ -16,7 +16,7 @@ from nmt.io.files import check_lines
 from nmt.io.numbers import shown
 from nmt.text import sentences
 from nmt.text.sentences import whole_lines
-from smt_bridge.decoder import feature_values, plain, plain_cube, translation
+from smt_bridge.decoder import feature_values, plain, translation
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.arrays import Int32s, SearchParameters
 from smt_bridge.decoder.cache import Cache
@@ -285,7 +285,7 @@ class Decoder:
         """Option paths and totals, best first; none if walls and zones leave no way to translate the whole
         sentence."""
         if self.compiled is None:
-            plain_search = plain_cube.search if task.parameters.pops else plain.search
+            plain_search = plain.cube_search if task.parameters.pops else plain.search
             return plain_search(task, listing, stop)
         return self.compiled.search(task, listing, stop)
 

@@ -1,8 +1,8 @@
-"""Stack decoding in plain Python: the reference against which the compiled search is tested. It is also used
-if numba is missing, or if a language model is a KenLM binary.
+"""Stack decoding and cube pruning in plain Python: the reference against which the compiled searches are
+tested. They are also used if numba is missing, or if a language model is a KenLM binary.
 
 Everything is done in the simplest way: candidates are scored immediately, recombined in a dictionary, sorted,
-and pruned.
+and pruned. Cube pruning keeps all cells that may come next in a list, and takes the best from it.
 """
 
 import heapq
@@ -16,6 +16,7 @@ import numpy as np
 
 from nmt.compute.compiled import go_on
 from smt_bridge.decoder.arrays import Int32s, OptionArrays, ReorderingConstraints, SearchParameters
+from smt_bridge.decoder.compiled_search import Paths
 from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.model import Listing, SearchTask
@@ -166,9 +167,7 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
     return (covered, last, contexts, *keys, *ordered), extended
 
 
-def search(
-    task: SearchTask, listing: Listing, stop: threading.Event | None = None
-) -> tuple[list[Int32s], list[float]]:
+def search(task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
     """Search the whole sentence, stack by stack. Returns the options of the best derivation and its total
     score, or those of the n best derivations, best first; nothing if the sentence cannot be translated.
     Raises Stopped once `stop` is set."""
@@ -247,9 +246,7 @@ def path_of(node: SearchNode) -> Int32s:
     return np.array(path[::-1], np.int32)
 
 
-def best_paths(
-    finals: Sequence[SearchNode], task: SearchTask, listing: Listing
-) -> tuple[list[Int32s], list[float]]:
+def best_paths(finals: Sequence[SearchNode], task: SearchTask, listing: Listing) -> Paths:
     """List the n best derivations in the graph of recombined hypotheses, best first: their options in target
     order, and their total scores."""
     heap: list[tuple[float, int, SearchNode, tuple[int, ...], float]] = []
@@ -276,3 +273,92 @@ def best_paths(
             age += 1
             heapq.heappush(heap, (-(parent.score + edge + tail), age, parent, (option, *path), tail + edge))
     return paths, totals
+
+
+# ---- cube pruning ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Hypotheses of one coverage, best first, and the options of a span that may follow each of them."""
+
+    nodes: Sequence[SearchNode]
+    options: Sequence[int]
+
+
+def cube_search(task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
+    """Option paths and totals, best first: one, or the n best."""
+    n = task.parameters.words
+    empty: frozenset[int] = frozenset()
+    contexts = tuple(lm.start() for lm in task.model.word_lms)
+    start = SearchNode(empty, -2, -1, contexts, (), 0.0, future(task.options, empty, n))
+    edges: list[list[Edge]] = [[] for _ in range(n + 1)]
+    nodes = [start]
+    for stack in range(1, n + 1):
+        go_on(stop)
+        for words, edge in edges_of(nodes, task):
+            edges[stack - 1 + words].append(edge)
+        nodes = survivors(fill(edges[stack], task), task.parameters)
+    if not nodes:
+        return [], []
+    if not listing.nbest:
+        return [path_of(nodes[0])], [nodes[0].score]
+    return best_paths(nodes, task, listing)
+
+
+def edges_of(nodes: Sequence[SearchNode], task: SearchTask) -> list[tuple[int, Edge]]:
+    """The edges that extend the hypotheses of a stack, each with the number of words of its span."""
+    options, parameters, edges = task.options, task.parameters, list[tuple[int, Edge]]()
+    groups = dict[frozenset[int], list[SearchNode]]()
+    for node in nodes:
+        groups.setdefault(node.covered, []).append(node)
+    for group in groups.values():
+        for first in range(parameters.words):
+            for last in range(first, min(parameters.words, first + parameters.longest)):
+                span = first * parameters.longest + last - first
+                start = int(options.first[span])
+                follow = range(start, start + int(options.number[span]))
+                near = [node for node in group if may_follow(node, first, last, task)]
+                if follow and near:
+                    edges.append((last - first + 1, Edge(near, follow)))
+    return edges
+
+
+def may_follow(node: SearchNode, first: int, last: int, task: SearchTask) -> bool:
+    """Whether a span may be translated after a hypothesis."""
+    limit, constraints = task.parameters.distortion, task.options.constraints
+    return within_distortion_limit(node, first, last, limit) and (
+        not constraints.active or respects_constraints(node, first, last, limit, constraints)
+    )
+
+
+def fill(edges: Sequence[Edge], task: SearchTask) -> dict[Key, SearchNode]:
+    """The hypotheses that the best cells of the edges of a stack give."""
+    parameters, stack = task.parameters, dict[Key, SearchNode]()
+    cells = list[tuple[float, int, tuple[int, int, int], Key, SearchNode]]()
+    seen, added, pops, best = set[tuple[int, int, int]](), dict[frozenset[int], int](), 0, -math.inf
+
+    def add(number: int, row: int, column: int) -> None:
+        edge, cell = edges[number], (number, row, column)
+        if row < len(edge.nodes) and column < len(edge.options) and cell not in seen:
+            key, node = extend(edge.nodes[row], edge.options[column], task)
+            cells.append((-node.total, len(seen), cell, key, node))
+            seen.add(cell)
+
+    for number in range(len(edges)):
+        add(number, 0, 0)
+    while cells and (pops < parameters.pops or parameters.diversity):
+        cell = min(cells, key=lambda cell: cell[:2])
+        cells.remove(cell)
+        _, _, (number, row, column), key, node = cell
+        if pops >= parameters.pops and added.get(node.covered, 0) >= parameters.diversity:
+            continue
+        pops += 1
+        add(number, row, column + 1)
+        add(number, row + 1, column)
+        if node.total >= best + parameters.beam:
+            better = key not in stack or node.score > stack[key].score
+            add_to_stack(stack, key, node)
+            added[node.covered] = added.get(node.covered, 0) + better
+            best = max(best, node.total)
+    return stack

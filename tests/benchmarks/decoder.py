@@ -22,7 +22,7 @@ from smt_bridge.decoder import system
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.quantization import quantize
+from smt_bridge.decoder.table import quantize
 
 LINES = 300
 ARGUMENTS = (

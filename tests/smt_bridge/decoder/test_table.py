@@ -1,12 +1,28 @@
-"""Tables in arrays: what stands in the files, whatever their order."""
+"""Phrase tables in arrays: what stands in the files, whatever their order."""
 
 import random
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nmt.errors import DataError
+from smt_bridge.decoder import system
+from smt_bridge.decoder.phrases import (
+    CHUNK,
+    PhraseTrie,
+    WordPool,
+    build_trie,
+    find_spans,
+    is_trie,
+    joined,
+    new_vocabulary,
+    path_words,
+    word_ids,
+)
+from smt_bridge.decoder.table import clusters, code_book, nearest, quantize, quantize_scores
 from smt_bridge.decoder.text_tables import check_lines, read_table
 from tests.nmt.formats.test_phrase_table import BAD
 from tests.smt_bridge.decoder.models import decoder, sentence, write_model
@@ -178,3 +194,160 @@ def test_a_probability_of_0(tmp_path: Path) -> None:
     path, _ = write(tmp_path, [b"a ||| p ||| 0 1e-45 ||| 0-0", b"b ||| q ||| 1 0.5 ||| 0-0"])
     scores = read_table(path, 2, None).scores
     assert scores[0].tolist() == [-100.0, -100.0] and scores[1, 0] == 0.0
+
+
+# ---- scores in 8 or 16 bits --------------------------------------------------------------------------------
+
+
+RNG = np.random.default_rng(1)
+
+
+def test_few_values_are_kept() -> None:
+    """nan too, once for all of its rows."""
+    values = RNG.choice(np.array([-100.0, -1.5, -0.25, 0.0, np.nan], np.float32), (300, 2))
+    codes, book = quantize_scores(values, 8)
+    assert codes.dtype == np.uint8 and book.shape == (2, 5)
+    decoded = book[np.arange(2), codes]
+    np.testing.assert_array_equal(decoded, values)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_code_is_that_of_the_nearest_value(missing: bool) -> None:
+    values = np.log(RNG.uniform(1e-6, 1, 5000)).astype(np.float32)
+    if missing:
+        values[::7] = np.nan
+    book = code_book(values, 64)
+    known = book[~np.isnan(book)]
+    assert len(book) <= 64 and (np.diff(known) > 0).all() and np.isnan(book).sum() == missing
+    codes = nearest(values, book)
+    for value, code in zip(values[:200], codes[:200], strict=True):
+        if np.isnan(value):
+            assert np.isnan(book[code])
+        else:
+            assert abs(value - book[code]) == np.abs(known - value).min()
+
+
+def test_clusters_are_better_than_equal_steps() -> None:
+    """Heavy values are nearly kept; the squared error is below that of as many values at equal distances."""
+    values, counts = np.unique(np.round(RNG.normal(-4, 2, 20_000), 3), return_counts=True)
+    counts[10] = 50_000
+    centers = clusters(values, counts.astype(np.float64), 100)
+    assert len(centers) <= 100 and np.abs(centers - values[10]).min() < 1e-3
+
+    def error(book: np.ndarray) -> float:
+        return float(counts @ np.abs(values[:, None] - book).min(1) ** 2)
+
+    assert error(centers) < 0.5 * error(np.linspace(values[0], values[-1], 100))
+
+
+@pytest.mark.parametrize(("bits", "kind"), [(8, np.uint8), (16, np.uint16)])
+def test_a_table_of_few_values_is_the_same(bits: int, kind: type, tmp_path: Path) -> None:
+    """Fewer rows than codes: every score is exact, and nothing else changes."""
+    table = system.load(str(write_model(tmp_path, 1)), use_cache=False).table
+    small = quantize(table, bits)
+    assert small.is_sound() and small.scores.dtype == small.reordering.dtype == kind
+    every = np.arange(table.rows)
+    np.testing.assert_array_equal(small.log_scores(every), table.log_scores(every))
+    np.testing.assert_array_equal(small.log_reordering(every), table.log_reordering(every))
+    assert small.rows == table.rows and [*map(small.text, range(table.rows))] == [
+        *map(table.text, range(table.rows))
+    ]
+    broken = replace(small, score_values=small.score_values[:, :1])
+    assert not broken.is_sound()
+    with pytest.raises(ValueError, match="already"):
+        quantize(small, bits)
+
+
+def test_without_reordering(tmp_path: Path) -> None:
+    table = system.load(str(write_model(tmp_path, 1, reordering=False)), use_cache=False).table
+    small = quantize(table, 8)
+    assert small.is_sound() and small.log_reordering(np.arange(3)).shape == (3, 0)
+
+
+# ---- words and phrases -------------------------------------------------------------------------------------
+
+
+WORDS = ["a", "b", "é", "日本", "t&apos;", "z"]
+
+
+def random_phrases(rng: random.Random, count: int, words: int = 5) -> list[tuple[int, ...]]:
+    """Different phrases of 1 to 4 word ids."""
+    return list({tuple(rng.randrange(words) for _ in range(rng.randint(1, 4))): None for _ in range(count)})
+
+
+def trie_of(phrases: list[tuple[int, ...]], words: int) -> tuple[PhraseTrie, list[int]]:
+    ids = np.array([word for phrase in phrases for word in phrase], np.int32)
+    trie, nodes = build_trie(ids, np.cumsum([0, *map(len, phrases)]), words)
+    return trie, nodes.tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_spans_are_those_of_a_dictionary(seed: int) -> None:
+    rng = random.Random(seed)
+    phrases = random_phrases(rng, rng.choice([1, 5, 60]))
+    trie, nodes = trie_of(phrases, 5)
+    twin = dict(zip(phrases, nodes, strict=True))
+    prefixes = {phrase[:size] for phrase in phrases for size in range(1, len(phrase) + 1)}
+    assert len(trie.parent) == len(prefixes) + 1 and len(set(nodes)) == len(phrases)
+    for longest in (1, 3, 5):
+        ids = np.array([rng.randint(-1, 5) for _ in range(rng.randint(0, 9))], np.int32)
+        found = find_spans(ids, trie.children(), trie.word, longest)
+        for start in range(len(ids)):
+            for size in range(longest):
+                span = tuple(ids[start : start + size + 1].tolist())
+                node = found[start * longest + size]
+                inside = start + size < len(ids)
+                assert (node > 0) == (inside and span in prefixes)
+                assert not inside or span not in twin or node == twin[span]
+
+
+def test_phrases_are_the_paths(tmp_path: object) -> None:
+    """Written and read: the words of each node, sorted within each length."""
+    phrases = random_phrases(random.Random(3), 80)
+    trie, nodes = trie_of(phrases, 5)
+    starts = np.cumsum([0, *map(len, phrases)])
+    text = path_words(np.array(nodes, np.int32), trie.parent, trie.word, starts)
+    assert [tuple(text[a:b].tolist()) for a, b in pairwise(starts)] == phrases
+    in_order = [phrase for _, phrase in sorted(zip(nodes, phrases, strict=True))]
+    assert in_order == sorted(phrases, key=lambda phrase: (len(phrase), phrase))
+    lengths = np.searchsorted(trie.levels, nodes, "right") - 1
+    assert lengths.tolist() == list(map(len, phrases))
+
+
+def test_a_broken_trie_is_none() -> None:
+    trie, _ = trie_of(random_phrases(random.Random(4), 60), 5)
+    assert is_trie(trie, 5) and not is_trie(trie, 4)
+    for name in ("parent", "word"):
+        for position in (0, 1, 9, len(trie.parent) - 1):
+            for value in (-1, len(trie.parent)):
+                broken = getattr(trie, name).copy()
+                broken[position] = value
+                if name == "parent" or position or value < 0:
+                    assert not is_trie(trie._replace(**{name: broken}), 5)
+    for levels in (trie.levels[:-1], trie.levels[1:], trie.levels + 1, trie.levels[:1]):
+        assert not is_trie(trie._replace(levels=levels), 5)
+
+
+def test_words_are_found_by_their_bytes() -> None:
+    """Each word under its number, and no other; decoded once."""
+    pool = WordPool(*joined(sorted(word.encode() for word in WORDS)))
+    assert len(pool) == len(WORDS) and sorted(pool) == sorted(WORDS)
+    for number, word in enumerate(pool):
+        assert pool.find(word) == number and pool[number] is word
+    assert all(pool.find(word) == -1 for word in ("", "A", "aa", "é ", "zz", "\U0001f600"))
+    assert pool[1:3] == [pool[1], pool[2]]
+    for outside in (-1, len(pool)):
+        with pytest.raises(IndexError):
+            pool[outside]
+
+
+def test_word_ids_are_those_of_lists() -> None:
+    """Over several chunks too."""
+    rng = random.Random(5)
+    phrases = [" ".join(rng.choices(WORDS, k=rng.randint(1, 3))).encode() for _ in range(CHUNK + 9)]
+    vocabulary = new_vocabulary()
+    ids, cut = word_ids(phrases, vocabulary)
+    names = list(vocabulary)
+    for number in (0, 1, CHUNK - 1, CHUNK, CHUNK + 8):
+        assert b" ".join(names[word] for word in ids[cut[number] : cut[number + 1]]) == phrases[number]
+    assert len(cut) == len(phrases) + 1 and sorted(names) == sorted(word.encode() for word in WORDS)
