@@ -1,19 +1,20 @@
 """nmt-ngram: estimate an n-gram model from text in ARPA format, by modified Kneser-Ney (with KenLM's lmplz
-where it is installed), Katz, stupid backoff or add-k."""
+where it is installed), Katz, stupid backoff or add-k; prune, compile and verify finished models."""
 
 import argparse
 import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import add_setting, parse_settings
-from nmt.cli.ngram_models import ACTIONS
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
-from nmt.io import files
-from nmt.ngram import count_models, estimators
+from nmt.io import files, mapped
+from nmt.ngram import count_models, estimators, pruning, trie_build, trie_files
+from nmt.ngram.count_models import KenLM, NgramModel
 from nmt.ngram.counting import CountSettings, count_ngrams, count_text, number_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
 from nmt.work.executors import ExecutorConfig
@@ -22,6 +23,7 @@ from nmt.work.stages import SharedFolder
 log = logging.getLogger(__name__)
 
 OF_KNESER_NEY = ("auto", "own", "lmplz")
+MOST_BITS = 16  # of a quantized value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,8 +74,8 @@ def parser() -> options.Parser:
         "Estimate an n-gram model and write it in ARPA format: interpolated modified Kneser-Ney, with the "
         "same options and the same result as KenLM's lmplz, or one of the older estimators. A word <unk> in "
         "the text counts as the unknown word.",
-        "nmt-ngram compile makes a mapped folder of an ARPA file, nmt-ngram verify reads one whole; each has "
-        "its own --help.",
+        "nmt-ngram prune makes a smaller model of an ARPA file, nmt-ngram compile a mapped folder, nmt-ngram "
+        "verify reads such a folder whole; each has its own --help.",
     )
     options.add_input_output(parser, "tokenized text, one sentence a line,")
     add_setting(parser, SmoothingConfig, "order")
@@ -131,14 +133,22 @@ def estimate(
     except DataError as error:
         name = files.name_of(args.input)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
-    grams = sum(len(level.keys) for level in model.levels)
-    with options.progress(args, "n-grams", grams) as progress:
-        count_models.write_arpa(model, output, progress.add)
-    sizes = ", ".join(f"{len(level.keys):,}" for level in model.levels)
+    write_arpa(args, model)
     seconds = time.monotonic() - clock
-    log.info("%s n-grams of order 1 to %d in %.1f s: %s", sizes, config.order, seconds, output)
+    log.info("%s n-grams of order 1 to %d in %.1f s: %s", sizes(model), model.order, seconds, output)
     if args.estimator == "stupid-backoff":
         log.warning("%s has scores that do not sum to 1, so its perplexities mean nothing", output)
+
+
+def write_arpa(args: argparse.Namespace, model: NgramModel) -> None:
+    """Write a model to --output as an ARPA file, with a progress bar."""
+    with options.progress(args, "n-grams", model.size) as progress:
+        count_models.write_arpa(model, args.output, progress.add)
+
+
+def sizes(model: NgramModel) -> str:
+    """The number of n-grams of each order, for the log."""
+    return ", ".join(f"{len(level.keys):,}" for level in model.levels)
 
 
 def text_size(path: str) -> float:
@@ -152,6 +162,126 @@ def text_size(path: str) -> float:
 def total_memory() -> float:
     """Memory of this machine in GB."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+
+
+# ---- finished models ---------------------------------------------------------------------------------------
+
+
+def prune_parser() -> options.Parser:
+    parser = options.Parser(
+        "nmt-ngram prune",
+        "Remove the n-grams that change the model little (entropy pruning, Stolcke 1998; as SRILM's ngram "
+        "-prune), compute the back-off weights anew, and write an ARPA file.",
+        "Prune before a system is tuned: its weights belong to the model that it was tuned with.",
+    )
+    add_arpa(parser)
+    options.add_output(parser)
+    parser.add_argument(
+        "--threshold",
+        type=arguments.real(0),
+        required=True,
+        help="remove an n-gram if that raises the model's own perplexity by less than this factor minus 1, "
+        "such as 1e-8; 0: remove nothing",
+    )
+    parser.add_argument(
+        "--history-lm",
+        type=InputPath,
+        metavar="LM",
+        help="ARPA file or folder of nmt-ngram compile that gives the probabilities of contexts; for a "
+        "Kneser-Ney model, a model of --estimator katz of the same text; default: the model that is pruned",
+    )
+    options.add_quiet(parser)
+    return parser
+
+
+def prune_action(argv: Sequence[str]) -> None:
+    """Prune a model by entropy."""
+    args = prune_parser().parse_args(argv)
+    options.start_log("nmt-ngram prune", args)
+    clock = time.monotonic()
+    model = count_models.read_arpa(args.model)
+    history = count_models.load_count_model(args.history_lm) if args.history_lm else None
+    if isinstance(history, KenLM):
+        raise ConfigError(f"--history-lm {args.history_lm}: a KenLM binary file; give the ARPA file")
+    try:
+        pruned = pruning.prune_by_entropy(model, args.threshold, history)
+    except DataError as error:
+        raise DataError(f"{args.model}: {error}") from error
+    write_arpa(args, pruned)
+    log.info(
+        "%s of %s n-grams stay (%s), in %.1f s: %s",
+        f"{pruned.size:,}", f"{model.size:,}", sizes(pruned), time.monotonic() - clock, args.output,
+    )  # fmt: skip
+
+
+def compile_parser() -> options.Parser:
+    parser = options.Parser(
+        "nmt-ngram compile",
+        "Write an n-gram model as a folder that is mapped into memory: it opens at once whatever its size, "
+        "and all processes share it. Every command that reads an ARPA file reads the folder.",
+    )
+    add_arpa(parser)
+    parser.add_argument("-o", "--output", type=OutputPath, required=True, metavar="DIR", help="new folder")
+    parser.add_argument(
+        "--quantize",
+        type=arguments.integer(0, MOST_BITS),
+        default=0,
+        metavar="BITS",
+        help="bits of each log p and back-off of two words and more, which then are one of 2^BITS values for "
+        "each length: 8 halves the size; 0: exact",
+    )
+    options.add_quiet(parser)
+    return parser
+
+
+def verify_parser() -> options.Parser:
+    parser = options.Parser(
+        "nmt-ngram verify",
+        "Read a folder of nmt-ngram compile whole and verify its checksums, which other commands do once "
+        "on a machine.",
+    )
+    parser.add_argument("folder", type=InputPath, metavar="DIR", help="folder of nmt-ngram compile")
+    options.add_quiet(parser)
+    return parser
+
+
+def add_arpa(parser: options.Parser) -> None:
+    """Add the argument for a model to read."""
+    parser.add_argument("model", type=InputPath, metavar="ARPA", help="ARPA file, also .gz")
+
+
+def compile_action(argv: Sequence[str]) -> None:
+    """Compile an ARPA file into a mapped model."""
+    args = compile_parser().parse_args(argv)
+    options.start_log("nmt-ngram compile", args)
+    clock = time.monotonic()
+    with arguments.new_folder(args.output, "nmt-ngram compile"):
+        model = count_models.read_arpa(args.model)
+        compiled = trie_build.compile_model(model, args.quantize)
+        mapped.write_record(Path(args.output), compiled, [str(args.model)])
+        trie_files.load_trie(args.output, verify=True)  # on this machine it is verified from now on
+    size = sum(path.stat().st_size for path in Path(args.output).iterdir())
+    log.info(
+        "%s n-grams, %s bytes, %.1f each, in %.1f s: %s",
+        f"{model.size:,}", f"{size:,}", size / model.size, time.monotonic() - clock, args.output,
+    )  # fmt: skip
+
+
+def verify_action(argv: Sequence[str]) -> None:
+    """Verify all files of a compiled model."""
+    args = verify_parser().parse_args(argv)
+    options.start_log("nmt-ngram verify", args)
+    if not mapped.is_mapped(args.folder):
+        raise ConfigError(f"{args.folder}: not a folder of nmt-ngram compile")
+    model = trie_files.load_trie(args.folder, verify=True)
+    log.info("%s: sound, n-grams of order 1 to %d", args.folder, model.trie.order)
+
+
+ACTIONS: dict[str, Callable[[Sequence[str]], None]] = {
+    "prune": prune_action,
+    "compile": compile_action,
+    "verify": verify_action,
+}
 
 
 if __name__ == "__main__":

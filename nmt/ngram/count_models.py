@@ -82,6 +82,11 @@ class NgramModel(texts.NgramTextScorer):
         """Words that the model knows, </s> included; <unk> and <s> are not."""
         return len(self.words) - 2
 
+    @property
+    def size(self) -> int:
+        """Number of n-grams of all orders."""
+        return sum(len(level.keys) for level in self.levels)
+
     def knows(self, word: str) -> bool:
         """Whether the word has a unigram of its own."""
         return word in self.ids and self.ids[word] != self.unknown
@@ -121,7 +126,7 @@ class NgramModel(texts.NgramTextScorer):
         """Natural log p of each token given the previous ones of its sentence: (N,). `text`, `first`: as
         returned by `flatten`. After COMPILED_FROM calls it runs as compiled code, if numba is installed."""
         self.calls += 1
-        if self.calls == COMPILED_FROM and sum(len(level.keys) for level in self.levels) <= COMPILED_NGRAMS:
+        if self.calls == COMPILED_FROM and self.size <= COMPILED_NGRAMS:
             self.compiled = self.compile()
         if self.compiled:
             return self.compiled.flat_scores(text, first)
@@ -253,6 +258,23 @@ def drop_empty_orders(model: NgramModel) -> NgramModel:
     while model.order > 1 and not len(model.levels[-1].keys):
         model.levels.pop()
     return model
+
+
+def keep_ngrams(model: NgramModel, rows: Sequence[Ints]) -> NgramModel:
+    """Build a model of some n-grams of another, given as increasing rows of each order: those with which a
+    longer one begins must be among them."""
+    V, kept = len(model.words), NgramModel(model.words, [])
+    renumbered = np.zeros(1, np.int64)
+    for n, (level, level_rows) in enumerate(zip(model.levels, rows, strict=True), 1):
+        keys = level.keys[level_rows]
+        if n > 1:
+            keys = renumbered[keys // V] * V + keys % V
+        renumbered = np.full(len(level.keys), -1, np.int64)
+        renumbered[level_rows] = np.arange(len(level_rows))
+        kept.levels.append(
+            NgramOrder(keys=keys, log10=level.log10[level_rows], backoff=level.backoff[level_rows])
+        )
+    return drop_empty_orders(kept)
 
 
 class ArpaReader:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, manifest
-from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, drop_empty_orders
+from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, keep_ngrams
 from nmt.work import arrays, executors, stages
 from nmt.work.arrays import UINT, Int64s
 from nmt.work.executors import ExecutorConfig
@@ -162,23 +162,11 @@ def finish_model(
 ) -> NgramModel:
     """Build the model, with each back-off weight at its context. `rows`: the n-grams to keep of each
     order."""
-    V = len(words)
     for level, gamma in zip(levels, gammas[1:], strict=False):
         weight = np.concatenate([gamma, np.zeros(len(level.keys) - len(gamma))])
         with np.errstate(divide="ignore"):
             level.backoff = np.where(weight > 0, np.log10(weight), 0.0)
-    model = NgramModel(words, [])
-    renumbered = np.arange(V)
-    for n, (level, level_rows) in enumerate(zip(levels, rows, strict=True), 1):
-        keys = level.keys[level_rows]
-        if n > 1:
-            keys = renumbered[keys // V] * V + keys % V
-        renumbered = np.full(len(level.keys), -1, np.int64)
-        renumbered[level_rows] = np.arange(len(level_rows))
-        model.levels.append(
-            NgramOrder(keys=keys, log10=level.log10[level_rows], backoff=level.backoff[level_rows])
-        )
-    return drop_empty_orders(model)
+    return keep_ngrams(NgramModel(words, levels), rows)
 
 
 # ---- statistics --------------------------------------------------------------------------------------------
