@@ -1,23 +1,29 @@
 #!/usr/bin/env bash
 # The papers' experiments at their own scale: corpora, tokenization, selection, networks on several devices, Table 4.1 with Moses, Table 6.1.
-# usage: run.sh [--out DIR] [--devices N] [--engine embedded|moses] [--sample] [--generated PAIRS]
+# usage: run.sh [--out DIR] [--devices N] [--engine embedded|moses] [--memory GB] [--workers N] [--sample] [--generated PAIRS]
+#   --memory, --workers  of the extraction of phrases (default: 16 GB, 1 process)
 #   --sample  walk every step on a few thousand lines of our grammar's corpus, with tiny networks: minutes, no network, no GPU
 #   --generated PAIRS  the same on a generated corpus of any size, in WMT's archives (generate.py): the phrase-based part is as large as you like
-# Started again it goes on: every step leaves a file, and is not done twice. What it costs and what of it was never run: README.md.
+# Started again it goes on: every step leaves a file, and is not done twice. DIR/steps.tsv has the time and the memory of each. What it costs and what of it was never run: README.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-here=recipes/wmt14 out=runs/wmt14 devices=1 engine=moses sample= generated=
+here=recipes/wmt14 out=runs/wmt14 devices=1 engine=moses sample= generated= memory=16 workers=1
 while [ $# -gt 0 ]; do
     case $1 in
         --out) out=$2; shift 2 ;;
         --devices) devices=$2; shift 2 ;;
         --engine) engine=$2; shift 2 ;;
+        --memory) memory=$2; shift 2 ;;
+        --workers) workers=$2; shift 2 ;;
         --sample) sample=yes; shift ;;
         --generated) sample=yes generated=$2; shift 2 ;;
         *) echo "run.sh: unknown option $1; see the head of $here/run.sh" >&2; exit 2 ;;
     esac
 done
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
+timed() { # NAME COMMAND ...
+    python $here/measure.py "$out/steps.tsv" "$@"
+}
 say() { printf '\n== %s\n' "$*"; }
 text=$out/text
 mkdir -p "$text"
@@ -31,8 +37,8 @@ fi
 
 say "1/7  corpora"
 if [ -n "$generated" ]; then
-    [ -s "$out/downloads/corpora.tsv" ] || python $here/generate.py "$out/downloads" --pairs "$generated"
-    python $here/unpack.py "$out/downloads/corpora.tsv" "$out/downloads" "$text"
+    [ -s "$out/downloads/corpora.tsv" ] || timed generate python $here/generate.py "$out/downloads" --pairs "$generated"
+    timed unpack python $here/unpack.py "$out/downloads/corpora.tsv" "$out/downloads" "$text"
 elif [ -n "$sample" ]; then
     # The same files as unpack.py writes, out of our grammar: every step below takes them for the real ones.
     if [ ! -s "$text/test.fr" ]; then
@@ -46,26 +52,26 @@ elif [ -n "$sample" ]; then
     fi
 else
     python $here/download.py $here/corpora.tsv "$out/downloads"
-    python $here/unpack.py $here/corpora.tsv "$out/downloads" "$text"
+    timed unpack python $here/unpack.py $here/corpora.tsv "$out/downloads" "$text"
 fi
 
 say "2/7  tokenize (with Moses' escapes), drop what is not worth training on"
 for name in parallel.en parallel.fr mono.fr dev.en dev.fr test.en test.fr; do
-    [ -s "$text/$name.tok" ] || nmt-tokenize --language "${name##*.}" --escape -i "$text/$name" -o "$text/$name.tok"
+    [ -s "$text/$name.tok" ] || timed "tokenize $name" nmt-tokenize --language "${name##*.}" --escape -i "$text/$name" -o "$text/$name.tok"
 done
-[ -s "$text/clean.fr" ] || nmt-clean -s "$text/parallel.en.tok" -t "$text/parallel.fr.tok" --max-length 80 --output-source "$text/clean.en" --output-target "$text/clean.fr"
+[ -s "$text/clean.fr" ] || timed clean nmt-clean -s "$text/parallel.en.tok" -t "$text/parallel.fr.tok" --max-length 80 --output-source "$text/clean.en" --output-target "$text/clean.fr"
 
 say "3/7  select what is like the news: pairs by both sides (348 million words), language model text by one (418 million)"
 data=$out/data
 mkdir -p "$data"
 for part in dev test; do for l in en fr; do cp -f "$text/$part.$l.tok" "$data/$part.$l"; done; done
-[ -s "$data/train.fr" ] || smt-select --in-domain "$data/dev.en" "$data/dev.fr" -g "$text/clean.en" "$text/clean.fr" -o "$data/train.en" "$data/train.fr" --words "$parallel_words"
+[ -s "$data/train.fr" ] || timed "select pairs" smt-select --in-domain "$data/dev.en" "$data/dev.fr" -g "$text/clean.en" "$text/clean.fr" -o "$data/train.en" "$data/train.fr" --words "$parallel_words"
 [ -s "$text/lm-pool.fr" ] || cat "$text/clean.fr" "$text/mono.fr.tok" > "$text/lm-pool.fr"
-[ -s "$data/lm.fr" ] || smt-select --in-domain "$data/dev.fr" -g "$text/lm-pool.fr" -o "$data/lm.fr" --words "$lm_words"
+[ -s "$data/lm.fr" ] || timed "select text" smt-select --in-domain "$data/dev.fr" -g "$text/lm-pool.fr" -o "$data/lm.fr" --words "$lm_words"
 
 say "4/7  phrase-based model"
 report=$out/table-4.1
-[ -s "$report/model/moses.ini" ] || smt-train "$report/model" -s "$data/train.en" -t "$data/train.fr" --lm-text "$data/lm.fr" --memory 16
+[ -s "$report/model/moses.ini" ] || timed "phrase-based model" smt-train "$report/model" -s "$data/train.en" -t "$data/train.fr" --lm-text "$data/lm.fr" --memory "$memory" --workers "$workers"
 
 say "5/7  networks of Table 4.1, on $devices device(s)"
 networks=$out/networks

@@ -1,5 +1,5 @@
 """The downloader of recipes/wmt14 against a server of ours: resume, checksums, errors; what unpack.py makes
-of archives."""
+of archives; the table of times and memory that measure.py writes."""
 
 import gzip
 import hashlib
@@ -186,3 +186,30 @@ def test_sample_walks_every_step(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     rows = (tmp_path / "out/table-4.1/table.tsv").read_text().split("\n")
     assert [row.split("\t")[0] for row in rows[1:5]] == ["baseline", "rnn", "cslm-rnn", "cslm-rnn-wp"]
+
+
+ALLOCATE = (
+    "import time; data = bytearray({size}); data[::4096] = b'x' * len(data[::4096]); {more}time.sleep(1.5)"
+)
+OF_A_CHILD = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]]); "
+
+
+@pytest.mark.ci
+@pytest.mark.skipif(sys.platform != "linux", reason="measure.py reads /proc")
+def test_time_and_memory_of_a_command_and_its_children(tmp_path: Path) -> None:
+    def measure(name: str, *command: str) -> int:
+        line = [sys.executable, HERE / "measure.py", table, name, *command]
+        return subprocess.run(line, check=False).returncode
+
+    table = tmp_path / "steps.tsv"
+    parent = ALLOCATE.format(size=200_000_000, more=OF_A_CHILD)
+    assert (
+        measure("two processes", sys.executable, "-c", parent, ALLOCATE.format(size=100_000_000, more=""))
+        == 0
+    )
+    assert measure("one", sys.executable, "-c", "pass") == 0
+    assert measure("fails", sys.executable, "-c", "raise SystemExit(3)") == 3
+    header, both, one = [row.split("\t") for row in table.read_text(encoding="utf-8").split("\n")[:-1]]
+    assert [header[0], both[0], one[0]] == ["step", "two processes", "one"]
+    assert float(both[1]) >= 1.5 > float(both[2])
+    assert 300 <= int(both[3]) < 400 and 200 <= int(both[4]) < 300

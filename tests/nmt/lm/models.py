@@ -32,7 +32,7 @@ KINDS = {
     "transformer": {"type": "transformer", "embedding": 6, "feed_forward": 5, "heads": 2, "depth": 2},
     "pre-norm": {
         "type": "transformer", "embedding": 6, "feed_forward": 5, "heads": 2, "depth": 2, "norm": "pre",
-        "positions": "learned", "tied": False,
+        "positions": "learned", "longest": 8, "tied": False,
     },
 }  # fmt: skip
 
