@@ -19,8 +19,7 @@ from nmt.io.progress import duration
 from nmt.runs.directory import CONFIG
 from nmt.text import inspection, scripts
 from nmt.text.inspection import PairReport, choose_held_out, inspect_pairs, split_held_out
-from nmt.training.presets import TRANSFORMER, preset_file
-from nmt.training.proposal import ParallelTexts, Proposal, propose
+from nmt.training.proposal import TRANSFORMER, ParallelTexts, Proposal, preset_file, propose
 
 if TYPE_CHECKING:
     from nmt.training.cost import Cost

@@ -23,8 +23,7 @@ from nmt.ngram.count_models import Floats, Ints
 from nmt.ngram.interpolation import Histories
 
 if TYPE_CHECKING:
-    from nmt.runs.language_model import LineParts, MixtureFile, MixtureScorer
-    from nmt.runs.line_scores import LineScorer
+    from nmt.runs.language_model import LineParts, LineScorer, MixtureFile, MixtureScorer
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from nmt.io import files
 from nmt.io.progress import Progress
 
 if TYPE_CHECKING:
-    from nmt.runs.line_scores import LineScorer, LineScores
+    from nmt.runs.language_model import LineScorer, LineScores
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.encoded import Ids
+from nmt.data.binarized import Ids
 from nmt.formats.pharaoh import Links
 from nmt.text.vocab import BOS, EOS
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.data.affiliation import AlignedPair, Shape, mirror_pair, source_windows, target_contexts
 from nmt.data.batches import WHOLE, BatchStream, Share
-from nmt.data.encoded import Corpus
+from nmt.data.binarized import Corpus
 from nmt.text.vocab import EOS
 
 

@@ -21,8 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.data.encoded import Corpus
-from nmt.data.encoded import Ids as Ids
+from nmt.data.binarized import Corpus
+from nmt.data.binarized import Ids as Ids
 from nmt.formats.pharaoh import Links
 from nmt.text.vocab import BOS, EOS
 

@@ -1,4 +1,5 @@
-"""Training pairs as memory-mapped ids; they use only memory of the operating system's page cache.
+"""A corpus as token ids: in memory, and as files that are mapped into memory, so that they use only the
+operating system's page cache.
 
 A folder holds `source.ids`, `target.ids` (16 or 32 bits), `source.offsets`, `target.offsets` (64 bits), a
 manifest, and `stamp.json`, which identifies the texts and settings and has the number of pairs of each of
@@ -19,10 +20,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.data.corpus import Pair
-from nmt.data.encoded import Corpus
 from nmt.errors import DataError
 from nmt.io import files, manifest
 from nmt.text.vocab import Vocab
+
+Ids = Sequence[int] | NDArray[np.integer]
+
+
+@dataclass
+class Corpus:
+    """Pairs of id sequences, without start and end symbols.
+
+    Sentence i is `source[source_offsets[i]:source_offsets[i + 1]]`, likewise for the target. `affiliation`:
+    for aligned models, the position of a source word in its sentence for each target word. `parts`: the
+    number of pairs of each of several concatenated corpora.
+    """
+
+    source: NDArray[np.integer]
+    source_offsets: NDArray[np.int64]
+    target: NDArray[np.integer]
+    target_offsets: NDArray[np.int64]
+    affiliation: NDArray[np.integer] | None = None
+    parts: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.source_offsets) - 1
+
+    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Source ids and target ids of a pair."""
+        source = self.source[self.source_offsets[index] : self.source_offsets[index + 1]]
+        target = self.target[self.target_offsets[index] : self.target_offsets[index + 1]]
+        return source.astype(np.int64), target.astype(np.int64)
+
+    def sizes(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Number of units of each pair's source and target, end symbols included: (n,) -> (2, n)"""
+        offsets = self.source_offsets, self.target_offsets
+        return np.stack([side[rows + 1] - side[rows] + 1 for side in offsets])
+
+    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Length of the longer side of each pair, without end symbols: (n,) -> (n,)"""
+        longer: NDArray[np.int64] = self.sizes(rows).max(0) - 1
+        return longer
+
+
+# ---- files -------------------------------------------------------------------------------------------------
 
 Number = TypeVar("Number", bound=np.integer)
 Stored = tuple[NDArray[np.integer], NDArray[np.int64]]  # ids and offsets of a side

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.encoded import Ids
+from nmt.data.binarized import Ids
 
 Ints = NDArray[np.int64]
 BLOCK = 512  # nodes computed at a time

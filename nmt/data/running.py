@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.data.batches import WHOLE, Ids, Share
-from nmt.data.binarized import BinarizeReport, store
+from nmt.data.binarized import BinarizeReport, Corpus, store
 from nmt.data.corpus import DataConfig, text_rules
-from nmt.data.encoded import Corpus
 from nmt.io import files
 from nmt.text.vocab import EOS, Vocab
 

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from nmt.config.settings import choice, setting
 from nmt.data.batches import WHOLE, Ids, Packed, Share, pack_source
+from nmt.data.binarized import Corpus
 from nmt.data.corpus import check_text_config
-from nmt.data.encoded import Corpus
 from nmt.errors import ConfigError, DataError
 from nmt.io.numbers import shown
 from nmt.layers.cells import penalized_parts, total_penalty

@@ -15,7 +15,7 @@ from nmt.ngram import count_models
 from nmt.ngram.interpolation import UnknownShares
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedLM
-from nmt.runs.line_scores import LineScorer, LineScores
+from nmt.runs.language_model import LineScorer, LineScores
 from nmt.search.config import SamplingConfig
 from nmt.search.sampling import sample
 from nmt.search.steps import StepModel

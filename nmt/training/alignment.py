@@ -8,9 +8,16 @@ from itertools import chain, zip_longest
 from nmt.data import corpus
 from nmt.data.affiliation import AlignedPair, affiliate_pair
 from nmt.data.batches import BatchStream, GuidedStream, unit_links
-from nmt.data.binarized import BinarizeReport, binarize_aligned, is_kept, open_corpus, read_stamp, store
+from nmt.data.binarized import (
+    BinarizeReport,
+    Corpus,
+    binarize_aligned,
+    is_kept,
+    open_corpus,
+    read_stamp,
+    store,
+)
 from nmt.data.corpus import ALIGNMENTS, DataConfig, aligned_stamp, check_not_empty, check_pairs
-from nmt.data.encoded import Corpus
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh

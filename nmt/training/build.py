@@ -18,8 +18,8 @@ from nmt.compute import device
 from nmt.data import running
 from nmt.data.aligned import AlignedStream
 from nmt.data.batches import BatchStream
+from nmt.data.binarized import Corpus
 from nmt.data.corpus import ALIGNMENTS, VECTORS, DataConfig, check_config, check_text_config
-from nmt.data.encoded import Corpus
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.io import files, manifest

@@ -16,7 +16,7 @@ from nmt.search.config import BEAM_SIZE
 from nmt.text import scripts
 from nmt.text.pipeline import check_language, check_segment, needs_language
 from nmt.text.scripts import is_spaceless
-from nmt.training.schedules import LINEAR, SCHEDULES
+from nmt.training.optimizers import LINEAR, SCHEDULES
 
 AUTO = "auto"
 TOKENIZED = "tokenized"  # training.bleu_tokenizer: BLEU of the words that the model sees

@@ -43,7 +43,7 @@ from nmt.training.config import (
     check_combinations,
     set_languages,
 )
-from nmt.training.presets import preset_file
+from nmt.training.proposal import preset_file
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

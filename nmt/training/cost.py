@@ -15,7 +15,7 @@ import torch
 
 from nmt.compute import device as devices
 from nmt.data.batches import BatchStream
-from nmt.data.encoded import Corpus
+from nmt.data.binarized import Corpus
 from nmt.io import files
 from nmt.models.config import ModelConfig
 from nmt.models.registry import AnyModel, make

@@ -26,9 +26,8 @@ from nmt.training.job import (
     seconds_left,
     time_used,
 )
-from nmt.training.optimizers import clip, current_rate, set_rate
+from nmt.training.optimizers import clip, current_rate, scheduled, set_rate
 from nmt.training.protocols import AnyBatch
-from nmt.training.schedules import scheduled
 from nmt.training.state import TrainingLogs, open_logs, save
 from nmt.training.validation import DevScore
 

@@ -16,9 +16,8 @@ from nmt.compute.resources import bounded_threads
 from nmt.data import corpus as corpora
 from nmt.data import running
 from nmt.data.batches import Cut, Ids
-from nmt.data.binarized import BinarizeReport, binarize, open_corpus, read_stamp
+from nmt.data.binarized import BinarizeReport, Corpus, binarize, open_corpus, read_stamp
 from nmt.data.corpus import DataConfig, Pair, make_stamp, table_pairs
-from nmt.data.encoded import Corpus
 from nmt.data.tokenized import ListedText, TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.io import files

@@ -1,16 +1,53 @@
-"""Proposes a configuration for texts that have been inspected: a preset for their number, and settings that
-suit their content, as text with comments for people to edit. Torch is not imported."""
+"""The presets, and a configuration proposed for texts that have been inspected: the preset that suits their
+size, and settings that suit their content, as YAML with comments for the user to edit. Torch is not
+imported."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.text.inspection import CASED, PairReport, SideReport
 from nmt.text.scripts import is_spaceless
-from nmt.training.presets import LARGE, LARGE_TEXT, TRANSFORMER, choose_preset, preset_file
-from nmt.training.schedules import LINEAR
+
+# ---- presets -----------------------------------------------------------------------------------------------
+
+PRESETS = Path(__file__).parents[1] / "presets"
+SMALL, TRANSFORMER, LARGE = "small", "transformer-small", "large"
+LARGE_TEXT = 200_000  # pairs from which the preset `large` is worth its time
+
+
+@dataclass(frozen=True)
+class Suited:
+    """A preset, and the texts and times from which on it is the better one."""
+
+    preset: str
+    pairs: int = 0
+    minutes: float = 0.0  # of training; 0: also where no limit is set
+
+
+# Of the rows that a text reaches the last one counts. A row for the Transformer has to be measured, by
+# recipes/presets/choice.py: development BLEU after equal work is in docs/results.md.
+SUITED = (Suited(SMALL), Suited(LARGE, pairs=LARGE_TEXT))
+
+
+def choose_preset(pairs: int, minutes: float) -> str:
+    """The preset for so many sentence pairs and minutes of training; 0 minutes: no limit is set."""
+    return [row.preset for row in SUITED if pairs >= row.pairs and minutes >= row.minutes][-1]
+
+
+def preset_file(preset: str) -> Path:
+    """The file of a preset. ConfigError for an unknown one."""
+    path = PRESETS / f"{preset}.yaml"
+    if not path.exists():
+        names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
+        raise ConfigError(f"--preset {preset}: unknown, expected one of {names}")
+    return path
+
+
+# ---- proposal ----------------------------------------------------------------------------------------------
 
 EPOCHS = {LARGE_TEXT: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the number of pairs
 # BPE merges, by the number of pairs.
@@ -90,7 +127,7 @@ def propose(
             "patience may end it sooner",
         )
     if minutes:
-        proposal.training["schedule"] = (LINEAR, "down to 0 when training ends, by epochs or by minutes")
+        proposal.training["schedule"] = ("linear", "down to 0 when training ends, by epochs or by minutes")
         proposal.training["max_minutes"] = (minutes, "the last validation included")
     sides = list(zip(report.sides, texts.languages, strict=True))
     with_bpe = [learns_bpe(*side) for side in sides]

@@ -23,8 +23,7 @@ from nmt.errors import ConfigError
 from nmt.io.locks import locked
 from nmt.lm import language_model_class
 from nmt.runs import directory as run_directory
-from nmt.runs.language_model import line_scorer
-from nmt.runs.line_scores import LineScorer
+from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.torch_run import TorchRun
 from nmt.training import build, config_file, loop, parallel, state, validation
 from nmt.training.config import RunConfig, describe_languages

@@ -11,8 +11,8 @@ from nmt import metrics
 from nmt.data.affiliation import AlignedPair
 from nmt.data.aligned import make_aligned_batch
 from nmt.data.batches import Ids, make_batch
+from nmt.data.binarized import Corpus
 from nmt.data.corpus import DataConfig
-from nmt.data.encoded import Corpus
 from nmt.data.running import ChunkStream, join_sentences
 from nmt.layers.batch_scores import batches_by_length
 from nmt.lm.base import Carried, LanguageModel

@@ -19,7 +19,7 @@ from nmt.config.settings import problems
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
-from nmt.training.presets import preset_file
+from nmt.training.proposal import preset_file
 from smt_bridge.build.networks import ORDER, Name, recipe
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.tuning.registry import TuneConfig

@@ -16,7 +16,7 @@ import numpy as np
 
 from nmt.data.batches import BatchStream
 from nmt.data.corpus import CorpusConfig, epoch_counts
-from nmt.data.encoded import Corpus
+from nmt.data.binarized import Corpus
 
 # Without tokenization, which keeps nothing: it would be most of the time.
 START = """

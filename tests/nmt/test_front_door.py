@@ -15,8 +15,7 @@ import smt_bridge
 from nmt import analysis, lazy
 from nmt.analysis import paired_bootstrap, read_systems
 from nmt.metrics import BleuStatistics, ChrfStatistics, corpus_bleu
-from nmt.runs.language_model import line_scorer
-from nmt.runs.line_scores import LineScorer
+from nmt.runs.language_model import LineScorer, line_scorer
 from nmt.runs.run import Run, TranslationRequest
 from nmt.search.config import BeamConfig
 from smt_bridge.decoder.decoder import Decoder

@@ -9,8 +9,7 @@ from nmt import Run, load_language_model
 from nmt.cli import perplexity, score
 from nmt.cli.score import BlockScorer, ScoringBlock
 from nmt.errors import ConfigError, DataError
-from nmt.runs.language_model import line_scorer
-from nmt.runs.line_scores import LineScores
+from nmt.runs.language_model import LineScores, line_scorer
 from tests.commands.runs import LINES
 from tests.conftest import ROOT, Command, Refused
 

@@ -1,4 +1,4 @@
-"""Corpora as memory-mapped ids."""
+"""Corpora as memory-mapped ids; running text in tracks and chunks, as nmt/data/running.py shows it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.data import binarized
+from nmt.data import binarized, running
 from nmt.data.binarized import BinarizeReport, binarize, id_type, open_corpus, read_stamp
 from nmt.data.corpus import Pair
+from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.errors import DataError
 from nmt.io import manifest
-from nmt.text.vocab import Vocab
+from nmt.text.vocab import EOS, UNK, Vocab
 
 PAIRS: list[Pair] = [
     (["a", "b"], ["x"]),
@@ -136,3 +137,42 @@ def test_ids_and_offsets_out_of_range_are_refused(tmp_path: Path) -> None:
         (tmp_path / "stamp.json").write_text(stamp)
         with pytest.raises(DataError, match="remove"):
             open_corpus(tmp_path)
+
+
+# ---- running text ------------------------------------------------------------------------------------------
+
+
+def test_chunks_of_running_text() -> None:
+    """The picture of nmt/data/running.py: letters are 3 to 10, `.` is the end symbol."""
+    text = join_sentences(as_corpus([[3, 4], [5, 6, 7, 8], [9], [10]]))
+    assert text.tolist() == [3, 4, EOS, 5, 6, 7, 8, EOS, 9, EOS, 10, EOS]
+    chunks = list(ChunkStream(text, 2, 4).batches(0))
+    assert [chunk.ids.view(-1, 2).t().tolist() for chunk in chunks] == [
+        [[3, 4, EOS, 5], [8, EOS, 9, EOS]],
+        [[6, 7], [10, EOS]],
+    ]
+    assert [chunk.previous.view(-1, 2).t().tolist() for chunk in chunks] == [
+        [[EOS, 3, 4, EOS], [EOS, 8, EOS, 9]],
+        [[5, 6], [EOS, 10]],
+    ]
+    assert [chunk.fresh for chunk in chunks] == [True, False] and ChunkStream(text, 2, 4).count(0) == 2
+    later = next(ChunkStream(text, 2, 4).batches(3, start=1))
+    assert later.ids.tolist() == chunks[1].ids.tolist(), "going on in the middle of an epoch"
+
+
+def test_a_remainder_of_the_tracks_is_dropped_and_nothing_else() -> None:
+    text = join_sentences(as_corpus([[3, 4, 5], [6], [7]]))  # 8 units
+    stream = ChunkStream(text, 3, 100)
+    assert next(stream.batches(0)).ids.view(-1, 3).t().tolist() == [[3, 4], [5, EOS], [6, EOS]]
+    assert ChunkStream(text, 100, 1).count(0) == 1, "no more tracks than units"
+
+
+def test_binarized_text_keeps_every_sentence(tmp_path: Path) -> None:
+    vocab = Vocab.count([["a", "b", "a"], ["b"]], 2)
+    lines = [["a"] * 500, [], ["b", "new"]]
+    report = running.binarize(lines, vocab, tmp_path / "data", "stamp")
+    corpus = open_corpus(tmp_path / "data", len(vocab))
+    assert report.kept == len(corpus) == 3
+    found = join_sentences(corpus).tolist()
+    a, b = vocab.encode(["a", "b"])
+    assert found == [a] * 500 + [EOS, EOS, b, UNK, EOS]

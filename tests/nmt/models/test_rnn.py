@@ -1,4 +1,5 @@
-"""The RNN's decoder between two words: rows of states, tables of words; and its deep output."""
+"""The RNN's decoder between two words: rows of states, tables of words; and its deep output; the
+encoders; widths that follow from the configuration."""
 
 import copy
 
@@ -7,11 +8,16 @@ import torch
 from torch import nn
 
 from nmt.data.batches import make_batch, pack_source
+from nmt.errors import ConfigError
+from nmt.layers.cells import GRU, LSTM
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OUTPUTS, OutputSettings, Softmax
-from nmt.models.config import RNNConfig
+from nmt.models.config import ModelConfig, RNNConfig
+from nmt.models.encoders import ENCODER_CLASSES, Encoder, GrConvEncoder, RNNEncoder, word_vectors
+from nmt.models.joint import JointConfig
 from nmt.models.rnn import DecoderState, DeepOutput, ProjectedWords, RNNTranslator
-from nmt.text.vocab import BOS
+from nmt.models.transformer import TransformerConfig
+from nmt.text.vocab import BOS, EOS
 from tests.nmt.models.models import PAIRS, make_rnn, with_options
 
 SOURCES = [[3, 4, 5], [6], [7, 8]]
@@ -208,3 +214,174 @@ def test_another_output_layer_keeps_what_is_its_own(monkeypatch: pytest.MonkeyPa
     model = make_deep_output(output="shifted")
     assert isinstance(model.layer, Shifted)
     assert list(model.state_dict()) == ["hidden", "previous", "context", "words", "layer.shift"]
+
+
+# ---- encoders ----------------------------------------------------------------------------------------------
+
+ENCODED = [[3, 4, 5], [6], [3, 4], [], [7, 8, 3, 4]]
+VARIANTS: list[dict[str, object]] = [
+    {},
+    {"cell": "lstm", "summary": "tanh"},
+    {"reverse": True},
+    {"encoder_layers": 2},
+    {"encoder": "birnn", "encoder_hidden": 3},
+    {"encoder": "birnn", "encoder_layers": 2, "attention": 4},
+    {"encoder": "grconv", "bias": True},
+    {"encoder": "grconv", "reverse": True, "summary": "tanh"},
+]
+
+
+def make(**options: object) -> Encoder:
+    torch.manual_seed(0)
+    config = with_options(RNNConfig(embedding=4, hidden=5), options)
+    encoder = ENCODER_CLASSES[config.encoder](config, 9)
+    initialize(encoder, "uniform", 0.7)
+    return encoder.double().eval()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_a_batch_is_its_sentences(options: dict[str, object]) -> None:
+    """Summaries in the order of the batch; annotations of a sentence's words, end symbol included."""
+    encoder = make(**options)
+    whole = encoder(pack_source(ENCODED))
+    for number, source in enumerate(ENCODED):
+        alone = encoder(pack_source([source]))
+        assert torch.allclose(whole.summary[number], alone.summary[0], atol=1e-12)
+        if whole.states is not None:
+            words = whole.source.split(whole.states)[number]
+            assert len(words) == len(source) + 1 and torch.allclose(words, alone.states, atol=1e-12)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("attention", [0, 4])
+def test_both_directions_end_at_the_ends_of_a_sentence(attention: int) -> None:
+    """The forward state at the end symbol, and the backward one at the first word, which alone starts a
+    decoder with attention."""
+    encoder = make(encoder="birnn", attention=attention)
+    found = encoder(pack_source(ENCODED))
+    H = 5
+    for number, states in enumerate(found.source.split(found.states)):
+        backward = states[0, H:]
+        expected = backward if attention else torch.cat([states[-1, :H], backward])
+        assert torch.equal(found.summary[number], expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("options", [{}, {"cell": "lstm"}, {"summary": "tanh"}], ids=str)
+def test_shared_prefixes_give_the_same(options: dict[str, object]) -> None:
+    encoder = make(**options)
+    assert isinstance(encoder, RNNEncoder) and encoder.shares_prefixes
+    sources = [*ENCODED, [3, 4], [3]]
+    expected = encoder(pack_source(sources)).summary
+    assert torch.allclose(encoder.summarize_by_prefix(sources), expected, atol=1e-12)
+
+
+@torch.no_grad()
+def test_what_shares_no_prefixes() -> None:
+    """Where more words change the state after the first ones, the encoder says so."""
+    for options in VARIANTS:
+        encoder = make(**options)
+        same = []
+        for rest in ([5], [6, 7]):
+            states = encoder(pack_source([[3, 4, *rest]])).states
+            same.append(None if states is None else states[:2])
+        if same[0] is not None and same[1] is not None and encoder.shares_prefixes:
+            assert torch.allclose(same[0], same[1], atol=1e-12)
+        elif same[0] is not None and same[1] is not None and not options.get("encoder_layers"):
+            assert not torch.allclose(same[0], same[1])
+
+
+@torch.no_grad()
+def test_reversed_is_the_encoder_of_the_reversed_source() -> None:
+    """Its end symbol stays behind."""
+    backward, forward = make(reverse=True), make()
+    turned = [source[::-1] for source in ENCODED]
+    found, expected = backward(pack_source(ENCODED)), forward(pack_source(turned))
+    assert torch.allclose(found.summary, expected.summary, atol=1e-12)
+
+
+@torch.no_grad()
+def test_leaves_and_gates_of_a_convolution() -> None:
+    """A leaf for each word, the end symbol for a sentence without words; T (T - 1) / 2 merges whose weights
+    add up to 1."""
+    encoder = make(encoder="grconv", bias=True)
+    assert isinstance(encoder, GrConvEncoder)
+    packed = pack_source(ENCODED)
+    leaves, sizes = encoder.leaves(packed)
+    assert sorted(leaves.tolist()) == sorted([word for source in ENCODED for word in source] + [EOS])
+    assert sizes == [5, 3, 2, 1]
+    gates = encoder.gates(ENCODED)
+    for source, weights in zip(ENCODED, gates, strict=True):
+        assert weights.shape == (len(source) * (len(source) - 1) // 2, 3)
+        assert torch.allclose(weights.sum(1), torch.ones(len(weights)).double())
+    assert torch.allclose(gates[0], encoder.gates([ENCODED[0]])[0], atol=1e-12)
+
+
+def test_word_vectors_by_spelling_need_the_words() -> None:
+    config = RNNConfig(embedding=4, source_words="characters")
+    with pytest.raises(AssertionError, match="needs the source words"):
+        word_vectors(config, 2, None)
+    vectors = word_vectors(config, 2, ["a", "b"])
+    assert vectors(torch.tensor([0, 1, 0])).shape == (3, 4)
+
+
+# ---- configuration -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "context", "summary"),
+    [
+        (RNNConfig(hidden=6), 6, 6),
+        (RNNConfig(hidden=6, encoder_hidden=4), 4, 4),
+        (RNNConfig(hidden=6, encoder="birnn"), 12, 12),
+        (RNNConfig(hidden=6, encoder="birnn", attention=3), 12, 6),  # starts from the backward state
+    ],
+)
+def test_widths(config: RNNConfig, context: int, summary: int) -> None:
+    assert (config.context, config.summary_size) == (context, summary)
+
+
+def test_cells() -> None:
+    assert isinstance(RNNConfig(cell="lstm").cell_of(3, 4), LSTM)
+    cell = RNNConfig(gate="take_new", reset="after", bias=True).cell_of(3, 4)
+    assert isinstance(cell, GRU) and (cell.gate, cell.reset) == ("take_new", "after")
+    assert cell.bias is not None
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (RNNConfig(cell="lstm", gate="take_new"), "belong to cell gru"),
+        (RNNConfig(encoder="grconv", attention=3), "one vector a sentence"),
+        (RNNConfig(attention=3, summary="tanh"), "does not have"),
+        (RNNConfig(decoder_layers=2, first_word="initial"), "excludes attention and more"),
+        (RNNConfig(tied="target", embedding=5, maxout=4), "set output_rank .* to 5, found 4"),
+        (RNNConfig(tied="all", embedding=4, maxout=4, source_words="characters"), "source_words: table"),
+        (RNNConfig(output="sofmax"), "model.output: 'sofmax' is unknown, expected one of 'softmax'"),
+        (RNNConfig(dropout=1.0), "model.dropout: 1 is out of range"),
+        (TransformerConfig(heads=3), r"model\.heads: 3 heads do not divide model\.embedding, 512"),
+        (TransformerConfig(norm="both"), r"model\.norm: 'both' is unknown, expected one of 'post', 'pre'"),
+        (TransformerConfig(positions="rotary"), r"expected one of 'sinusoidal', 'learned', 'none'"),
+        (TransformerConfig(attention_layer=7), r"attention_layer: 7 is above model\.decoder_layers, 6"),
+        (TransformerConfig(output="sofmax"), r"model\.output: 'sofmax' is unknown"),
+        (TransformerConfig(attention_dropout=1.0), "range"),
+        (JointConfig(window=4), r"^model\.window: 4 is even"),
+        (JointConfig(layers=[]), r"^model\.layers: expected"),
+        (JointConfig(layers=[0]), r"^model\.layers"),
+        (JointConfig(output="none"), r"^model\.output: 'none' is unknown"),
+        (JointConfig(affiliation="word"), r"^model\.affiliation"),
+        (JointConfig(direction="backwards"), r"^model\.direction"),
+        (RNNConfig(cell="gur"), "expected one of 'gru', 'lstm'"),
+        (RNNConfig(hidden=0), "out of range, expected 1 to 1000000"),
+        (RNNConfig(cell="vcgru", gate="take_new"), "belong to cell gru"),
+    ],
+)
+def test_what_makes_no_model_is_refused(config: ModelConfig, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config.check()
+    RNNConfig().check()
+
+
+def test_the_type_is_the_first_key() -> None:
+    assert next(iter(vars(RNNConfig()))) == "type" and RNNConfig().type == ModelConfig().type == "rnn"

@@ -16,8 +16,8 @@ from nmt.training.optimizers import (
     ema_decay_at,
     in_blocks,
     make_optimizer,
+    scheduled,
 )
-from nmt.training.schedules import scheduled
 
 # ---- optimizers --------------------------------------------------------------------------------------------
 
