@@ -138,7 +138,6 @@ def lower_log10(model: NgramModel, n: int, suffix: Ints) -> Floats:
 def backoff_masses(model: NgramModel, n: int, lower: Floats) -> BackoffMasses:
     """Sum up the n-grams of order n after each context. `lower` (M,): log10 p(w | h') of each."""
     level, contexts = model.levels[n - 1], model.levels[n - 1].keys // len(model.words)
-    C = len(model.levels[n - 2].keys)
     sums = [
         np.bincount(contexts, 10**values, len(model.levels[n - 2].keys)).astype(np.float64)
         for values in (level.log10, lower)
