@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nmt.cli.arguments import Container
     from nmt.runs.constraints import ConstraintMaker, LineConstraints
     from nmt.runs.run import BeamTranslation, Run, TranslationRequest
-    from nmt.search.results import FinishedHypothesis
+    from nmt.search import FinishedHypothesis
     from nmt.text.sentences import LineLimit
 
 

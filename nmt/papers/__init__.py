@@ -32,5 +32,5 @@ PARTS: Mapping[str, Mapping[str, LazyPart]] = {  # kind -> name -> part
     "analysis": {"computation": LazyPart("nmt.papers.variable.analysis:Computation", precedes="words")},
     "other model": {"discourse": LazyPart("nmt.papers.discourse:Discourse")},
     "trainable": {"encoder": LazyPart("nmt.papers.discourse:ENCODER")},
-    "feature": {"mrf": LazyPart("nmt.papers.mrf.settings:MRF", precedes="joint")},
+    "feature": {"mrf": LazyPart("nmt.papers.mrf:MRF", precedes="joint")},
 }

@@ -12,10 +12,10 @@ from nmt.io.files import check_lines
 from nmt.io.numbers import shown
 from nmt.models.protocols import Source, State, StepModel
 from nmt.runs.checkpoint import SavedRun
+from nmt.search import FinishedHypothesis
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig, ConstraintConfig
 from nmt.search.constraints import AnyConstraint, ForbiddenPhrases, RequiredPhrases
-from nmt.search.results import FinishedHypothesis
 from nmt.text import glossary, spelling
 from nmt.text.vocab import UNK
 

@@ -27,8 +27,8 @@ from nmt.io import files, manifest
 from nmt.runs import directory as run_directory
 from nmt.runs.pair import LanguagePair, describe, load_text
 from nmt.runs.run import FREQUENT, Run
+from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, SamplingConfig, length_normalizer
-from nmt.search.results import FinishedHypothesis
 from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import BOS, EOS, SPECIALS, UNK, Vocab

@@ -27,8 +27,8 @@ from nmt.io.files import check_lines, check_pairs
 from nmt.lazy import LazyPart
 from nmt.runs import directory as run_directory
 from nmt.runs.pair import LanguagePair
+from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, SamplingConfig
-from nmt.search.results import FinishedHypothesis
 from nmt.text import sentences
 from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import TextPipeline

@@ -16,8 +16,8 @@ from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, 
 from nmt.runs.pair import LanguagePair
 from nmt.runs.run import FREQUENT, Run
 from nmt.scoring import word_scores
+from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, SamplingConfig
-from nmt.search.results import FinishedHypothesis
 from nmt.search.sampling import sample
 from nmt.search.steps import Ensemble, Reading, Shortlisted, StepModel, mean_log_probs
 from nmt.text.glossary import Lexicon, shortlist

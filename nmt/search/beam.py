@@ -18,10 +18,10 @@ from torch import Tensor
 
 from nmt.layers.output import OutputLayer
 from nmt.models.protocols import Layered, Source, State, StepModel, Widening
+from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints import AnyConstraint, Constrained, ConstraintStates
 from nmt.search.hypotheses import Expansion, History, choose_expansion, expand
-from nmt.search.results import FinishedHypothesis
 from nmt.text.vocab import BOS, EOS, UNK
 
 MOST_BANNED = 3  # words that may not follow: <s>, UNK and, in short hypotheses, the end symbol

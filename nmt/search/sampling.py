@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from nmt.models.protocols import Source, State, StepModel
+from nmt.search import FinishedHypothesis
 from nmt.search.config import SamplingConfig
 from nmt.search.hypotheses import History
-from nmt.search.results import FinishedHypothesis
 from nmt.text.vocab import BOS, EOS, UNK
 
 

@@ -5,12 +5,20 @@ from dataclasses import dataclass, field, replace
 
 from nmt.errors import UserError
 from nmt.runs.exported import ExportedRun
+from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig
-from nmt.search.results import FinishedHypothesis
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import EngineInfo, TranslatedLine, TranslateOptions, empty_translation
-from nmt.serve.run_lines import AnyRunEngine, join_parts, to_hypothesis, unknown_words
+from nmt.serve.engine import (
+    AnyRunEngine,
+    EngineInfo,
+    TranslatedLine,
+    TranslateOptions,
+    empty_translation,
+    join_parts,
+    to_hypothesis,
+    unknown_words,
+)
 
 # Source units of the parts that a step translates, unless the first one has more: a step cannot be
 # interrupted, and the lines of other sessions wait for it.

@@ -15,14 +15,15 @@ from nmt.models.protocols import Source
 from nmt.runs import constraints
 from nmt.runs.constraints import ConstraintMaker, Constraints, Unmet
 from nmt.runs.torch_run import TorchRun
+from nmt.search import FinishedHypothesis
 from nmt.search.beam import ContinuousSearch
 from nmt.search.config import BeamConfig
 from nmt.search.constraints import AnyConstraint
-from nmt.search.results import FinishedHypothesis
 from nmt.search.steps import Reading
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import (
+    AnyRunEngine,
     EngineInfo,
     LineHypothesis,
     SoftParse,
@@ -30,8 +31,10 @@ from nmt.serve.engine import (
     TranslatedLine,
     TranslateOptions,
     empty_translation,
+    join_parts,
+    to_hypothesis,
+    unknown_words,
 )
-from nmt.serve.run_lines import AnyRunEngine, join_parts, to_hypothesis, unknown_words
 from nmt.text.vocab import EOS, UNK
 
 # ---- the search for many lines -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from nmt.cli.arguments import InputPath, OutputPath
 from nmt.config import settings
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.papers.mrf.settings import MRFConfig
+from nmt.papers.mrf import MRFConfig
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import Vocab
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from nmt.config import settings
 from nmt.errors import CheckpointError, ConfigError
-from nmt.papers.mrf.settings import MRFConfig
+from nmt.papers.mrf import MRFConfig
 from nmt.runs.checkpoint import load_tensors, save_tensors
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import EOS, Vocab

@@ -13,10 +13,10 @@ from nmt.errors import ConfigError
 from nmt.models.registry import AnyModel
 from nmt.models.rnn import RNNTranslator
 from nmt.scoring import word_scores
+from nmt.search import FinishedHypothesis
 from nmt.search.beam import BeamSearch, ContinuousSearch, best_word_finder, search
 from nmt.search.config import NORMALIZE, BeamConfig, length_normalizer
 from nmt.search.hypotheses import FOLD, PARTLY, History, expand, topk
-from nmt.search.results import FinishedHypothesis
 from nmt.search.steps import Ensemble, Reading
 from nmt.text.vocab import BOS, EOS, UNK
 from tests.nmt.search.models import ATTENTIVE, SOURCES, WORDS, Scripted, make, make_transformer

@@ -10,6 +10,7 @@ import torch
 
 from nmt.models.registry import AnyModel
 from nmt.scoring import word_scores
+from nmt.search import FinishedHypothesis
 from nmt.search.beam import ContinuousSearch, search
 from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints import (
@@ -20,7 +21,6 @@ from nmt.search.constraints import (
     PhraseProgress,
     RequiredPhrases,
 )
-from nmt.search.results import FinishedHypothesis
 from nmt.search.steps import Ensemble, Reading, Shortlisted
 from nmt.text import spelling
 from nmt.text.spelling import Spelling, bounded

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import CheckpointError
-from nmt.papers.mrf import command, model
+from nmt.papers.mrf import MRFConfig, command, model
 from nmt.papers.mrf.model import (
     NONE,
     ChainMRF,
@@ -23,7 +23,6 @@ from nmt.papers.mrf.model import (
     train_field,
     windows,
 )
-from nmt.papers.mrf.settings import MRFConfig
 from nmt.runs.checkpoint import save_tensors
 from nmt.text.vocab import EOS, UNK, Vocab
 from smt_bridge.features.base import WordPairs
