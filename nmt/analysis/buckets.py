@@ -25,7 +25,8 @@ LABELS = {"both": "the longer of both", "source": "source length", "reference": 
 
 @dataclass
 class Bucket:
-    """Scores of the sentences with first <= key <= last. A figure draws them at `key`."""
+    """Scores of the sentences whose length or number of hard words is from `first` to `last`, both included.
+    A figure draws them at `key`."""
 
     key: int
     first: int
@@ -87,7 +88,8 @@ def group_systems(
     keys: Mapping[str, Sequence[int]],
     group: Callable[[Sequence[int], SystemOutput], list[Bucket]],
 ) -> Curves:
-    """Group the sentences of each system by each kind of key."""
+    """Group the sentences of each system by each kind of key. `keys`: side -> the key of each sentence;
+    `group`: makes the buckets of one side of a system."""
     return {system.name: {side: group(values, system) for side, values in keys.items()} for system in systems}
 
 

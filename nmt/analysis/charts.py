@@ -55,7 +55,9 @@ def all_charts(
     window: int,
     least: int,
 ) -> list[Chart]:
-    """Compute the charts of the report. `counts`: how often the training text has each word of the target."""
+    """Compute the charts of the report. `counts`: how often the training text has each word of the target,
+    None if it is unknown; `window`: number of lengths in a point of the curves by length; `least`: fewest
+    sentences of a point."""
     return [
         *length_charts(systems, window, least),
         *hard_charts(systems, hard, least),

@@ -259,7 +259,8 @@ def reference_counts(test: TestSet) -> Counter[str]:
 
 
 def word_statistics(system: SystemOutput, counts: Mapping[str, int]) -> Ints:
-    """Count words in the reference, in the translation, and in both; returns (sentences, groups, 3)."""
+    """Count the words of each group of frequencies (FREQUENCY_EDGES) in the first reference, in the
+    translation, and in both; returns (sentences, groups, 3). `counts`: word -> frequency."""
     references = system.test.reference_words[0]
     statistics = np.zeros((len(references), len(FREQUENCY_EDGES), 3), np.int64)
     groups: dict[str, int] = {}

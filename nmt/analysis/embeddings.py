@@ -67,7 +67,7 @@ def tsne(vectors: Vectors, seed: int = 1, perplexity: float = 30.0) -> Vectors:
 
 
 def dense_regions(points: Vectors, count: int, share: float = 0.08, most: int = 25) -> list[Region]:
-    """Find up to `count` squares around the densest points that do not overlap.
+    """Find up to `count` squares around the densest of `points` (n, 2) that do not overlap.
 
     The side of a square is `share` of the map's width. A region lists at most `most` points, those nearest to
     its center.
@@ -275,7 +275,9 @@ def unit_vectors(vectors: Vectors) -> Vectors:
 
 
 class NeighborsAnalysis:
-    help = "Words whose vectors are nearest to those of given words, which a character model need not know."
+    help = (
+        "Words whose vectors are nearest to those of given words; a character model takes unknown words, too."
+    )
 
     def add_options(self, parser: Parser) -> None:
         add_model(parser)
@@ -324,7 +326,7 @@ class NeighborsAnalysis:
 
 def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
     """Load the run of a language model, or of a translator, of which --side is used. Returns the vocabulary,
-    the ids of `words`, and the model."""
+    the ids of `words` (UNK for unknown ones), and the model."""
     from nmt.lm.base import LMConfig
     from nmt.runs import checkpoint
 

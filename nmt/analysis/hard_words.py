@@ -71,7 +71,8 @@ def read_vocabularies(paths: Sequence[str]) -> tuple[Vocab, Vocab]:
 
 
 def check_vocabularies(paths: Sequence[str], vocabs: tuple[Vocab, Vocab], test: TestSet) -> None:
-    """Check that vocabularies and test set are tokenized and cased alike, see `check_coverage`."""
+    """Check that vocabularies (source, target) and test set are tokenized and cased alike; see
+    `check_coverage` for errors and warnings. `paths`: those of --vocabulary."""
     source, target = vocabs[0].ids, vocabs[1].ids
     names = paths if len(paths) == 2 else [f"{paths[0]}/{side}.vocab" for side in ("source", "target")]
     check_coverage(map(files.split_words, test.sources), source, target, names[0])
@@ -155,7 +156,8 @@ def word_parts(word: str) -> list[str]:
 
 
 def missing_words(text: WordCounts, vocabulary: Collection[str], split: Callable[[str], list[str]]) -> float:
-    """The number of running words outside the vocabulary once split; parts of words count as fractions."""
+    """Count the running words outside the vocabulary, after `split`: word -> its parts. A missing part of a
+    word counts as a fraction."""
     return sum(
         count * sum(part not in vocabulary for part in parts) / len(parts)
         for word, count in text.items()
@@ -197,7 +199,7 @@ def mismatch_reasons(
 def likely_mismatch(
     text: WordCounts, vocabulary: Collection[str], other_side: Collection[str]
 ) -> tuple[float, str]:
-    """The share of running words that are missing, and the likely reason ("": none).
+    """Return the share of running words that are missing, and the likely reason; empty if there is none.
 
     The best reason must explain half of the missing words. The likely reason is the first that explains
     nearly as many as the best one.
@@ -250,7 +252,7 @@ def check_coverage(
 
 
 def unknown_words(test: TestSet, source: Vocab, target: Vocab) -> Counts:
-    """Count the words outside the vocabularies, in each source and its first reference."""
+    """Count the words outside the vocabularies in each source and its first reference; see `by_side`."""
 
     def missing(lines: Sequence[str], vocab: Vocab) -> list[int]:
         return [sum(word not in vocab.ids for word in files.split_words(line)) for line in lines]
@@ -302,7 +304,8 @@ def hard_word_subsets(
     min_length: int = MIN_LENGTH,
     max_length: int = MAX_LENGTH,
 ) -> dict[str, NDArray[np.bool_]]:
-    """Select subsets like `subsets`, for any kind of hard words. `counts`: by side and sentence."""
+    """Select subsets like `subsets`, for any kind of hard words. `kind`: its name, for the names of subsets;
+    `counts`: the number of hard words by side and sentence."""
     easy = np.array(counts["both"]) == 0
     by = lengths(test)
     medium = np.all(
@@ -349,7 +352,8 @@ def subsets_table(scores: Iterable[SubsetScore]) -> ResultTable:
 
 
 def rare_words(test: TestSet, source: TrainingCounts, target: TrainingCounts, most: int = 0) -> Counts:
-    """Count, in each source and first reference, the words that occur at most `most` times in training."""
+    """Count, in each source and first reference, the words that occur at most `most` times in training; see
+    `by_side`."""
 
     def rare(lines: Sequence[Sequence[str]], counts: TrainingCounts) -> list[int]:
         return [sum(counts.get(word, 0) <= most for word in words) for words in lines]

@@ -65,7 +65,8 @@ def choose_sources(table: str, config: PhrasesConfig) -> list[tuple[str, list[Ph
 
 @dataclass
 class PhraseRow:
-    """A target of a source phrase, in one of three lists (`by`)."""
+    """A target of a source phrase: one of the best of the table, one of the best of the model, or one of the
+    most frequent samples of the model."""
 
     kind: str  # frequent | rare
     source: str
@@ -79,7 +80,8 @@ class PhraseRow:
 
 
 def compare_phrases(run: "TorchRun", table: str, config: PhrasesConfig) -> list[PhraseRow]:
-    """List the best targets of each source phrase by table and by model, and the most frequent draws."""
+    """List the best targets by table and by model, and the most frequent samples, of each of the source
+    phrases that `choose_sources` chooses. `table`: path of a phrase table; empty if it has no such phrase."""
     return [
         row
         for number, (kind, pairs) in enumerate(choose_sources(table, config))

@@ -78,7 +78,8 @@ def printable(text: str) -> str:
 def scatter(
     paths: Sequence[Path], x: Sequence[float], y: Sequence[float], x_label: str, y_label: str, title: str
 ) -> None:
-    """Draw a point per pair, and the diagonal on which x = y (van Merriënboer 2018, fig. 4.3)."""
+    """Draw a point per pair, and the diagonal on which x = y (van Merriënboer 2018, fig. 4.3), and write the
+    figure to `paths`."""
     figure, axes = pyplot().subplots(figsize=(5.5, 5), layout="constrained")
     axes.plot(x, y, ".", markersize=2, alpha=0.35, color=COLORS["source"], rasterized=True)
     low, high = min([*x, *y, -1.0]), max([*x, *y, 0.0])
@@ -98,7 +99,8 @@ def bars(
     title: str,
     paths: Sequence[Path],
 ) -> None:
-    """Draw, for each group, a bar per series. `errors`: half-widths of intervals, by series."""
+    """Draw, for each group, a bar per series, and write the figure to `paths`. `series`: name -> the height
+    of its bar in each group; `errors`: half-widths of intervals, for the series that have them."""
     figure, axes = pyplot().subplots(
         figsize=(max(5.0, 1.1 * len(groups) * max(1, len(series)) ** 0.6), 3.8), layout="constrained"
     )

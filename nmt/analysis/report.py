@@ -70,7 +70,7 @@ class ReportConfig:
     """The title of the page, and how its numbers are computed."""
 
     title: str = "Translation report"
-    window: int = WINDOW
+    window: int = WINDOW  # number of lengths in each point of the curves by length
     least: int = number(MIN_SENTENCES, least=1, help="leave out points of curves with fewer sentences")
     samples: int = number(SAMPLES, least=1, most=100_000, help="samples of the paired bootstrap")
 
@@ -146,7 +146,8 @@ def collect_report(
 
 
 def significance(systems: Sequence[SystemOutput], samples: int) -> tuple[dict[str, Json], list[str]]:
-    """Test each system against the first; returns intervals and p by system, and the signatures.
+    """Test each system against the first; returns, by system, half the width of BLEU's 95% confidence
+    interval (`interval`) and the p-value of the difference in BLEU (`p`), and the signatures of the scores.
 
     A system with the same output as the first is left out of the test.
     """
@@ -238,7 +239,8 @@ def newest_date(paths: Iterable[str | Path]) -> str:
 
 
 def fill_template(name: str, parts: Mapping[str, str]) -> str:
-    """Replace the marks {{name}} of a template in one pass, since a value may contain such a mark."""
+    """Replace the marks {{name}} of a template of the page by `parts`, in one pass, since a value may contain
+    such a mark. KeyError for a mark without a value."""
     return re.sub(r"\{\{([a-z-]+)\}\}", lambda mark: parts[mark[1]], read_page_file(name))
 
 
@@ -356,7 +358,8 @@ class ReportAnalysis:
 def read_outputs(
     args: argparse.Namespace, outputs: Mapping[str, str]
 ) -> tuple[TestSet, dict[str, SystemOutput]]:
-    """Read and return the test set, and the systems by name. `outputs`: name -> path."""
+    """Read and return the test set, and the outputs of systems by name. `outputs`: name -> path of a text or
+    n-best list."""
     # Without outputs, read the first reference as one, since the test set is needed in any case.
     paths = list(outputs.values()) or args.reference[:1]
     systems = read_systems(
@@ -376,7 +379,8 @@ def test_facts(args: argparse.Namespace, test: TestSet) -> Iterator[tuple[str, s
 def translate_test(
     args: argparse.Namespace, name: str, path: str, test: TestSet
 ) -> "tuple[SystemOutput, SavedRun]":
-    """Translate the source with a run; also returns the run (the first one of an ensemble)."""
+    """Translate the source with the run at `path`, with a progress bar. Returns the output under `name`, and
+    the run itself."""
     run = load_run(args, path).for_text(args.tokenized)
     hypotheses: list[str] = []
     with options.progress(args, "sentences", len(test.sources), title=name) as progress:

@@ -38,6 +38,9 @@ Interval = tuple[float, float]  # lower and upper end
 def bleu_scores(sums: NDArray[np.generic], effective_order: bool = False) -> Floats:
     """Compute sacreBLEU's BLEU with smoothing `exp`, 0 to 100, from sums of statistics: (..., 10) -> (...)
 
+    The statistics are the matches of n-grams of 1 to 4 words, the numbers of such n-grams in the hypothesis,
+    and the lengths of hypothesis and reference in words.
+
     With `effective_order`, for single sentences, orders without n-grams are left out of the mean.
     """
     numbers = np.asarray(sums, np.float64)
@@ -93,7 +96,8 @@ def bucket_intervals(
     buckets: Sequence[Bucket],
     samples: int = INTERVAL_SAMPLES,
 ) -> list[Interval]:
-    """The 95% confidence interval of each bucket's BLEU. `keys`: one number per sentence."""
+    """Compute the 95% confidence interval of each bucket's BLEU by bootstrap resampling. `keys`: the number
+    of each sentence by which the buckets were made."""
     if not buckets:
         return []
     present, groups = np.unique(np.asarray(keys), return_inverse=True)
@@ -209,7 +213,7 @@ def read_scores(path: str) -> list[float]:
 def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
     """Correlate two scores of the same items, leaving out pairs with an infinite score or nan.
 
-    If one side is constant, its correlation is nan. DataError for fewer than two pairs.
+    Both coefficients are nan if one side is constant. DataError for fewer than two pairs.
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     finite = np.isfinite(a) & np.isfinite(b)

@@ -28,7 +28,7 @@ Number = TypeVar("Number", int, float)
 
 
 def integer(least: int | None = None, most: int | None = None) -> Callable[[str], int]:
-    """Argument type: a whole number within bounds."""
+    """Argument type: a whole number from `least` to `most`, both included; None: no bound."""
     return in_range(numbers.integer, settings.Range(least, most))
 
 
@@ -38,7 +38,8 @@ def real(
     above: float | None = None,
     below: float | None = None,
 ) -> Callable[[str], float]:
-    """Argument type: a finite number within bounds."""
+    """Argument type: a finite number within bounds. `least` and `most` are included, `above` and `below` are
+    not; None: no bound."""
     return in_range(numbers.real, settings.Range(least, most, above, below))
 
 
@@ -129,8 +130,8 @@ class InputPath(str):
 
 @contextmanager
 def new_folder(output: str | Path, command: str) -> Iterator[None]:
-    """Lock a folder that a command is to make, and remove it if that fails. ConfigError unless it is missing
-    or empty, before and after waiting for the lock."""
+    """Create and lock a folder for the output of `command`, and empty it if the block fails. ConfigError if
+    the folder exists and is not empty, before or after waiting for the lock."""
     check_new(output)
     with locks.locked(output, command):
         check_new(output)

@@ -180,7 +180,7 @@ def new_folder(folder: str) -> Iterator[Path]:
 
 def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> ParallelTexts:
     """Choose the files that the configuration names. Without a development set, write a training part and a
-    held-out part of the text to the folder `part`, and choose these."""
+    held-out part of the text to the folder `part`, print their size, and choose these."""
     texts = (args.source, args.target)
     languages = tuple(
         getattr(args, f"{side}_language") or scripts.language_of_file(path) or report.guess().language
@@ -214,7 +214,8 @@ def propose_config(args: argparse.Namespace, train: PairReport, texts: ParallelT
 
 
 def measure_training(args: argparse.Namespace, train: PairReport, proposal: Proposal) -> None:
-    """Measure and print how long the training will take; a warm-up too long for --minutes is shortened."""
+    """Train for some seconds, and print how long the training will take. A warm-up that is too long for
+    --minutes is shortened in the configuration file."""
     from nmt.training import config_file
     from nmt.training.cost import measure
 

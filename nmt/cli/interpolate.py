@@ -152,7 +152,9 @@ def checkpoint_update(path: str, which: str) -> int | None:
 
 
 def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFile") -> None:
-    """Learn the weights of a mixture, and with --contexts its buckets of contexts."""
+    """Learn the weights of `mixture` on the development text and set them; with --contexts also its buckets
+    of contexts, whose counts are written to OUTPUT.contexts.gz. Logs the perplexities. DataError for an empty
+    text."""
     from nmt.runs.language_model import MixtureScorer
 
     scorer = MixtureScorer("", members, np.array(mixture.weights))

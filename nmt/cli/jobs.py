@@ -42,7 +42,8 @@ FREE = (
 
 
 def add_executor(parser: "Container", **workers: str) -> None:
-    """Add the options of the executor. `workers`: keywords of argparse that override those of --workers."""
+    """Add the options of the executor. `workers`: keywords of `add_argument` for --workers, such as its
+    help."""
     add_setting(parser, ExecutorConfig, "workers", **workers)
     add_setting(parser, ExecutorConfig, "executor", choices=tuple(EXECUTORS))
     add_setting(parser, ExecutorConfig, "cluster", metavar="ADDRESS|JSON")

@@ -302,8 +302,8 @@ def add_precision(parser: "Container") -> None:
 
 
 def precision_contexts(precision: str, models: "Sequence[nn.Module]", device: str) -> "list[Reduced]":
-    """Contexts that compute the matrix products of `models` in a lower precision; none for fp32. ConfigError
-    if the processor does not support it."""
+    """Return the contexts in which the matrix products of `models` are computed with a lower precision; an
+    empty list for fp32. ConfigError if the processor does not support it."""
     if precision == "fp32":
         return []
     from nmt.compute.device import resolve_device
@@ -352,8 +352,11 @@ OUT_OF_MEMORY = "out of memory; use a smaller batch or model"
 
 
 def run(command: Command, argv: Sequence[str] | None) -> int:
-    """Call a command and return its exit status: 0; 2, with one line on stderr, for errors that a user can
-    cause; 130 for an interrupt."""
+    """Call a command and return its exit status: 0; 2, with one line on stderr, for an error that a user can
+    cause; 130 for an interrupt; 141 if the reader of stdout has exited. Other errors are raised.
+
+    `argv`: None for the arguments of this process, whose streams and signals are then set up, too.
+    """
     name = os.path.basename(sys.argv[0]) if argv is None else command.__module__.rpartition(".")[2]
     if argv is None:
         messages.set_up_streams()
@@ -420,7 +423,11 @@ def shows_bar(args: argparse.Namespace) -> bool:
 def progress(
     args: argparse.Namespace, unit: str, total: Total | None, opening: str = "", title: str = ""
 ) -> Progress:
-    """Create the progress report of a command, with a bar if stderr is a terminal; see `Progress`."""
+    """Create the progress report of a command, with a bar if stderr is a terminal.
+
+    `unit`: what is counted, such as lines; `total`: their number, or a function that computes it; `opening`,
+    `title`: the first message and the title of the bar, see `Progress`.
+    """
     return Progress(total, unit, shows_bar(args), title, opening)
 
 
@@ -432,8 +439,8 @@ def line_progress(args: argparse.Namespace, *paths: str, unit: str = "lines", ti
 def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None = None) -> str:
     """Import torch, check the device, choose threads and matrix back end; returns a line for the log.
 
-    `run`: a run directory, whose choice of back end for this processor is reused.
-    """
+    `threads`: None for torch's own choice; `matmul`: auto, mkl or onednn; `run`: a run directory, whose
+    choice of back end for this processor is reused. ConfigError for a device that is missing."""
     from nmt.compute import device as devices
 
     return devices.set_up_device(device, threads, matmul, back_ends_file(run) if run else None)

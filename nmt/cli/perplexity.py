@@ -82,10 +82,10 @@ class PerplexityTotals:
     characters: int = 0  # ends of lines included
     words: int = 0  # words, or subword units, without ends of lines
     unknown: int = 0  # those of them that are unknown
-    log_prob: float = 0.0
-    known_log_prob: float = 0.0  # over units that are not unknown, ends of lines included
+    log_prob: float = 0.0  # natural, of all units and ends of lines
+    known_log_prob: float = 0.0  # natural, of the units that are not unknown and of ends of lines
     seconds: float = 0.0  # CPU time
-    log_z: list[float] = field(default_factory=list)  # |log Z| of distinct contexts
+    log_z: list[float] = field(default_factory=list)  # |log Z| of distinct contexts, natural
 
     def add(self, line: str, scored: "LineScores") -> None:
         """Add the scores of a line."""
@@ -143,7 +143,7 @@ class PerplexityTotals:
 
 
 def score_file(model: "LineScorer", path: str, progress: Progress) -> PerplexityTotals:
-    """Score the lines of a file with a model; returns the totals."""
+    """Score the lines of a file with a model; returns the totals. Advances `progress` by the lines read."""
     totals, text = PerplexityTotals(), iter(files.read_lines(path))
     while block := list(islice(text, READ_AHEAD)):
         clock = time.process_time()
@@ -157,7 +157,7 @@ def score_file(model: "LineScorer", path: str, progress: Progress) -> Perplexity
 
 
 def perplexity(log_prob: float, units: int) -> float:
-    """exp(-log p / units); nan without units."""
+    """exp(-log_prob / units), from the natural log p of all units; nan without units."""
     return math.exp(min(700.0, -log_prob / units)) if units else math.nan
 
 

@@ -83,12 +83,12 @@ def command(argv: Sequence[str] | None) -> None:
 class Conversion:
     """The conversion of lines that the options describe."""
 
-    language: str
-    normalize: bool
-    case: str
-    segment: str
+    language: str  # code
+    normalize: bool  # normalize punctuation
+    case: str  # keep or lower
+    segment: str  # how scripts without spaces are segmented, see SideConfig
     detokenize: bool
-    escape: bool
+    escape: bool  # write Moses' escapes, or undo them when detokenizing
 
     def make_converter(self) -> Callable[[Sequence[str]], list[str]]:
         """Return a function that converts lines. Each process calls this once."""

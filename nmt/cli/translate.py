@@ -51,7 +51,7 @@ def add_constraints(parser: "Container") -> None:
 
 
 def given_options(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """The names of the options that have a value, out of `names`."""
+    """The options among `names` that have a value."""
     return [name for name in names if getattr(args, name)]
 
 
@@ -167,7 +167,7 @@ log = logging.getLogger(__name__)
 
 
 def load_translator(args: argparse.Namespace) -> "LineTranslator":
-    """Load the runs that the options name, as a translator of lines."""
+    """Load the runs that the options name, as a translator of lines. Also called in worker processes."""
     from nmt.runs.run import Run
 
     run = Run.of(*args.runs, which=args.checkpoint, device=args.device, threads=args.threads or 0)
@@ -281,8 +281,8 @@ class LineTranslator:
         )
 
     def limit(self, block: TranslationBlock, numbers: Sequence[int] = ()) -> "LineLimit":
-        """The longest line of a block, with the names of its lines. `numbers`: line numbers of sentences, see
-        LineLimit."""
+        """The limit on the length of a block's lines, which also names them in messages. `numbers`: the line
+        number of each sentence, if lines are split into sentences; see LineLimit."""
         name = files.name_of(self.args.input)
         limit = self.run.source_lengths.limit(self.args.max_line_words, name, block.first)
         return replace(limit, numbers=numbers)
@@ -540,8 +540,9 @@ def chunks(args: argparse.Namespace, work: LineTranslator) -> Iterator[TextChunk
 
 
 def check_options(args: argparse.Namespace) -> int:
-    """Check options and texts before any work; returns the number of lines, 0 for a stream. ConfigError for
-    options that exclude each other, DataError for text that cannot be read."""
+    """Check options and texts before any work, and set `args.beam_size` if it is missing; returns the number
+    of lines, 0 for a stream. ConfigError for options that exclude each other, DataError for text that cannot
+    be read."""
     args.beam_size = args.beam_size or min(max(BEAM_SIZE, args.n_best or 1), MOST_BEAM)
     if args.n_best and args.n_best > args.beam_size:
         raise ConfigError(

@@ -33,7 +33,8 @@ CLIENT_LEFT = 499  # status in logs and metrics when the client left before the 
 
 
 class EngineAccess:
-    """Passes the lines of requests to engines, and returns their answers to the interfaces."""
+    """Passes the lines of requests to engines, and returns their answers to the interfaces. Starts a thread
+    that processes long texts."""
 
     def __init__(self, config: ServeConfig) -> None:
         self.config = config
@@ -46,9 +47,10 @@ class EngineAccess:
             line.work()
 
     async def run_text_work(self, request: Request, size: int, work: Callable[[], Answer]) -> Answer:
-        """Run `work` on a text of `size` characters.
+        """Run `work` on a text of `size` characters, and return what it returns.
 
         Work on a long text is done outside the thread that answers all clients; clients take turns.
+        HTTPException as in `answer`.
         """
         if size <= SHORT_TEXT:
             return work()
@@ -69,7 +71,8 @@ class EngineAccess:
     async def translate_checked(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines that passed `check_lines`, or their sentences, whose number is not limited."""
+        """Translate lines that passed `check_lines`, or their sentences, whose number is not limited.
+        HTTPException as in `translate`."""
         request.state.lines += len(lines)
         request.state.engine = served.name
         return await self.answer(
@@ -102,7 +105,10 @@ class EngineAccess:
         return await self.run_text_work(request, sum(map(len, lines)), cut)
 
     def check_lines(self, lines: Sequence[str], sides: int = 1) -> None:
-        """BadRequest for lines that are too many or too long, or that contain a line break."""
+        """BadRequest for lines that are too many or too long, or that contain a line break.
+
+        `sides`: 2 if `lines` has both lines of each pair, of which `max_lines` are allowed.
+        """
         config = self.config
         if len(lines) > config.max_lines * sides:
             raise BadRequest(f"{len(lines) // sides} lines, expected at most {config.max_lines}")
@@ -115,7 +121,8 @@ class EngineAccess:
                 raise BadRequest(f"line {number}: is more than one line")
 
     async def answer(self, request: Request, work: Coroutine[object, object, Answer]) -> Answer:
-        """Await `work`. HTTPException if the time limit passes, the queue is full, or the client leaves."""
+        """Await `work`. HTTPException: 504 after the time limit, 429 for a full queue, 503 while the server
+        stops, 499 if the client has left."""
         try:
             async with asyncio.timeout(self.config.timeout):
                 return await cancel_on_disconnect(work, lambda: request.is_disconnected())
@@ -141,7 +148,7 @@ async def cancel_on_disconnect(
 ) -> Answer:
     """Await `work`, and cancel it if the caller is cancelled or the client has disconnected.
 
-    `every`: seconds between two checks of the client.
+    `every`: seconds between two calls of `has_left`. HTTPException 499 if the client has disconnected.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -157,7 +164,8 @@ async def cancel_on_disconnect(
 
 
 def cut_sentences(lines: Sequence[str], languages: tuple[str, str], tags: Sequence[str] = ()) -> SplitText:
-    """Split raw lines into sentences, each with the tag of its line. `languages`: (source, target)."""
+    """Split raw lines into sentences, each with the tag of its line. `languages`: codes of (source, target);
+    `tags`: tags with which a line may begin."""
     return split_text(lines, *languages, tagged=lambda line: split_tag(line, tags))
 
 

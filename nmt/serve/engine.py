@@ -251,11 +251,11 @@ def parse_engine_name(text: str) -> tuple[str, str]:
 
 
 # ---- engines that translate with trained runs -------------------------------------------------------------
-# Whatever computes; torch is not imported.
+# Shared by the engines that compute with torch and with CTranslate2; torch is not imported here.
 
 
 class AnyRunEngine(Engine):
-    """An engine that translates with runs. A session searches many sentences together."""
+    """The base of engines that translate with runs. A session searches many sentences together."""
 
     continuous = True
     run: Run
@@ -274,7 +274,8 @@ class AnyRunEngine(Engine):
         return self.run.for_text(tokenized).word_scores(pairs)
 
     def fit(self, line: str) -> float:
-        """Compute the share of known characters, counting each character of a word of k units as 1/k."""
+        """Compute the share of known characters; those of a word that is split into k units count 1/k
+        each."""
         member = self.run.members[0]
         words = member.source.words(line)
         sizes = [len(word) for word in words]
@@ -287,8 +288,8 @@ class AnyRunEngine(Engine):
 
 
 def join_parts(run: Run, parts: Sequence[tuple[str, FinishedHypothesis]]) -> TranslatedLine:
-    """Join the parts of a line that was too long, each with its best hypothesis; word indices continue from
-    part to part."""
+    """Join the translations of the parts of a line that was too long. `parts`: (source text, best hypothesis)
+    of each. Indices of unknown words count from the start of the line; the alignment is left out."""
     member, words, missing = run.members[0], list[str](), list[int]()
     for text, _ in parts:
         units = member.source.units(text)

@@ -1,8 +1,8 @@
 """Runs that the server exports to CTranslate2 by itself; the exports are kept in the user's cache folder.
 
-    exports/KEY/          a folder of nmt-export; KEY is a hash of what it was made from
-    exports/KEY.partN/    one that process N is writing; it is renamed once it is complete
-    exports/.lock         who is exporting
+    exports/KEY/          a folder of nmt-export; KEY is a hash of all that the export depends on
+    exports/KEY.partN/    an export that process N is writing; it is renamed once it is complete
+    exports/.lock         names the process that is exporting
 
 Torch, which an export needs, is loaded by a process that ends with it.
 """
@@ -38,11 +38,12 @@ MODEL, OUTPUT = "transformer", "softmax"  # model.type and model.output that CTr
 # ---- choice of the engine ----------------------------------------------------------------------------------
 
 
-def chosen(paths: Sequence[str], config: EngineConfig) -> tuple[str, str]:
-    """Choose the engine that computes runs, TORCH or CTRANSLATE2, and say why. ConfigError if CTranslate2 is
-    asked for and cannot.
+def choose_engine(paths: Sequence[str], config: EngineConfig) -> tuple[str, str]:
+    """Choose the engine that computes runs; returns TORCH or CTRANSLATE2, and the reason. ConfigError if
+    `config` requires CTranslate2, and it cannot compute them.
 
-    Paths are run directories of nmt-train; several are an ensemble."""
+    `paths`: run directories of nmt-train; several are an ensemble.
+    """
     if config.engine == TORCH:
         return TORCH, "--engine torch"
     reason = obstacle(paths)
@@ -54,8 +55,8 @@ def chosen(paths: Sequence[str], config: EngineConfig) -> tuple[str, str]:
 
 
 def obstacle(paths: Sequence[str]) -> str:
-    """Why CTranslate2 cannot compute runs; empty if it can, or where an export will say what is wrong with
-    the run."""
+    """The reason why CTranslate2 cannot compute runs; empty if it can, or if the run is damaged, which the
+    export will report."""
     if len(paths) > 1:
         return "CTranslate2 has no ensembles"
     if importlib.util.find_spec("ctranslate2") is None:
@@ -81,28 +82,29 @@ def model_settings(run: Path) -> dict[str, object]:
 # ---- exports -----------------------------------------------------------------------------------------------
 
 
-def exported(run: Path, config: EngineConfig) -> Path:
-    """The folder with the export of a run's best checkpoint, made now unless the cache has it.
+def find_or_export(run: Path, config: EngineConfig) -> Path:
+    """Return the folder with the export of a run's best checkpoint. It is written now unless the cache has
+    it.
 
     CheckpointError or ConfigError for a run that cannot be exported, UserError for a folder that cannot be
     written."""
     run_directory.check_version(run)
-    return run_directory.read_consistent(run, lambda: cached(run, config))
+    return run_directory.read_consistent(run, lambda: export_once(run, config))
 
 
-def cached(run: Path, config: EngineConfig) -> Path:
-    """Look up or make the export in one attempt; the run must not change meanwhile."""
+def export_once(run: Path, config: EngineConfig) -> Path:
+    """Look up the export in the cache, or write it. The run must not change meanwhile."""
     step = run_directory.find_step(run, "best")
     folder = files.cache_folder(config.cache) / FOLDER
     target = folder / export_key(run, step, config.quantization)
     with locks.locked(folder, "nmt-serve", wait=True):
-        if is_whole(target):
+        if is_complete(target):
             with suppress(OSError):
                 os.utime(target)
             log.info("%s: computed by CTranslate2 in %s, from %s", run, config.quantization, target)
             return target
         log.info("%s: exporting it to CTranslate2 in %s: %s", run, config.quantization, target)
-        sweep(folder)
+        remove_unused(folder)
         part = folder / f"{target.name}.part{os.getpid()}"
         try:
             with Processes[Task, None](write_export, make_export, ExecutorConfig(workers=1)) as process:
@@ -120,7 +122,7 @@ Task = tuple[Path, Path, int, str]  # run, folder to write, step, quantization
 
 
 def make_export() -> Callable[[Task], None]:
-    """Create the function of the process that exports."""
+    """Return the function that the exporting process calls for each task."""
     return write_export
 
 
@@ -143,8 +145,9 @@ def export_key(run: Path, step: int, quantization: str) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def is_whole(folder: Path) -> bool:
-    """Whether there is an export with all its files as they were written."""
+def is_complete(folder: Path) -> bool:
+    """Whether a folder has an export whose files are all as they were written. Logs a warning for a damaged
+    one."""
     if not folder.is_dir():
         return False
     try:
@@ -177,9 +180,9 @@ def entries(cache: Path) -> list[CachedExport]:
     return sorted(rows, key=lambda row: (-row.used, row.path))
 
 
-def sweep(folder: Path) -> None:
-    """Remove what killed processes have left, and exports that were not used for long. The caller holds the
-    lock, so none is being written."""
+def remove_unused(folder: Path) -> None:
+    """Remove what killed processes have left, and exports unused for UNUSED_DAYS. The caller holds the lock,
+    so no export is being written."""
     oldest = time.time() - UNUSED_DAYS * 24 * 3600
     for entry in entries(folder.parent):
         if ".part" in entry.path.name or entry.used < oldest:

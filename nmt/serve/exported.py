@@ -23,7 +23,7 @@ from nmt.serve.engine import (
 # Source units of the parts that a step translates, unless the first one has more: a step cannot be
 # interrupted, and the lines of other sessions wait for it.
 MAX_UNITS = 1000
-MAX_PARTS = 16  # that a step translates
+MAX_PARTS = 16  # the most parts that a step translates
 
 
 @dataclass
@@ -90,8 +90,8 @@ class ExportedSession:
         return [(key, answer(task)) for key, task in finished]
 
     def search(self, task: ExportedTask, parts: Sequence[ExportedPart]) -> None:
-        """Search parts together, or one by one if that fails, so that one bad line does not fail the
-        others."""
+        """Search parts together, and set the candidates of each. If that fails, search them one by one, so
+        that a bad line does not fail the others, and set the error of those that fail."""
         config = replace(self.config, beam_size=self.width(task.options))
         readings = [part.units for part in parts]
         try:
@@ -175,6 +175,7 @@ class ExportedEngine(AnyRunEngine):
 
 
 def load_run(paths: Sequence[str], config: EngineConfig) -> ExportedEngine:
-    """Load an engine from the folder of nmt-export."""
+    """Load an engine from a folder written by nmt-export. UserError for a folder that cannot be used, and for
+    more than one, since CTranslate2 has no ensembles."""
     run = ExportedRun.of(*paths, device=config.device, threads=config.threads)
     return ExportedEngine(run, BeamConfig(beam_size=config.beam_size))

@@ -36,10 +36,10 @@ UNALIGNED_COST = 0.1  # cost of an unaligned word within a stretch; a word align
 
 @dataclass(frozen=True)
 class InlineItem:
-    """A part of a sentence: text, or a tag, a comment and the like."""
+    """A part of a sentence: text, a tag or other markup, such as a comment."""
 
-    raw: str
-    text: str = ""  # unescaped; empty for a tag and the like
+    raw: str  # as in the document
+    text: str = ""  # unescaped; empty for markup
     opens: bool = False  # a start tag that has an end tag
     closes: bool = False  # the end tag of such a start tag
 
@@ -90,7 +90,7 @@ class TaggedText:
         root.last = len(text)
         return TaggedText(items, text.rstrip(" "), root) if any(map(str.isalnum, text)) else None
 
-    def translated(self, translation: TranslatedLine) -> str:
+    def render(self, translation: TranslatedLine) -> str:
         """Render the escaped translation with the tags; for an empty translation, the source as it was."""
         best = translation.hypotheses[0]
         raw = "".join(item.raw for item in self.items)
@@ -164,9 +164,9 @@ class TagPlacement:
 
     def place_children(self, root: TagPair) -> list[PlacedTags]:
         """Place the elements of the whole sentence."""
-        return self.children(root, 0, len(self.targets))
+        return self.place_within(root, 0, len(self.targets))
 
-    def children(self, parent: TagPair, low: int, high: int) -> list[PlacedTags]:
+    def place_within(self, parent: TagPair, low: int, high: int) -> list[PlacedTags]:
         """Place the children of an element that encloses the target words `low` to `high` - 1."""
         taken, rows = [(low, low), (high, high)], list[tuple[int, int, int, TagPair]]()
         for number, child in enumerate(parent.children):
@@ -188,11 +188,11 @@ class TagPlacement:
             blank = " " if element.apart else ""
         else:
             start = end = self.targets[first][0] if first < len(self.targets) else 0
-        return PlacedTags(element, start, end, self.children(element, first, last), blank)
+        return PlacedTags(element, start, end, self.place_within(element, first, last), blank)
 
     def target_words(self, element: TagPair, parent: TagPair, taken: Sequence[Span]) -> Span:
         """Choose the target words of an element outside the spans in `taken`; returns (first, last + 1)."""
-        inside = self.inside(element)
+        inside = self.enclosed_words(element)
         gaps = [(left[1], right[0]) for left, right in pairwise(taken)]
         if inside:
             score, first, last = max(self.best_stretch(gap, inside) for gap in gaps)
@@ -200,14 +200,15 @@ class TagPlacement:
                 return first, last
         low, high = taken[0][0], taken[-1][1]
         first, last = (
-            low + self.share(position, parent, high - low) for position in (element.first, element.last)
+            low + self.scale_offset(position, parent, high - low)
+            for position in (element.first, element.last)
         )
         if not inside:
-            first = last = self.beside(element, first)
+            first = last = self.point_position(element, first)
         first, last = nearest_gap(first, max(last, first + bool(inside)), gaps)
         return first, last
 
-    def inside(self, element: TagPair) -> set[int]:
+    def enclosed_words(self, element: TagPair) -> set[int]:
         """The indices of the source words that an element encloses."""
         return {
             number
@@ -230,15 +231,15 @@ class TagPlacement:
                 total, start = 0.0, word + 1
         return best
 
-    def share(self, position: int, parent: TagPair, words: int) -> int:
+    def scale_offset(self, position: int, parent: TagPair, words: int) -> int:
         """Scale a character offset in the parent's text to an offset in its `words` target words."""
         length = max(1, parent.last - parent.first)
         return round(words * min(1.0, max(0.0, (position - parent.first) / length)))
 
-    def beside(self, element: TagPair, otherwise: int) -> int:
-        """Choose the target word before which an element without words is placed: it follows the last target
-        word aligned to the source word before it. Returns the word's index, or `otherwise` if there is no
-        such word."""
+    def point_position(self, element: TagPair, otherwise: int) -> int:
+        """Choose the position of an element without words: after the last target word that is aligned to the
+        source word before the element. Returns the index of the target word that follows the element, or
+        `otherwise` if no target word is aligned so."""
         preceding = [
             number for number, (start, end) in enumerate(self.sources) if start < min(end, element.first)
         ]
@@ -301,7 +302,8 @@ UNCLOSED_ELEMENTS = VOID_ELEMENTS | frozenset(
 MAX_INLINE = 500  # tokens of a sentence
 MAX_DEPTH = 1000  # nested elements; at each tag a parser's time grows with their number
 
-# Tags, comments and the like as the HTML standard's tokenizer delimits them (the section on tokenization).
+# Tags, comments and other markup as the HTML standard's tokenizer delimits them (the section on
+# tokenization).
 VALUE_PATTERN = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^"'>\t\n\f\r ][^>\t\n\f\r ]*+|(?=>))"""
 ATTRIBUTE_PATTERN = (
     rf"(?:=[^\t\n\f\r />=]*+|[^\t\n\f\r />=]++)(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+{VALUE_PATTERN})?+"
@@ -316,9 +318,9 @@ MARKUP = re.compile(
 
 @dataclass(frozen=True)
 class HtmlToken:
-    """A part of a document: text, or a tag, a comment and the like."""
+    """A part of a document: text, a tag or other markup, such as a comment."""
 
-    raw: str
+    raw: str  # as in the document
     name: str = ""  # of a tag, in lower case
     close: bool = False  # an end tag
     is_text: bool = False
@@ -337,7 +339,7 @@ class HtmlDocument:
         """The texts to translate, in the order of the document."""
         return [segment.text for segment in self.segments.values()]
 
-    def translated(self, translations: Sequence[TranslatedLine]) -> str:
+    def render(self, translations: Sequence[TranslatedLine]) -> str:
         """Render the document with its translations, or unchanged if these would change its structure."""
         source, elements = self.join_tokens({}), None
         rows = dict(zip(self.segments, translations, strict=True))
@@ -355,7 +357,7 @@ class HtmlDocument:
         for number, token in enumerate(self.tokens):
             if number in translations:
                 segment = self.segments[number]
-                parts.append(segment.translated(translations[number]))
+                parts.append(segment.render(translations[number]))
                 skip = number + len(segment.items)
             elif number >= skip:
                 parts.append(token.raw)
@@ -400,7 +402,8 @@ def tokenize(document: str) -> Iterator[HtmlToken]:
 
 
 def next_markup(document: str, at: int) -> "re.Match[str] | None":
-    """Find the next tag, comment or the like from offset `at`: < before a letter, a slash, ! or ?"""
+    """Find the next tag, comment or other markup from offset `at`: < before a letter, a slash, ! or ?. None
+    if there is none."""
     start = re.compile("<(?=[A-Za-z/!?])").search(document, at)
     return MARKUP.match(document, start.start()) if start else None
 
@@ -447,7 +450,7 @@ def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
     # no document contains its own digest
     stem = f"zq{hashlib.blake2b(document.encode(), digest_size=8).hexdigest()}n"
     probe = "".join(
-        with_mark(token.raw, f"{stem}{number}q") if token.is_text else token.raw
+        replace_words(token.raw, f"{stem}{number}q") if token.is_text else token.raw
         for number, token in enumerate(tokens)
     )
     mark = re.compile(f"{stem}(\\d+)q")
@@ -463,7 +466,7 @@ def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
     return set.intersection(*texts)
 
 
-def with_mark(raw: str, mark: str) -> str:
+def replace_words(raw: str, mark: str) -> str:
     """Replace a text that has words by a mark, keeping the blanks at both ends."""
     body = raw.strip(BLANK_CHARACTERS)
     if not has_words(body):
@@ -473,7 +476,7 @@ def with_mark(raw: str, mark: str) -> str:
 
 
 def readings(document: str) -> list[str]:
-    """The document as browsers without scripting read it, and as those with scripting do if that may differ.
+    """Return the document, and a second version of it if browsers with scripting may parse it differently.
 
     With scripting, the content of `noscript` is not parsed as markup; that of `noembed` never is.
     """
@@ -537,7 +540,8 @@ def has_words(raw: str) -> bool:
 
 
 def split_balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
-    """Split a run of tokens into parts with balanced tags; a run that is too long is split at every tag."""
+    """Split a run of tokens into parts with balanced tags, leaving out the tags between the parts. A run of
+    more than MAX_INLINE tokens is split at every tag."""
     opened, pairs, borders = list[int](), list[tuple[int, int]](), list[int]()
     tags = [number for number in run if tokens[number].name in INLINE_ELEMENTS]
     for number in tags:

@@ -53,7 +53,7 @@ def record_schema(**properties: Schema) -> Schema:
 
 
 def optional_schema(schema: Schema) -> Schema:
-    """Extend the schema of a field to allow null, which means the same as a missing field."""
+    """Copy the schema of a field, and allow null, which means the same as a missing field."""
     with_null: Schema = {**schema, "type": [schema["type"], "null"]}
     if "enum" in schema:
         with_null["enum"] = [*cast(list[object], schema["enum"]), None]
@@ -172,7 +172,7 @@ class Fields:
         return [(check_unicode(key, name), check_unicode(item, name)) for key, item in value.items()]
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """Read a whole number within bounds."""
+        """Read a whole number from `least` to `most`, both included; `default` if it is missing."""
         value = self.values.get(name)
         if value is None or (value == "" and self.lenient):
             return default

@@ -121,7 +121,8 @@ class JsonApi:
     ) -> list[TranslatedLine]:
         """Translate lines that passed `check_lines`, or their sentences.
 
-        `plain`: the lines are raw text, even if the engine reads tokenized text.
+        `plain`: the lines are raw text, even if the engine reads tokenized text. BadRequest if they are, and
+        the engine's languages are unknown.
         """
         if not (plain and served.info.tokenized_only):
             return await self.access.translate_checked(request, served, lines, options)
@@ -139,7 +140,7 @@ class JsonApi:
         ]
 
     def text_rules(self, served: ServedEngine) -> PlainText:
-        """The text rules of an engine's languages, which are loaded when first needed."""
+        """Return the text rules of an engine's languages; they are loaded when first needed."""
         if served.name not in self.plain_texts:
             self.plain_texts[served.name] = PlainText(
                 *served.languages, lambda word: served.engine.fit(word) > 0
@@ -174,7 +175,8 @@ class JsonApi:
         )
 
     def read_options(self, values: Fields) -> TranslateOptions:
-        """Read the options of a request. BadRequest if its terms and phrases are too long in total."""
+        """Read the options of a request. BadRequest for a wrong value, and if its terms and phrases are too
+        long in total or have too many different characters."""
         terms = values.pairs("terms")
         avoid = values.texts("avoid") if "avoid" in values else []
         size = sum(map(len, (*avoid, *(text for pair in terms for text in pair))))
@@ -196,7 +198,7 @@ class JsonApi:
 
 
 def find_engine(engines: ServedEngines, values: Fields) -> ServedEngine:
-    """Return the engine that a request names, the first one by default."""
+    """Return the engine that a request names, the first one by default. BadRequest for an unknown name."""
     name = values.text("engine", "")
     if name and name not in engines:
         raise BadRequest(f"engine: unknown name, expected one of {', '.join(engines)}")
@@ -204,7 +206,7 @@ def find_engine(engines: ServedEngines, values: Fields) -> ServedEngine:
 
 
 def requested_lines(values: Fields) -> list[str]:
-    """Read the lines of a request from `text` or `lines`."""
+    """Read the lines of a request from `text` or `lines`. BadRequest unless it has one of these fields."""
     if ("text" in values) == ("lines" in values):
         raise BadRequest("expected one of the fields text and lines")
     return http_api.split_lines(values.text("text")) if "text" in values else values.texts("lines")

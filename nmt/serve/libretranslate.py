@@ -114,7 +114,7 @@ class QueryText:
     def render(self, lines: Sequence[TranslatedLine]) -> str:
         """Render the text with each line replaced by its best translation."""
         if self.document is not None:
-            return self.document.translated(lines)
+            return self.document.render(lines)
         return "\n".join(line.hypotheses[0].text for line in lines)
 
     @property
@@ -273,7 +273,7 @@ class LibreTranslate:
         return request_fields
 
     def check_languages(self, source: str, target: str) -> None:
-        """Refuse languages that no engine has: BadRequest."""
+        """BadRequest for a language that no engine has. `source` may be `auto`."""
         for code in (source, target):
             if code != AUTO and code not in self.engines.languages:
                 raise BadRequest(f"{code} is not supported")
@@ -281,7 +281,8 @@ class LibreTranslate:
             raise BadRequest(f"{target} is not supported")
 
     def split_queries(self, queries: Sequence[str], form: str) -> list[QueryText]:
-        """Split the texts of a request into lines. BadRequest for too many, before any is translated."""
+        """Split the texts of a request into lines. `form`: `text` or `html`. BadRequest for too many texts or
+        lines, lines that are too long, and HTML that is nested too deeply."""
         if len(queries) > self.config.max_lines:
             raise BadRequest(f"{len(queries)} texts, expected at most {self.config.max_lines}")
         texts = list[QueryText]()
@@ -307,9 +308,10 @@ class LibreTranslate:
     async def translate_texts(
         self, request: Request, texts: Sequence[QueryText], target: str, count: int
     ) -> list[list[str]]:
-        """Translate each text; returns its best translation, then up to `count` others.
+        """Translate each text into the language `target`; returns its best translation, then up to `count`
+        others.
 
-        Each engine is called once.
+        Each engine is called once. BadRequest for a language pair without an engine.
         """
         groups: dict[str, list[int]] = {}
         for number, text in enumerate(texts):
@@ -370,7 +372,7 @@ def versions(lines: Sequence[TranslatedLine], count: int) -> list[list[Translate
 
 
 def required_text(values: Fields, name: str) -> str:
-    """Read a string that must not be empty. The error message is worded like LibreTranslate's."""
+    """Read a string. BadRequest, worded like LibreTranslate's, if it is missing or empty."""
     text = values.text(name, "")
     if not text:
         raise BadRequest(f"Invalid request: missing {name} parameter")

@@ -181,11 +181,8 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 OPEN_PATHS = ("/health", "/metrics")  # answered even while the server stops
-GUARDED_PATHS = (
-    "/api/",
-    "/RPC2",
-    "/metrics",
-)  # need the token in a header; LibreTranslate's requests have it in a field
+# They need the token in a header; LibreTranslate's requests have it in a field.
+GUARDED_PATHS = ("/api/", "/RPC2", "/metrics")
 
 
 class Gate:
@@ -219,8 +216,7 @@ class Gate:
 
 class GatedRequest:
     """One HTTP request in the middleware `Gate`. `run` refuses it or passes it to the application, within the
-    limits on size and time, and fills in `record` for the log.
-    """
+    limits on size and time, and fills in `record` for the log."""
 
     def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
         self.gate, self.scope, self.receive, self.send = gate, scope, receive, send

@@ -86,7 +86,7 @@ class MosesServer:
         return pack_translation(translation, params, count)
 
     def read_n_best(self, params: Mapping[str, object]) -> int:
-        """Read `nbest`, the number of hypotheses to list; 0 by default."""
+        """Read `nbest`, the number of hypotheses to list; 0 by default. Fault for a wrong value."""
         count = params.get("nbest", 0)
         if isinstance(count, str) and re.fullmatch("[0-9]{1,9}", count):
             count = int(count)
@@ -145,7 +145,8 @@ def is_set(params: Mapping[str, object], name: str) -> bool:
 def pack_translation(
     translation: TranslatedLine, params: Mapping[str, object], count: int
 ) -> dict[str, object]:
-    """Convert a translation to Moses' fields."""
+    """Convert a translation to Moses' fields. `params`: those of the request; `count`: the number of
+    hypotheses to list under `nbest`, 0 for none."""
     answer = pack_hypothesis(translation.hypotheses[0], "text", params)
     if count:
         answer["nbest"] = [
@@ -175,7 +176,8 @@ def pack_hypothesis(hypothesis: LineHypothesis, key: str, params: Mapping[str, o
 
 
 def breakdown(hypothesis: LineHypothesis) -> str:
-    """Format the features of a hypothesis as in an n-best list; a network has its log p."""
+    """Format the features of a hypothesis as in an n-best list. A network's only feature is NMT0, its natural
+    log p."""
     features = hypothesis.features or (
         {"NMT0": [hypothesis.log_prob]} if hypothesis.log_prob is not None else {}
     )

@@ -122,9 +122,10 @@ class LineQueue:
         self.closed = False
 
     def put(self, lines: Sequence[AnyLine]) -> None:
-        """Add all lines of a request, or none: QueueFull for too many, QueueClosed after `close`.
+        """Add all lines of a request, or none. QueueClosed after `close`.
 
-        QueueFull also if the client's lines, waiting and new, would outnumber the places that are free now.
+        QueueFull if the client's lines, waiting and new, would outnumber the lines for which there is room
+        now, so that one client cannot fill the queue.
         """
         with self.changed:
             if self.closed:
@@ -143,8 +144,9 @@ class LineQueue:
     def take(self, seconds: float | None = None, room: bool = True, compute: bool = True) -> AnyLine | None:
         """Take the next line that is still wanted, waiting up to `seconds` for it (None: forever).
 
-        None after that time, or if the queue is closed and empty. `room`: whether the engine has room for any
-        line; if not, only a spare line is taken. `compute`: whether lines with `compute` may be taken.
+        Returns None after that time, or if the queue is closed and empty. `room`: whether the engine has room
+        for any line; if not, only an urgent line is taken (see `is_urgent`). `compute`: whether lines with
+        `compute` may be taken.
         """
         end = None if seconds is None else time.monotonic() + seconds
         with self.changed:
@@ -201,7 +203,8 @@ class LineQueue:
         return self.extra < (self.spare // 2 if self.clients[sender.client] else self.spare)
 
     def track(self, line: AnyLine, more: int, extra: bool) -> None:
-        """Update the counts of active lines for one that has been taken (`more` = 1) or is done (-1)."""
+        """Update the counts of active lines for one that has been taken (`more` = 1) or is done (-1).
+        `extra`: whether it was taken although the engine had no room."""
         self.live += more
         self.extra += more * extra
         self.clients[line.sender.client] += more
@@ -212,7 +215,7 @@ class LineQueue:
             del self.clients[line.sender.client]
 
     def release(self, line: AnyLine, extra: bool) -> None:
-        """Record that an active line is done."""
+        """Record that an active line is done. `extra`: see `track`."""
         with self.changed:
             self.track(line, -1, extra)
             self.changed.notify_all()
@@ -276,7 +279,7 @@ class EngineWorkers:
             thread.start()
 
     def rooms(self) -> list[bool]:
-        """For each thread, whether it takes any line; the others take only urgent ones."""
+        """A flag for each thread to start: whether it takes any line, or only urgent ones."""
         spare = 0 if self.engine.continuous else self.queue.spare
         return [True] * self.engine.workers + [False] * spare
 
@@ -406,7 +409,8 @@ class ContinuousWorker:
         return True
 
     def take_lines(self, end: float) -> Iterator[AnyLine]:
-        """Take lines from the queue while there is room, until the time `end`."""
+        """Yield lines from the queue while there is room, waiting for them until `end`, a time of the
+        monotonic clock."""
         while True:
             # Adding a long line to a search takes time too, which is part of the time spent on that search.
             turn = not self.short.lines or self.rest.used <= self.short.used

@@ -44,9 +44,8 @@ MIN_REQUIRED = 20  # units that a line may require with any beam size
 
 # These limits keep every step short, since the lines of other sessions wait for it.
 MAX_STARTED = 400  # source units of the parts that a step starts, unless the first one has more
-MAX_ATTENDED = (
-    25_000  # hypotheses of all parts in search times the units of the longest; a part alone may have more
-)
+# Hypotheses of all parts in search times the source units of the longest; a single part may have more.
+MAX_ATTENDED = 25_000
 MAX_FINISHING = 0.01  # seconds that a step works on translations whose search is over
 
 
@@ -129,7 +128,7 @@ class RunSession:
         return required < MAX_REQUIRED and attended < MAX_ATTENDED and self.search.has_room(width + 1)
 
     def searched_size(self) -> tuple[int, int]:
-        """Returns the number of hypotheses of the parts being searched, and the source units of the longest
+        """Return the number of hypotheses of the parts being searched, and the source units of the longest
         part, to whose length the encoded sources of all are padded."""
         width = longest = 0
         for task in self.tasks.values():
@@ -285,10 +284,11 @@ def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, Translat
 def word_attention(
     run: TorchRun, line: str, candidates: Sequence[FinishedHypothesis]
 ) -> Generator[None, None, list[list[list[float]]]]:
-    """Compute for each hypothesis the weight of each source word for each target word.
+    """Compute the attention of each hypothesis: (T, L), a row for each target word with the weights of the
+    source words.
 
     Weights of units are summed on the source side and averaged on the target side. The weight of the source's
-    end symbol is left out. Yields after each step of the model.
+    end symbol is left out. Yields None after each step of the model; returns the weights of all hypotheses.
     """
     member = run.members[0]
     reading = run.read(line)
@@ -317,7 +317,8 @@ def word_attention(
 
 
 def word_weights(weights: Tensor, rows: Tensor, columns: Tensor) -> list[list[float]]:
-    """Turn weights of units (T, L) into weights of words. `rows` (T,), `columns` (L,): each unit's word."""
+    """Turn attention weights of units (M, N) into weights of words (T, L). `rows` (M,) and `columns` (N,):
+    the index of the word to which each target unit and each source unit belongs."""
     T, L = int(rows.max()) + 1, int(columns.max()) + 1
     added = weights.new_zeros(len(rows), L).index_add_(1, columns, weights)
     total = weights.new_zeros(T, L).index_add_(0, rows, added)
@@ -326,14 +327,15 @@ def word_weights(weights: Tensor, rows: Tensor, columns: Tensor) -> list[list[fl
 
 
 def has_parse(run: TorchRun) -> bool:
-    """Whether the (first) model has merge gates, from which a soft parse is read."""
+    """Whether the first model of an ensemble has merge gates, from which a soft parse is read."""
     model = run.members[0].model
     return model.merge_gates([[UNK, UNK]]) is not None
 
 
 @torch.no_grad()
 def soft_parse(run: TorchRun, units: list[str]) -> SoftParse | None:
-    """Compute the soft parse of a source line, given as units; None for a model without merge gates."""
+    """Compute the soft parse of a source line, given as units. It has no nodes for fewer than two units. None
+    for a model without merge gates."""
     member = run.members[0]
     if len(units) < 2:
         return SoftParse(units, []) if has_parse(run) else None
@@ -387,6 +389,7 @@ class RunEngine(AnyRunEngine):
 
 
 def load_run(paths: Sequence[str], config: EngineConfig) -> RunEngine:
-    """Load an engine from a run directory, or from several as an ensemble."""
+    """Load an engine from a run directory, or from several as an ensemble. UserError for a run that cannot be
+    used."""
     run = TorchRun.of(*paths, device=config.device)
     return RunEngine(run, BeamConfig(beam_size=config.beam_size))

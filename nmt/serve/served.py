@@ -56,18 +56,18 @@ class RunKind:
         paths = member_paths(path)
         if any(map(run_directory.is_exported, paths)):
             return False
-        return export_cache.chosen(paths, config)[0] == TORCH
+        return export_cache.choose_engine(paths, config)[0] == TORCH
 
     def load(self, path: str, config: EngineConfig) -> Engine:
         paths, part = member_paths(path), EXPORTED
         if not any(map(run_directory.is_exported, paths)):
-            name, reason = export_cache.chosen(paths, config)
+            name, reason = export_cache.choose_engine(paths, config)
             if name == TORCH:
                 part = RUN
                 if config.engine != TORCH:
                     log.info("%s: computed by torch: %s", path, reason)
             else:
-                paths = [str(export_cache.exported(Path(paths[0]), config))]
+                paths = [str(export_cache.find_or_export(Path(paths[0]), config))]
         load_run = cast(Callable[[Sequence[str], EngineConfig], Engine], part.load())
         return load_run(paths, config)
 
@@ -135,6 +135,7 @@ class ServedEngine:
     """An engine with its name. After a reload the old engine still finishes the lines that it has begun."""
 
     def __init__(self, name: str, load: Callable[[], Engine], config: ServeConfig) -> None:
+        """Load the engine and start its threads. `load`: loads the engine, now and at each reload."""
         self.name, self.load, self.config = name, load, config
         self.workers = self.start(load())
         self.preparing = ThreadPoolExecutor(1, "prepare")
@@ -183,7 +184,8 @@ class ServedEngine:
     ) -> list[TranslatedLine]:
         """Translate lines. If the caller is cancelled, they are removed from the queue.
 
-        QueueFull if too many lines wait, UserError for a line that cannot be translated.
+        QueueFull if too many lines wait, QueueClosed while the server stops, UserError for a line that cannot
+        be translated.
         """
         if options.constrained:
             work = partial(self.engine.prepare, options)
@@ -194,7 +196,7 @@ class ServedEngine:
     async def score(
         self, sender: Sender, pairs: Sequence[tuple[str, str]], tokenized: bool
     ) -> list[list[float]]:
-        """Compute natural log p of the units of each pair's target.
+        """Compute natural log p of the units of each pair's target, and of its end symbol.
 
         Raises what `translate` raises; ConfigError for an engine that does not score.
         """
@@ -208,7 +210,7 @@ class ServedEngine:
         return [row for rows in await self.answers(lines) for row in rows]
 
     async def answers(self, lines: Sequence[WaitingLine[Answer]]) -> list[Answer]:
-        """Await the answers of a request's lines, in order."""
+        """Put the lines of a request into the queue, and await their answers, in order."""
         queue = self.put(lines)
         try:
             return [await asyncio.wrap_future(line.answer) for line in lines]
@@ -299,7 +301,8 @@ def load_engines(
 
 
 def group_pairs(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """Group pairs for scoring. The groups are small, since translations wait while one is scored."""
+    """Group pairs for scoring, in order. A group has at most 4 pairs and about 250 characters, unless its
+    only pair is longer: translations wait while a group is scored."""
     groups, room = list[list[tuple[str, str]]](), 0
     for pair in pairs:
         size = sum(map(len, pair)) + SCORED_CHARACTERS // MAX_SCORED_PAIRS

@@ -40,7 +40,11 @@ log = logging.getLogger(__name__)
 
 
 async def reload(engines: ServedEngines, token: Token | None, request: Request) -> Response:
-    """Handle /api/reload: {"engine": NAME} reloads one engine, {} all."""
+    """Handle /api/reload: {"engine": NAME} reloads one engine, {} all.
+
+    HTTPException 403 for a server without a token, 500 if an engine cannot be loaded; BadRequest for an
+    unknown name or field.
+    """
     if token is None:
         raise HTTPException(403, "a server without --token reloads engines on SIGHUP only")
     values = http_api.parse_json(await request.body() or b"{}")
@@ -79,7 +83,11 @@ def application(
     life: Lifecycle | None = None,
     done: Callable[[RequestRecord], None] = lambda record: None,
 ) -> Starlette:
-    """Build the ASGI application. `done`: called with the record of each finished request."""
+    """Build the ASGI application: all interfaces and the page, behind the gate.
+
+    `token`: the secret that clients must send; None for a server that only this machine can reach. `life`:
+    the counts of active requests, which the process shares. `done`: called with the record of each finished
+    request."""
     life = life or Lifecycle()
     metrics = Metrics(engines, life)
     api, libretranslate = JsonApi(engines, config), LibreTranslate(engines, config, token, life)
@@ -113,7 +121,7 @@ def application(
 
 
 def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute]:
-    """Routes for the files now in the page's folders. So no path of a request reaches the file system."""
+    """Build a route for each file that is now in the folders of the page. Other files cannot be requested."""
 
     def route(path: Path) -> BaseRoute:
         async def send(request: Request) -> Response:
@@ -232,7 +240,10 @@ def uvicorn_settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
 
 
 def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, token: Token | None) -> None:
-    """Serve until a signal stops the server."""
+    """Serve until a signal stops the server, then close the engines.
+
+    Handles SIGHUP unless it is ignored, and shortens Python's switch interval for the whole process.
+    """
     life = Lifecycle()
     app = application(engines, config, token, life, RequestLog().write)
     server = Server(

@@ -78,21 +78,24 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EngineConfig:
 def test_auto_takes_what_can_be_exported(model: dict[str, str], reason: str, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(OmegaConf.to_yaml({"model": model}), encoding="utf-8")
     paths, auto = [str(tmp_path)], EngineConfig(engine="auto")
-    name, why = export_cache.chosen(paths, auto)
+    name, why = export_cache.choose_engine(paths, auto)
     assert name == ("torch" if reason else "ctranslate2") and why.startswith(reason)
-    assert export_cache.chosen(paths, EngineConfig())[0] == "torch"
+    assert export_cache.choose_engine(paths, EngineConfig())[0] == "torch"
     if reason:
         with pytest.raises(ConfigError, match=f"^{re.escape(f'{tmp_path}: --engine ctranslate2: {reason}')}"):
-            export_cache.chosen(paths, replace(auto, engine="ctranslate2"))
+            export_cache.choose_engine(paths, replace(auto, engine="ctranslate2"))
     else:
-        assert export_cache.chosen(paths, replace(auto, device="cuda")) == ("torch", "--device cuda")
-        assert export_cache.chosen(paths, replace(auto, engine="ctranslate2", device="cuda"))[0] != "torch"
-        assert export_cache.chosen([*paths, *paths], auto) == ("torch", "CTranslate2 has no ensembles")
+        assert export_cache.choose_engine(paths, replace(auto, device="cuda")) == ("torch", "--device cuda")
+        assert (
+            export_cache.choose_engine(paths, replace(auto, engine="ctranslate2", device="cuda"))[0]
+            != "torch"
+        )
+        assert export_cache.choose_engine([*paths, *paths], auto) == ("torch", "CTranslate2 has no ensembles")
 
 
 def test_auto_is_torch_where_the_extra_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    name, reason = export_cache.chosen(["/nowhere"], EngineConfig(engine="auto"))
+    name, reason = export_cache.choose_engine(["/nowhere"], EngineConfig(engine="auto"))
     assert name == "torch" and "pip install 'nmt-smt[ctranslate2]'" in reason
 
 
@@ -111,21 +114,21 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_run_is_exported_once(run: Path, config: EngineConfig, caplog: pytest.LogCaptureFixture) -> None:
     """And again for another checkpoint, other numbers, a damaged file; each message says what happens."""
-    folder = export_cache.exported(run, config)
+    folder = export_cache.find_or_export(run, config)
     assert ExportedRun.of(folder).translate(LINES, beam_size=1) == TorchRun.of(run).translate(
         LINES, beam_size=1
     )
     made = (folder / "model.bin").stat().st_mtime_ns
     with caplog.at_level(logging.INFO):
-        assert export_cache.exported(run, config) == folder
+        assert export_cache.find_or_export(run, config) == folder
     assert f"{run}: computed by CTranslate2 in float32, from {folder}" in caplog.messages
     assert (folder / "model.bin").stat().st_mtime_ns == made
-    smaller = export_cache.exported(run, replace(config, quantization="int8"))
+    smaller = export_cache.find_or_export(run, replace(config, quantization="int8"))
     assert smaller != folder and ExportedRun.of(smaller).members[0].settings.quantization == "int8"
     (folder / "model.bin").write_bytes(b"damaged")
-    assert export_cache.exported(run, config) == folder
+    assert export_cache.find_or_export(run, config) == folder
     assert "exporting the run again" in caplog.text and ExportedRun.of(folder).translate(LINES)
-    later = export_cache.exported(save(SHAPES[1], run, STEP + 1), config)
+    later = export_cache.find_or_export(save(SHAPES[1], run, STEP + 1), config)
     assert later != folder and ExportedRun.of(later).members[0].step == STEP + 1
     assert {entry.path for entry in export_cache.entries(Path(config.cache))} == {folder, smaller, later}
 
@@ -133,15 +136,15 @@ def test_a_run_is_exported_once(run: Path, config: EngineConfig, caplog: pytest.
 def test_what_is_old_or_unfinished_goes(
     run: Path, config: EngineConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = export_cache.exported(run, config)
+    folder = export_cache.find_or_export(run, config)
     unfinished, old = folder.with_name("0123.part9"), folder.with_name("0123")
     for path in (unfinished, old):
         path.mkdir()
     long_ago = time.time() - (export_cache.UNUSED_DAYS + 1) * 24 * 3600
     os.utime(old, (long_ago, long_ago))
-    export_cache.exported(run, config)
+    export_cache.find_or_export(run, config)
     assert unfinished.exists() and old.exists()  # only an export looks after the folder
-    other = export_cache.exported(run, replace(config, quantization="int8"))
+    other = export_cache.find_or_export(run, replace(config, quantization="int8"))
     assert {path for path in folder.parent.iterdir() if path.is_dir()} == {folder, other}
     assert cache_command.main(["list", "--cache", config.cache]) == 0
     printed = capsys.readouterr().out
@@ -154,7 +157,7 @@ def test_an_export_that_fails_leaves_nothing(run: Path, config: EngineConfig) ->
     weights = run_directory.weights_path(run, STEP)
     weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.raises(CheckpointError, match=re.escape(str(weights))):
-        export_cache.exported(run, config)
+        export_cache.find_or_export(run, config)
     assert not export_cache.entries(Path(config.cache))
 
 
@@ -188,7 +191,7 @@ def test_the_server_stays_without_torch(run: Path, tmp_path: Path) -> None:
 
 
 def test_an_exported_folder_needs_no_export(run: Path, config: EngineConfig) -> None:
-    folder = export_cache.exported(run, config)
+    folder = export_cache.find_or_export(run, config)
     for engine in ("torch", "ctranslate2", "auto"):
         settings = replace(config, engine=engine, cache="/dev/null/none")
         assert not served.need_torch([str(folder)], settings)

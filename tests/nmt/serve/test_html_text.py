@@ -110,7 +110,7 @@ def upper(line: str) -> TranslatedLine:
 
 def as_upper(document: str) -> str:
     parsed = html_text.parse_html(document)
-    return parsed.translated(list(map(upper, parsed.lines)))
+    return parsed.render(list(map(upper, parsed.lines)))
 
 
 def parts_of(document: str, fragment: bool, scripting: bool) -> Counter[str]:
@@ -139,7 +139,7 @@ def assert_nothing_but_text_changes(
     document: str, translations: Sequence[TranslatedLine] | None = None
 ) -> None:
     parsed = html_text.parse_html(document)
-    target = parsed.translated(translations or list(map(upper, parsed.lines)))
+    target = parsed.render(translations or list(map(upper, parsed.lines)))
     for fragment in (False, True):
         for scripting in (False, True):
             before, after = (parts_of(text, fragment, scripting) for text in (document, target))
@@ -179,7 +179,7 @@ def test_tags_without_their_partners_end_a_sentence() -> None:
 def test_a_translation_cannot_become_markup() -> None:
     parsed = html_text.parse_html("<p> x </p>")
     assert (
-        parsed.translated([TranslatedLine(["x"], [LineHypothesis("<script>&", [], 0.0)])])
+        parsed.render([TranslatedLine(["x"], [LineHypothesis("<script>&", [], 0.0)])])
         == "<p> &lt;script&gt;&amp; </p>"
     )
 
@@ -261,7 +261,7 @@ Points = list[tuple[int, int]]
 def placed(document: str, source: str, target: str, alignment: Points, text: str = "") -> str:
     """The translation of a document of one sentence, given its words."""
     best = LineHypothesis(text or target, target.split(), 0.0, alignment=alignment)
-    return html_text.parse_html(document).translated([TranslatedLine(source.split(), [best])])
+    return html_text.parse_html(document).render([TranslatedLine(source.split(), [best])])
 
 
 def diagonal(words: int) -> Points:
@@ -349,7 +349,7 @@ def tagged_sentences(draw: st.DrawFn) -> tuple[str, TranslatedLine]:
 @given(tagged_sentences())
 def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str, TranslatedLine]) -> None:
     document, translation = case
-    found = html_text.parse_html(document).translated([translation])
+    found = html_text.parse_html(document).render([translation])
     tags, text = list[str](), ""
     for token in html_text.tokenize(found):
         if token.is_text:
@@ -373,6 +373,6 @@ def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str
 def test_long_sentences(text: str) -> None:
     words = ["a"] * text.count("a")
     best = LineHypothesis(" ".join(words), words, 0.0, alignment=diagonal(len(words)))
-    assert html_text.parse_html(text).translated(
+    assert html_text.parse_html(text).render(
         [TranslatedLine(words, [best])]
     ) == text.rstrip() + " " * text.endswith(" ")
