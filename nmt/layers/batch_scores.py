@@ -88,7 +88,9 @@ def level_words(levels: Sequence[TrieLevel]) -> tuple[NDArray[np.int64], NDArray
 def walk_tries(
     walk: Walk[State], levels: Sequence[TrieLevel], index: NDArray[np.int64], count: int, ends: bool = True
 ) -> NDArray[np.float64]:
-    """Natural log p of `count` targets that lie in tries, level by level; `ends`: with their end symbols."""
+    """Compute natural log p of `count` targets that lie in tries, level by level: (count,). `levels`,
+    `index`: the nodes of each level, and the index of each node's word among the words of the walk, see
+    `level_words`; `ends`: include end symbols."""
     state = walk.start()
     total = np.zeros(count)
     above = np.zeros(len(levels[0].token_ids))  # log p of the prefixes that end in the nodes of a level
@@ -164,8 +166,8 @@ Features = Callable[[int, int], Tensor]  # start, stop -> features of these rows
 def window_scores(
     output: OutputLayer, features: Features, index: Ints, words: Ints, normalized: bool
 ) -> Floats:
-    """log p of words after windows: (G,). `features`: of the U windows; `index` (G,): the window of each
-    word; `normalized`: log Z is taken as 0."""
+    """Compute natural log p of words after windows: (G,). `features`: of the U windows; `index` (G,): the
+    window of each word; `normalized`: log Z is taken as 0."""
     count = int(index.max(initial=-1)) + 1
     return scores_in_blocks(output, features, count, index, words, WINDOW_ROWS, normalized)
 
@@ -180,8 +182,8 @@ def scores_in_blocks(
     block_rows: int,
     normalized: bool = False,
 ) -> Floats:
-    """log p of words after `count` rows of features, `block_rows` of them at a time: (G,). `index` (G,): the
-    row of each word; `normalized`: log Z is taken as 0."""
+    """Compute natural log p of words after `count` rows of features, `block_rows` of them at a time: (G,).
+    `index` (G,): the row of each word; `normalized`: log Z is taken as 0."""
     order = np.argsort(index, kind="stable")
     index, words = index[order], words[order]
     result = np.empty(len(words))

@@ -66,7 +66,8 @@ class Cell(nn.Module):
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> Tensor:
-        """Inputs (N, E), start (B, S), projected context of each token (N, GH) -> hidden states (N, H)"""
+        """Compute all steps: inputs (N, E), start (B, S), projected context of each token (N, GH) -> hidden
+        states (N, H). `sizes`: the number of rows at each step, longest sentence first."""
         raise NotImplementedError
 
     def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
@@ -110,7 +111,7 @@ def penalized_parts(model: nn.Module) -> list[Penalized]:
 
 
 def total_penalty(parts: Sequence[Penalized]) -> Tensor | float:
-    """The sum of what some parts add to the cost of a batch: ()"""
+    """The sum of the penalties of some parts for a batch: ()"""
     return sum(part.penalty() for part in parts)
 
 

@@ -67,20 +67,20 @@ class SpellingSizes:
 
     character: int = 15  # width of a character's vector
     widths: Sequence[int] = (1, 2, 3, 4, 5, 6)
-    filters: int = 25  # filters of width w: 25 w,
-    most: int = 0  # but at most this many; 0: no limit
+    filters: int = 25  # number of filters of width w: 25 w
+    most: int = 0  # the most filters of one width; 0: no limit
 
-    def filters_of(self, width: int) -> int:
-        """The number of filters of a width."""
+    def filter_count(self, width: int) -> int:
+        """The number of filters that see `width` characters."""
         return min(self.filters * width, self.most or self.filters * width)
 
     @property
     def total(self) -> int:
         """The number of filters of all widths."""
-        return sum(map(self.filters_of, self.widths))
+        return sum(map(self.filter_count, self.widths))
 
 
-THESIS = SpellingSizes()
+SMALL_MODEL = SpellingSizes()
 
 
 def alphabet(vocab: Sequence[str]) -> dict[str, int]:
@@ -109,13 +109,13 @@ class SpelledWords(nn.Module):
 
     spelling: Tensor
 
-    def __init__(self, vocab: Sequence[str], sizes: SpellingSizes = THESIS) -> None:
+    def __init__(self, vocab: Sequence[str], sizes: SpellingSizes = SMALL_MODEL) -> None:
         """`vocab`: the words by id."""
         super().__init__()
         self.symbols, self.widths = alphabet(vocab), tuple(sizes.widths)
         self.register_buffer("spelling", spell(vocab, self.symbols), persistent=False)
         self.characters = nn.Parameter(torch.empty(len(self.symbols) + OTHER + 1, sizes.character))  # Q
-        counts = [(sizes.filters_of(width), width) for width in sizes.widths]
+        counts = [(sizes.filter_count(width), width) for width in sizes.widths]
         self.filters = nn.ParameterList(
             torch.empty(count, sizes.character * width) for count, width in counts
         )  # H
@@ -173,7 +173,7 @@ class SpelledWords(nn.Module):
 class CharacterWords(SpelledWords):
     """Words of an encoder: one highway layer and a projection to E."""
 
-    def __init__(self, vocab: Sequence[str], size: int, sizes: SpellingSizes = THESIS) -> None:
+    def __init__(self, vocab: Sequence[str], size: int, sizes: SpellingSizes = SMALL_MODEL) -> None:
         """`vocab`: the words by id; `size`: E."""
         super().__init__(vocab, sizes)
         total = sizes.total

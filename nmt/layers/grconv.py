@@ -159,7 +159,7 @@ class GatedConvolution(nn.Module):
         gates_bias = self.leaf.new_zeros(3) if self.gates_bias is None else self.gates_bias
         return self.recurrent_left, self.recurrent_right, self.gates_left, self.gates_right, bias, gates_bias
 
-    def gates_of(self, inputs: Tensor, sizes: list[int]) -> list[Tensor]:
+    def node_gates(self, inputs: Tensor, sizes: list[int]) -> list[Tensor]:
         """The gates of every node, for each sentence level by level from the leaves up, positions from the
         left: B tensors (nodes, 3)"""
         W_l, W_r, G_l, G_r, bias, gates_bias = self.matrices()

@@ -14,12 +14,13 @@ def orthogonal(size: int, generator: torch.Generator | None = None) -> Tensor:
 
 
 def initialize(module: nn.Module, kind: str, scale: float) -> None:
-    """Fill every parameter of a model from torch's generator.
+    """Fill every parameter of a model, in place, with values from torch's generator. `kind`: the
+    distribution.
 
     `paper`: N(0, scale²); `uniform`: U(±scale); `glorot`: U(±√(6 / (fan_in + fan_out))). In all of them
-    parameters named `recurrent` are stacks of orthogonal matrices, biases are 0, gains of layer
-    normalization 1, and the embedding of <s> stays 0.
-    """
+    parameters named `recurrent` are stacks of orthogonal matrices, biases are 0, gains of layer normalization
+    1, and the embedding of <s> stays 0. Then the method `after_initialize` of each part that has one is
+    called."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             leaf = name.rsplit(".", 1)[-1]

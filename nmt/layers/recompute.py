@@ -20,8 +20,10 @@ Layers = Callable[[Tensor, list[int], Tensor, Sequence[Tensor]], tuple[Tensor, T
 def unroll_in_segments(
     layers: Layers, inputs: Tensor, sizes: list[int], start: Tensor, masks: Sequence[Tensor], steps: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute `layers` for all time steps, `steps` at a time, storing only the states between segments.
-    `masks`: dropout drawn beforehand, so that the second computation uses the same."""
+    """Compute `layers` for all time steps, `steps` at a time, storing only the states between segments:
+    inputs (N, E), start (R, S) -> features (N, H), and the last state (R, S). `sizes`: rows of each step;
+    `masks`: dropout masks (N, H), one for each layer, drawn beforehand so that the second computation uses
+    the same."""
     parts = [sizes[at : at + steps] for at in range(0, len(sizes), steps)]
     rows = [sum(part) for part in parts]
     split = [mask.split(rows) for mask in masks]

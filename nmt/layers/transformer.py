@@ -50,7 +50,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("cached", sinusoids(SINUSOIDS, size).float(), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
-        """Look up the vectors of positions, computing those beyond the table: (N,) -> (N, D)"""
+        """LayerwiseAttention up the vectors of positions, computing those beyond the table: (N,) -> (N, D)"""
         count = int(positions.max()) + 1 if len(positions) else 0
         table = self.cached if count <= len(self.cached) else sinusoids(count, self.size).to(self.cached)
         return table.index_select(0, positions)
@@ -64,7 +64,7 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.empty(longest, size))
 
     def forward(self, positions: Tensor) -> Tensor:
-        """Look up the vectors of positions: (N,) -> (N, D)"""
+        """LayerwiseAttention up the vectors of positions: (N,) -> (N, D)"""
         return self.weight.index_select(0, positions.clamp(max=len(self.weight) - 1))
 
 
@@ -138,7 +138,8 @@ def merge_heads(values: Tensor) -> Tensor:
 
 
 def attention_weights(query: Tensor, keys: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """softmax(Q Kᵀ / √d): (S, h, W, d), (S, h, L, d) -> (S, h, W, L). `mask`: added before the softmax."""
+    """softmax(Q Kᵀ / √d): (S, h, W, d), (S, h, L, d) -> (S, h, W, L). `mask`: added before the softmax;
+    `causal`: no query attends to a later key."""
     energies = query @ keys.transpose(2, 3) / math.sqrt(query.shape[3])
     if causal:
         later = torch.ones(energies.shape[2:], dtype=torch.bool, device=energies.device).triu(1)
@@ -149,8 +150,9 @@ def attention_weights(query: Tensor, keys: Tensor, mask: Tensor | None, causal: 
 def attend(
     query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, share: float, causal: bool = False
 ) -> Tensor:
-    """softmax(Q Kᵀ / √d) V: (S, h, W, d). `share` of the weights is dropped, on the CPU not by torch's
-    kernel, which is slower then."""
+    """softmax(Q Kᵀ / √d) V: queries (S, h, W, d), keys and values (S, h, L, d) -> (S, h, W, d). `share`: the
+    probability of dropping a weight, which on the CPU does not use torch's kernel, since it is slower then;
+    `mask`: added before the softmax; `causal`: no query attends to a later key."""
     if share and query.device.type == "cpu":
         return dropout(attention_weights(query, keys, mask, causal), share, True) @ values
     return F.scaled_dot_product_attention(query, keys, values, mask, share, is_causal=causal)
@@ -299,7 +301,7 @@ class ScaledEmbedding(nn.Embedding):
         return math.sqrt(self.embedding_dim)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Look up vectors and scale them by √D: (N,) -> (N, D)"""
+        """LayerwiseAttention up vectors and scale them by √D: (N,) -> (N, D)"""
         return super().forward(input) * self.scale
 
 
@@ -354,23 +356,24 @@ class Layer(nn.Module):
         return y
 
 
-class Shown(NamedTuple):
+class WeightSelection(NamedTuple):
     """Selects the attention weights to report: those of one layer, averaged over its first heads."""
 
     layer: int = -1  # none
     heads: int = 0  # 0: all
 
 
-NOTHING = Shown()
+NO_WEIGHTS = WeightSelection()
 
 
 @dataclass
-class Look:
-    """Attention to the source in each layer of a decoder. Keeps the weights of the layer that is reported."""
+class LayerwiseAttention:
+    """Computes the attention to the source in each layer of a decoder, and keeps the weights of the layer
+    that `shown` selects."""
 
     grid: WordGrid
     memory: Sequence[AttentionMemory]
-    shown: Shown
+    shown: WeightSelection
     weights: Tensor | None = None  # (rows, L)
 
     def __call__(self, x: Tensor, layer: Layer, index: int) -> Tensor:
@@ -413,21 +416,21 @@ class Stack(nn.Module):
 
     def forward(self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory] = ()) -> Tensor:
         """States of packed words in the topmost layer: (N,) -> (N, D)"""
-        return self.attended(token_ids, grid, memory, NOTHING)[0]
+        return self.attended(token_ids, grid, memory, NO_WEIGHTS)[0]
 
     def attended(
-        self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory], shown: Shown
+        self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory], shown: WeightSelection
     ) -> tuple[Tensor, Tensor | None]:
         """Run `forward` and also return the attention weights that `shown` selects: (N, L)"""
         x = self.embed(token_ids, grid.steps)
-        look = Look(grid, memory, shown)
+        look = LayerwiseAttention(grid, memory, shown)
         again = self.recompute and torch.is_grad_enabled()
         for index in range(len(self.layers)):
             compute = partial(self.layer, index, grid, look)
             x = recomputed(compute, x) if again and index != shown.layer else compute(x)
         return x if self.norm is None else self.norm(x), look.weights
 
-    def layer(self, index: int, grid: WordGrid, look: Look, x: Tensor) -> Tensor:
+    def layer(self, index: int, grid: WordGrid, look: LayerwiseAttention, x: Tensor) -> Tensor:
         """One layer over whole sentences: (N, D) -> (N, D)"""
         layer = self.blocks[index]
         own = partial(layer.attention, grid=grid, causal=self.causal)

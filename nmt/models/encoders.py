@@ -174,7 +174,7 @@ class GrConvEncoder(nn.Module):
         source = pack_source(sources).to(self.layer.leaf.device)
         leaves, sizes = self.leaves(source)
         with torch.no_grad():
-            by_row = self.layer.gates_of(self.embedding(leaves), sizes)
+            by_row = self.layer.node_gates(self.embedding(leaves), sizes)
         result: list[Tensor] = [leaves.new_zeros(0)] * len(sources)
         for gates, sentence in zip(by_row, source.order.tolist(), strict=True):
             result[sentence] = gates

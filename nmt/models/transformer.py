@@ -36,7 +36,7 @@ from nmt.layers.key_values import (
     SourceWords,
 )
 from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
-from nmt.layers.transformer import Shown, Stack, TransformerSizes
+from nmt.layers.transformer import Stack, TransformerSizes, WeightSelection
 from nmt.models.config import ModelConfig, check_one_vocabulary
 from nmt.models.protocols import TranslationModel
 from nmt.text.vocab import BOS
@@ -192,7 +192,7 @@ class Transformer(TranslationModel[TransformerState]):
         self.encoder = Stack(config, config.encoder_layers, source_vocab_size, causal=False)
         self.decoder = Stack(config, config.decoder_layers, target_vocab_size, causal=True, sees_source=True)
         self.output = make_output(config, config.embedding, target_vocab_size)
-        self.shown = Shown(config.shown_layer, config.attention_heads)
+        self.shown = WeightSelection(config.shown_layer, config.attention_heads)
         if config.tied != "none":
             self.output.tie(self.decoder.embedding)
         if config.tied == "all":

@@ -449,8 +449,9 @@ class Discourse(nn.Module):
 DEV_SEED = 0  # draws the examples of the development text, the same ones at each validation
 
 
-def pretrained(job: TrainingJob) -> None:
-    """Set up a job for an encoder: its model, batches and development text."""
+def set_up_encoder(job: TrainingJob) -> None:
+    """Set up a job that trains an encoder: create its run directory unless it exists, and its model, batches
+    and validation. DataError for a text without an example of an objective."""
     config, sizes = job.config, cast(DiscourseConfig, job.config.model)
     words = prepare.training_text(config.data, job.directory, job.show_bar)
     if not run_directory.exists(job.directory):
@@ -463,23 +464,23 @@ def pretrained(job: TrainingJob) -> None:
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     model = Discourse(sizes, vocab.words, fill=job.fresh).to(job.device)
-    stream = stream_of(corpus, vocab, sizes, job.training.batch_size, config.seed)
+    stream = make_stream(corpus, vocab, sizes, job.training.batch_size, config.seed)
     for name, positions in stream.positions.items():
         log.info("objective %s: %s examples", name, f"{len(positions):,}")
     validate = None
     if dev:
-        validate = partial(validate_pretrained, model, stream_of(dev, vocab, sizes, 64, DEV_SEED))
+        validate = partial(validate_encoder, model, make_stream(dev, vocab, sizes, 64, DEV_SEED))
     job.set_up(model, stream, validate)
 
 
-def stream_of(
+def make_stream(
     corpus: Corpus, vocab: Vocab, config: DiscourseConfig, batch_size: int, seed: int
 ) -> DiscourseStream:
-    """Create the stream of batches over a text."""
+    """Create the stream of batches over a text. DataError for a text without an example of an objective."""
     return DiscourseStream(Paragraphs.of(corpus, vocab.words), config.names, batch_size, seed)
 
 
-def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
+def validate_encoder(model: Discourse, dev: DiscourseStream) -> DevScore:
     """Compute the mean cost of an answer, averaged over objectives. The log and dev.tsv show accuracies where
     they show the signatures of scores for translators."""
     with evaluating(model):
@@ -491,7 +492,8 @@ def validate_pretrained(model: Discourse, dev: DiscourseStream) -> DevScore:
 
 
 def load_encoder(directory: Path) -> SavedPair[nn.Module]:
-    """Load the encoder of a run, with its best weights and text pipeline, to initialize translators."""
+    """Load the encoder of a run, with its best weights and text pipeline, to initialize translators.
+    CheckpointError for a damaged run."""
     config = checkpoint.checked_config(directory)
     pipeline, vocab = load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, "best")
@@ -514,7 +516,7 @@ ENCODER = TrainableKind(
     "model",
     {"discourse": Discourse},
     lambda config, fresh: check_text_config(config.data, fresh),
-    pretrained,
+    set_up_encoder,
     load_encoder,
     starts_translators=True,
 )

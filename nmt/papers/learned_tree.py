@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.layers.output.base import OutputSettings
-from nmt.layers.output.hierarchy import Hierarchical, Ints, SeenNodes, everyone
-from nmt.layers.output.tree import complete, levels_of, spread, wide_enough
+from nmt.layers.output.hierarchy import Hierarchical, Ints, SeenNodes, row_indices
+from nmt.layers.output.tree import complete_tree, spread_words, three_level_arity, tree_depth
 from nmt.papers.settings import RebuildSettings
 from nmt.training.protocols import Callback
 
@@ -193,11 +193,13 @@ class LearnedTree(Hierarchical, Callback):
         self, inputs: int, vocab_size: int, bias: bool = True, settings: OutputSettings | None = None
     ) -> None:
         settings = settings or OutputSettings()
-        self.arity = settings.output_arity or wide_enough(vocab_size)
+        self.arity = settings.output_arity or three_level_arity(vocab_size)
         rebuild = cast(RebuildSettings, settings)
         self.every, self.until = rebuild.output_rebuild, rebuild.output_rebuild_until
-        self.depth = levels_of(vocab_size, self.arity)
-        super().__init__(inputs, complete(spread(np.arange(vocab_size), self.arity), self.arity), bias)
+        self.depth = tree_depth(vocab_size, self.arity)
+        super().__init__(
+            inputs, complete_tree(spread_words(np.arange(vocab_size), self.arity), self.arity), bias
+        )
         M, D = self.arity, self.depth
         self.register_buffer("sums", torch.full((vocab_size, D, M), 1 / M))
         self.register_buffer("counts", torch.ones(vocab_size, D))
@@ -205,7 +207,7 @@ class LearnedTree(Hierarchical, Callback):
     def learn(self, text: NDArray[np.integer]) -> None:
         """Start from a tree with words at random leaves."""
         order = torch.randperm(self.vocab_size).numpy()
-        self.set_hierarchy(complete(spread(order, self.arity), self.arity))
+        self.set_hierarchy(complete_tree(spread_words(order, self.arity), self.arity))
 
     @property
     def codes(self) -> Ints:
@@ -221,7 +223,7 @@ class LearnedTree(Hierarchical, Callback):
         if not self.training:
             return super().cross_entropy(features, targets, smoothing, penalty)
         seen: list[SeenNodes] = []
-        log_probs = self.along(features, everyone(targets), targets, seen)
+        log_probs = self.path_log_probs(features, row_indices(targets), targets, seen)
         self.count(targets, seen)
         return -log_probs.sum(dtype=torch.float64).to(features.dtype)
 
@@ -256,7 +258,7 @@ class LearnedTree(Hierarchical, Callback):
         self.sums.copy_(torch.from_numpy(sums))
         self.counts.copy_(torch.from_numpy(counts))
         leaf = self.leaf
-        self.set_hierarchy(complete(codes, self.arity))
+        self.set_hierarchy(complete_tree(codes, self.arity))
         fresh = (self.nodes_in_use() & ~used)[self.node]
         old = self.rows[leaf]
         self.rows[fresh] = torch.randn_like(self.rows[fresh]) * FRESH

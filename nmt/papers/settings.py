@@ -8,7 +8,7 @@ from nmt.config.settings import number
 
 @dataclass
 class RebuildSettings:
-    """The keys of output learned-tree beside those of all trees."""
+    """The keys that only the output layer learned-tree has, besides those of all trees."""
 
     output_rebuild: int = number(
         200,
@@ -32,8 +32,12 @@ class ComputationSettings:
         "to 0.5",
     )
     computation_penalty: float = number(
-        0.1, least=0, help="the same cells: weight of |m_t - computation| in the cost of each token"
+        0.1, least=0, help="cells vcrnn and vcgru: weight of |m_t - computation| in the cost of each token"
     )
-    sharpness: float = number(0.1, above=0, help="the same cells: slope of the mask in the first epoch")
-    sharpness_step: float = number(0.1, least=0, help="the same cells: what each epoch adds to the slope")
-    sharpness_most: float = number(1.0, above=0, help="the same cells: the steepest slope")
+    sharpness: float = number(
+        0.1, above=0, help="cells vcrnn and vcgru: slope of the mask in the first epoch"
+    )
+    sharpness_step: float = number(
+        0.1, least=0, help="cells vcrnn and vcgru: what each epoch adds to the slope"
+    )
+    sharpness_most: float = number(1.0, above=0, help="cells vcrnn and vcgru: the steepest slope")

@@ -250,7 +250,7 @@ class SavedPair(LanguagePair, Generic[Trained]):
     def target_spelling(self) -> Spelling:
         """The text that each target unit adds to a translation."""
         units = [self.target.spell(unit) for unit in self.target_words.words]
-        return spelling.of_units(units, self.target.raw)
+        return spelling.make_spelling(units, self.target.raw)
 
     @property
     def description(self) -> str:

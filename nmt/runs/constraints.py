@@ -176,7 +176,7 @@ class ConstraintMaker:
             for words in (target.phrase(text), target.words(text)):
                 spelled = "".join(map(target.spell, target.cut(words)))
                 if spelled.strip():
-                    spellings[spelling.bounded(f" {spelled} ", raw)] = None
+                    spellings[spelling.mark_boundaries(f" {spelled} ", raw)] = None
         return list(spellings)
 
     def complain(self, problem: str, remedy: str) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class FinishedHypothesis:
-    """Ids without the end symbol, natural log p with it, and the score that ranks hypotheses."""
+    """A translation, or a text of a language model, that a search or a draw has finished."""
 
-    words: list[int]
-    log_prob: float
-    score: float
+    words: list[int]  # ids, without the end symbol
+    log_prob: float  # natural log p, that of the end symbol included
+    score: float  # ranks the hypotheses of a sentence, higher is better
     complete: bool = True  # False: ended by the length limit
-    looked_at: list[int] = field(default_factory=list)  # source position of most attention, by word
+    looked_at: list[int] = field(default_factory=list)  # the source position that each word attended to most

@@ -107,8 +107,8 @@ class BeamSearch(Generic[State]):
         widths: Sequence[int] | None = None,
         constraints: Sequence[Sequence[AnyConstraint]] | None = None,
     ) -> list[int]:
-        """Add sentences and return their slots. `widths`: the beam size of each, by default the configured
-        one."""
+        """Add sentences and return their slots. `prefixes`: ids with which each translation begins; `widths`:
+        the beam size of each, by default the configured one; `constraints`: those of each translation."""
         starts = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
         self.forced = self.forced or any(starts)
         slots = [self.free.pop() if self.free else self.new_slot() for _ in sources]
@@ -210,8 +210,9 @@ class BeamSearch(Generic[State]):
         )
 
     def expand_all_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProb, State]:
-        """The best continuations, log p of ending a row, and the state after the rows' words, by log p of all
-        words. `step` (R,): the steps of the rows."""
+        """Expand hypotheses by computing log p of all words. Returns the best continuations, a function that
+        gives log p of ending a row, and the state after the words of the rows. `step` (R,): the number of
+        words of each row."""
         log_probs, state = self.model.step(rows.state, rows.words)  # (R, V)
         sentence = rows.sentence
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
@@ -235,7 +236,8 @@ class BeamSearch(Generic[State]):
         return best, lambda row: float(log_probs[row, EOS]), state
 
     def expand_best_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProb, State]:
-        """Expand hypotheses by the best words that the output layer finds without scoring all words."""
+        """Expand hypotheses by the best words that the output layer finds without scoring all words; see
+        `expand_all_words`."""
         finder, sentence = self.finder, rows.sentence
         assert finder is not None
         features, state = finder.model.features(rows.state, rows.words)
@@ -254,7 +256,8 @@ class BeamSearch(Generic[State]):
         return [(row, word, float(log_probs[row, word])) for row, word in words]
 
     def attended(self, weights: Tensor | None, sentence: Tensor) -> Tensor | None:
-        """Source position of most attention in each row, the end symbol excluded: (R,)"""
+        """The source position with the most attention in each row, the end symbol excluded: weights (R, L) ->
+        (R,)"""
         if weights is None:
             return None
         beyond = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
@@ -271,8 +274,9 @@ class BeamSearch(Generic[State]):
         )
 
     def fallback(self, rows: Rows[State], end: EndLogProb, of_sentence: Tensor) -> list[FinishedHypothesis]:
-        """Hypotheses of one sentence ended by its length limit, unless constraints forbid it; their
-        probabilities include that of the end symbol."""
+        """End the hypotheses of a sentence at its length limit, unless constraints forbid it; their
+        probabilities include that of the end symbol. `of_sentence` (R,): whether each row belongs to it;
+        `end`: log p of ending a row."""
         ended = [
             self.hypothesis(int(rows.nodes[row]), float(rows.totals[row]) + end(row), complete=False)
             for row in of_sentence.nonzero()[:, 0].tolist()

@@ -31,14 +31,14 @@ Units = Sequence[int] | NDArray[int64]  # ids
 class Constraint(Generic[ConstraintState]):
     """Forbids units of a translation. Sentences may share one."""
 
-    units: int = 0  # required in all
+    units: int = 0  # number of units that it requires
 
     def start(self) -> ConstraintState:
         """State before the first unit."""
         raise NotImplementedError
 
     def follow(self, state: ConstraintState, unit: int) -> ConstraintState:
-        """State after one more unit, which may be a forbidden one: forced prefixes go before constraints."""
+        """State after one more unit. It may be a forbidden one, since a forced prefix takes precedence."""
         raise NotImplementedError
 
     def forbidden(self, state: ConstraintState, left: int) -> Units:
@@ -302,8 +302,8 @@ class ForbiddenPhrases(Constraint[int]):
         return self.completing[state]
 
     def hits(self, state: int, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether a phrase ends inside each of some next units, which are increasing positions in the
-        columns."""
+        """Whether a phrase ends within each of some units that follow a state: (n,). `positions` (n,): the
+        units as increasing positions in `Columns.order`."""
         states, hits = np.full(len(positions), state), np.zeros(len(positions), np.bool_)
         for column in self.columns:
             count = int(np.searchsorted(positions, len(column)))
@@ -322,8 +322,9 @@ class ForbiddenPhrases(Constraint[int]):
 
 
 def automaton(phrases: Sequence[Sequence[int]], symbols: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """The state after each symbol (states, symbols), and whether a phrase ends in each state (states,). In
-    state 0 no phrase has begun. Several boundaries count as one."""
+    """Build the automaton that finds phrases, given as symbols below the number `symbols`. Returns the next
+    state for each state and symbol (states, symbols), and whether a phrase ends in each state (states,). In
+    state 0 no phrase has begun. Several boundaries in a row count as one."""
     trie: list[dict[int, int]] = [{}]
     ends, bounded = set[int](), [0]
     for phrase in phrases:
@@ -361,7 +362,8 @@ Continuation = tuple[int, int]  # row, and the unit that follows it
 
 
 class Constrained:
-    """The constraints of all sentences of a search, by slot. Falsy until a sentence has any."""
+    """The constraints of all sentences of a search, by the slot of the sentence. False as a condition until a
+    sentence has any. Parameters named `sentence` are the slots of the R rows."""
 
     def __init__(self, config: BeamConfig) -> None:
         self.allocation = ALLOCATIONS[config.allocation]
@@ -406,7 +408,8 @@ class Constrained:
         parents: Sequence[int],
         units: Sequence[int],
     ) -> list[ConstraintStates]:
-        """Constraint states of new rows (K), given their parents' indices in the rows (R)."""
+        """Constraint states of K new rows. `states`: those of the R rows before; `parents`, `units`: for each
+        new row the index of the row that it continues, and the unit that follows."""
         return [
             tuple(
                 constraint.follow(state, unit)
@@ -447,7 +450,10 @@ class Constrained:
     ) -> Expansion:
         """Replace the continuations in `best` of sentences that require units: share the beam among their
         banks. Candidates are the best of the sentence, the best of each row, and all that meet one more
-        requirement."""
+        requirement.
+
+        `log_probs` (R, V), `totals` (R,), `states` and `sentence` are those of the rows, `widths` (S,) the
+        beam sizes by slot. Other sentences keep their continuations."""
         rows = [row for row, slot in enumerate(sentence) if slot in self.demands]
         if not rows:
             return best
@@ -479,8 +485,8 @@ class Constrained:
         sentence: Sequence[int],
         widths: Tensor,
     ) -> list[tuple[Continuation, float]]:
-        """The best continuations of some rows, and the likeliest ones that meet a requirement, with their
-        log p."""
+        """List the best continuations of some rows, and the likeliest ones that meet a requirement, each with
+        the natural log p of the hypothesis. `rows`: indices; the others are as for `choose`."""
         index = torch.tensor(rows, device=log_probs.device)
         each = min(self.allocation.each(int(widths.max())), log_probs.shape[1])
         _, units = topk(log_probs[index], each)
@@ -502,7 +508,8 @@ class Constrained:
     def allocate(
         self, slot: int, candidates: dict[Continuation, float], states: Sequence[ConstraintStates], width: int
     ) -> list[tuple[Continuation, float]]:
-        """Candidates of a sentence that its banks have room for, the best first."""
+        """Choose the candidates of a sentence for which its banks have room, best first. `candidates`:
+        natural log p of each; `width`: the beam size."""
         number, demand = self.demands[slot]
         banks: list[list[tuple[Continuation, float]]] = [[] for _ in range(demand.units + 1)]
         for continuation, total in candidates.items():

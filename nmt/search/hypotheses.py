@@ -36,16 +36,19 @@ def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class Expansion:
-    """The best continuations of all sentences, grouped by sentence, the best first. Each field is (K,)."""
+    """The K best continuations of all sentences together, grouped by sentence, the best first. Each field is
+    (K,)."""
 
     parent: Tensor  # row that it continues
-    word: Tensor
-    total: Tensor  # log p
+    word: Tensor  # id
+    total: Tensor  # natural log p of the hypothesis with this word
     ends: Tensor  # whether the word is the end symbol
 
 
 def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
-    """The widths[i] best continuations of each sentence i: (R, V), (R,), (R,), (S,)"""
+    """Choose the widths[i] best continuations of each sentence i. `log_probs` (R, V): of the next words;
+    `totals` (R,): log p of the rows; `sentence` (R,): index of each row's sentence, whose rows are adjacent;
+    `widths` (S,)."""
     each = min(int(widths[sentence].max()), log_probs.shape[1])  # no sentence can need more from one row
     return choose_expansion(*topk(log_probs, each), totals, sentence, widths)
 
@@ -53,8 +56,8 @@ def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) 
 def choose_expansion(
     values: Tensor, words: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor
 ) -> Expansion:
-    """`expand` for rows whose best words and their log p are known, the best first: (R, k) twice, (R,), (R,),
-    (S,)"""
+    """Do as `expand`, given only the k best next words of each row, best first: `values` (R, k), their log p,
+    and `words` (R, k), their ids."""
     R, each = values.shape
     _, group, sizes = sentence.unique_consecutive(return_inverse=True, return_counts=True)
     starts = sizes.cumsum(0) - sizes
@@ -81,7 +84,8 @@ class History:
         self.attended: list[int] = []
 
     def append(self, words: Tensor, parents: Tensor, attended: Tensor | None) -> Tensor:
-        """Add nodes for new words (K,) below their parents (K,), -1 for none; returns the new nodes (K,)."""
+        """Add nodes for new words (K,) below their parents (K,), -1 for none; returns the new nodes (K,).
+        `attended` (K,): the source position of each, None without attention."""
         first = len(self.words)
         self.words += words.tolist()
         self.parents += parents.tolist()

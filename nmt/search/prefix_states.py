@@ -35,8 +35,8 @@ class PrefixReader(Protocol[State]):
         ...
 
     def advance(self, state: State, rows: Tensor, units: Tensor | None) -> tuple[Tensor, State]:
-        """Extend some rows by a unit each, None before the first. Returns the input of `log_probs` (R, ...),
-        and the state of these rows."""
+        """Extend the rows at the indices `rows` (R,) by a unit each, None before the first. Returns the input
+        of `log_probs` (R, ...), and the state of these rows."""
         ...
 
     def reorder(self, state: State, rows: Tensor) -> State:
@@ -193,7 +193,8 @@ class PrefixStates(Generic[State]):
             self.store(*self.reader.advance(state, rows, self.tensor(edges % self.size)))
 
     def gather_states(self, rows: Ints) -> tuple[State, Tensor]:
-        """A state that contains the given rows, and their indices in it."""
+        """Return a state that contains the given rows, which may have been computed in several steps, and
+        their indices in it."""
         group = np.searchsorted(self.first, rows, side="right") - 1
         used, group_index = np.unique(group, return_inverse=True)
         if len(used) == 1:

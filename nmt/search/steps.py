@@ -43,7 +43,8 @@ class Ensemble:
         ]
 
     def start_with(self, sources: Sequence[Reading], words: Sequence[Set[int]]) -> list[object]:
-        """Give the words that must be available to the models with short-lists."""
+        """Start like `start`, with short-lists that include `words`: for each sentence, the ids that its
+        translation may need."""
         return [
             model.start_with([source.ids[number] for source in sources], words)
             if isinstance(model, Widening)
@@ -69,7 +70,8 @@ class Ensemble:
 
 
 def mean_log_probs(log_probs: Sequence[Tensor]) -> Tensor:
-    """Logarithm of the mean of probabilities, from their logarithms."""
+    """Natural logarithm of the mean of probabilities, from their logarithms: tensors of one shape -> this
+    shape"""
     if len(log_probs) == 1:
         return log_probs[0]
     return torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))

@@ -1,5 +1,5 @@
-"""Checks of single lines: problems in the text, and properties that call for a setting. CHECKS lists them by
-name."""
+"""Checks of single lines: problems in the text, and properties of it that need another setting. CHECKS lists
+them by name."""
 
 import logging
 import re

@@ -48,7 +48,7 @@ class CleanConfig:
 
 @dataclass
 class CleanReport:
-    """Number of pairs that were kept, and of those dropped, by reason."""
+    """Numbers of pairs: all, those that are kept, and those that are dropped by reason."""
 
     pairs: int = 0
     kept: int = 0

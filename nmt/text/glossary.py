@@ -1,9 +1,12 @@
 """Translations of words: a user's terms, which must be translated as the glossary says, and word translation
 tables.
 
-# source TAB target; lines that begin with # and empty lines are skipped
-heat pump	pompe à chaleur
-Acme Inc.	Acme Inc.
+A glossary file has a term, a tab and its translation on each line; empty lines and lines that begin with #
+are skipped:
+
+    # products
+    heat pump	pompe à chaleur
+    Acme Inc.	Acme Inc.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -122,7 +125,7 @@ def read_rows(path: str) -> Iterator[tuple[str, str, str]]:
 
 
 def read_tokenized(path: str) -> Glossary:
-    """Read a glossary of tokenized text."""
+    """Read a glossary of tokenized text. DataError as in `read`."""
     return read(path, lambda term: [tuple(files.split_words(term))], files.split_words)
 
 

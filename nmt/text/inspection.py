@@ -331,8 +331,8 @@ def side_title(side: SideReport) -> str:
 
 
 def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[Finding]:
-    """Findings about one text. `ending`: the language code in its file name, or empty. `raw`: whether the
-    caller will tokenize the text."""
+    """Yield the findings about one text. `ending`: the language code in its file name, or empty. `raw`:
+    whether the text should be raw, because the caller will tokenize it."""
     if count := side.counts[BAD]:
         yield Finding(finding_text("lines that cannot be read", count), side.examples[BAD], stops=True)
     if side.counts[BOM]:
@@ -358,7 +358,8 @@ def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[
 
 
 def repeat_findings(path: str, digests: Digests64, what: str, advice: str = "") -> Iterator[Finding]:
-    """Report lines or pairs that occur more than once."""
+    """Yield a finding if lines or pairs occur more than once. `path`: the text that the message names;
+    `what`: lines or pairs."""
     repeated = digests.repeated()
     if repeated.first:
         later, earlier = repeated.first
@@ -378,7 +379,7 @@ def other_scripts(side: SideReport) -> Iterator[Finding]:
 
 
 def pair_findings(report: PairReport) -> Iterator[Finding]:
-    """Findings about a parallel text; those that prevent training come first."""
+    """Yield the findings about a parallel text; those that prevent training come first."""
     source, target = report.sides
     if source.lines != target.lines:
         yield Finding(
@@ -398,8 +399,8 @@ def pair_findings(report: PairReport) -> Iterator[Finding]:
 
 
 def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
-    """Findings about a development set: pairs and source lines that are also in the training text, swapped
-    sides, and sides that do not seem to be in the language of the training text."""
+    """Yield the findings about a development set: pairs and source lines that are also in the training text,
+    swapped sides, and sides that do not seem to be in the language of the training text."""
     both = dev.digests.shared_with(train.digests)
     sources = dev.source.digests.shared_with(train.source.digests)
     for shared, what in ((both, "pairs"), (sources, "source lines")):
@@ -471,7 +472,8 @@ def survey_sections(
     train: PairReport, dev: PairReport | None, codes: tuple[str, str] | None = None, raw: bool = False
 ) -> Iterator[SurveySection]:
     """Yield the findings about the texts in the order in which they are printed. `codes`: the languages of
-    both sides, by default those in the file names; `raw`: whether the texts should not be tokenized yet."""
+    both sides, by default those in the file names; `raw`: whether the texts should be raw, because the caller
+    will tokenize them."""
     for pairs in (train, dev) if dev else (train,):
         for number, side in enumerate(pairs.sides):
             language = codes[number] if codes else scripts.language_of_file(side.path)
@@ -513,8 +515,9 @@ def choose_held_out(report: PairReport) -> NDArray[np.int64]:
 def split_held_out(
     texts: Sequence[str], train: Sequence[Path], dev: Sequence[Path], rows: NDArray[np.int64]
 ) -> None:
-    """Write the pairs at the indices `rows` to the development files, and all others to the training files,
-    in their order."""
+    """Write the pairs at the indices `rows`, in increasing order, to the development files `dev`, and all
+    others to the training files `train`, in the order of the text. `texts`, `train`, `dev`: source and
+    target."""
     dev_rows = iter([*rows.tolist(), -1])
     due = next(dev_rows)
     with ExitStack() as stack:

@@ -66,7 +66,8 @@ def letters() -> frozenset[str]:
 
 
 def character_ranges(members: Iterable[str]) -> str:
-    """The inside of a character class, as ranges: three times as fast to compile as single characters."""
+    """Build the inside of a regular expression's character class, as ranges: these compile three times as
+    fast as single characters."""
     codes = sorted(set(map(ord, members)))
     starts = [code for at, code in enumerate(codes) if not at or codes[at - 1] != code - 1]
     ends = [code for at, code in enumerate(codes) if at + 1 == len(codes) or codes[at + 1] != code + 1]
@@ -292,7 +293,7 @@ class MosesTokenizer:
 
 
 def store(cached: dict[Key, list[str]], key: Key, tokens: list[str]) -> list[str]:
-    """Cache the tokens of a word; a full cache is emptied first."""
+    """Cache the tokens of a word, unless they are long, and return them; a full cache is emptied first."""
     if sum(map(len, tokens)) <= CACHED_LENGTH:
         if len(cached) >= CACHED_WORDS:
             cached.clear()

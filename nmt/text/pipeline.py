@@ -169,7 +169,8 @@ class TextPipeline:
     @staticmethod
     def of(config: SideConfig, merges: int = 0) -> "TextPipeline":
         """Build a pipeline for new text with the subwords of `codes`; without codes they must still be
-        learned. `merges`: see `kind_of`. ConfigError for an unknown language."""
+        learned. `merges`: see `subword_kind`, which raises the same errors. ConfigError for an unknown
+        language."""
         kind = subword_kind(config, merges)
         check_language(config)
         units = subwords.load(config.codes) if config.codes else None
@@ -231,7 +232,8 @@ class TextPipeline:
         return self.subwords.apply(words) if self.subwords else words
 
     def cut_phrase(self, words: list[str], inventory: Container[str]) -> list[str]:
-        """The units of words inside a sentence. `inventory`: the units of the vocabulary."""
+        """Split words into the units that they have inside a sentence, not at its start. `inventory`: the
+        units of the vocabulary."""
         units = self.cut(words)
         if not (self.spaceless and units and self.spell(units[0]).startswith(" ")):
             return units
@@ -298,7 +300,8 @@ class TextPipeline:
 
     @staticmethod
     def load(directory: Path, side: str, config: SideConfig) -> "TextPipeline":
-        """Load the pipeline that `save` wrote; `config` has its settings."""
+        """Load the pipeline of a side (source or target) that `save` wrote; `config` has its settings.
+        DataError for damaged files."""
         path = subwords.stored(directory, side)
         units = subwords.load(path) if path else None
         pipeline = TextPipeline.with_subwords(config, units, units is not None and units.raw)

@@ -266,11 +266,13 @@ def make_segmenter(kind: str, language: str, tokenize: bool) -> Segmenter | None
 
 # ---- language ----------------------------------------------------------------------------------------------
 # Which script a text has, and which language it probably is: by the script where only one language has it,
-# else by its most frequent little words. Nothing is downloaded; without enough evidence no language is named.
+# else by its most frequent function words. Nothing is downloaded; without enough evidence no language is
+# named.
 
 WORD = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 LINES_READ, SAMPLED_EVERY = 2000, 20  # the sample: all of the first lines, then each twentieth
-LEAST_LITTLE = 0.08  # share of running words that are little ones; of a language's own text it is 0.2 to 0.5
+# Share of running words that are function words of a language; in texts of the language it is 0.2 to 0.5.
+LEAST_FUNCTION_WORDS = 0.08
 CLEAR_RATIO = 1.3  # times the share of the next language
 
 EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO")
@@ -281,7 +283,7 @@ ONE_LANGUAGE = {
     "MALAYALAM": "ml", "MYANMAR": "my", "ORIYA": "or", "SINHALA": "si", "TAMIL": "ta", "TELUGU": "te",
     "THAI": "th", "TIBETAN": "bo",
 }  # fmt: skip
-LITTLE_WORDS = {
+FUNCTION_WORDS = {
     "ca": "el la els les de i que un una per amb en és no del al ha són aquest més",
     "cs": "a je se v na že to s z do o i ve pro jsem ale jako za by tak",
     "da": "og i at det en er til på som med de af for ikke den har et jeg var vi",
@@ -325,8 +327,8 @@ LITTLE_WORDS = {
     "mr": "आहे आणि या व हे तो ते मी नाही होते का की होता त्या मध्ये आहेत एक",
     "ne": "छ र मा को का लाई ले यो हो पनि गर्न भएको छन् एक त्यो गर्ने तर गरेको",
 }
-LANGUAGES: dict[str, list[str]] = {}  # of each little word
-for _language, _words in LITTLE_WORDS.items():
+LANGUAGES: dict[str, list[str]] = {}  # of each function word
+for _language, _words in FUNCTION_WORDS.items():
     for _word in _words.split():
         LANGUAGES.setdefault(_word, []).append(_language)
 
@@ -360,11 +362,11 @@ def script_name(script: str) -> str:
 
 @dataclass
 class LanguageCounts:
-    """Counts of letters and of frequent little words from which a language is guessed."""
+    """Counts of letters and of frequent function words from which a language is guessed."""
 
     letters: Counter[str] = field(default_factory=Counter)  # of each script
     words: int = 0
-    little: Counter[str] = field(default_factory=Counter)  # of each language
+    function_words: Counter[str] = field(default_factory=Counter)  # of each language
     lines: int = 0
 
     def add(self, line: str) -> None:
@@ -378,7 +380,7 @@ class LanguageCounts:
         for word in WORD.findall(line.lower()):
             self.words += 1
             for language in LANGUAGES.get(word, ()):
-                self.little[language] += 1
+                self.function_words[language] += 1
 
     def guess(self) -> Guess:
         """Guess script and language from the counts so far."""
@@ -393,12 +395,16 @@ class LanguageCounts:
             return Guess(script, ("ja",) if kana > KANA * grouped[script] else ("zh",))
         if script in ONE_LANGUAGE:
             return Guess(script, (ONE_LANGUAGE[script],))
-        return Guess(script, self.by_little_words())
+        return Guess(script, self.guess_by_function_words())
 
-    def by_little_words(self) -> tuple[str, ...]:
-        """The language with the most little words, or two if both have about as many; empty if they are too
+    def guess_by_function_words(self) -> tuple[str, ...]:
+        """The language with the most function words, or two if both have about as many; empty if they are too
         few or more than two languages are close."""
-        ranked = [(count, name) for name, count in self.little.items() if count >= LEAST_LITTLE * self.words]
+        ranked = [
+            (count, name)
+            for name, count in self.function_words.items()
+            if count >= LEAST_FUNCTION_WORDS * self.words
+        ]
         ranked.sort(key=lambda candidate: (-candidate[0], candidate[1]))
         near = [name for count, name in ranked if count * CLEAR_RATIO > ranked[0][0]]
         return tuple(near) if len(near) <= 2 else ()

@@ -134,8 +134,8 @@ def split_text(
     target: str,
     tagged: Callable[[str], tuple[str, str]] = lambda line: ("", line),
 ) -> SplitText:
-    """Split raw lines of language `source` for translation into `target`. `tagged` splits a line into its
-    leading tag and the rest; the tag is repeated before each sentence."""
+    """Split raw lines into sentences, for translation from the language `source` into `target` (codes).
+    `tagged` splits a line into its leading tag and the rest; the tag is repeated before each sentence."""
     cut = list[SplitLine]()
     for line in lines:
         tag, text = tagged(line)
@@ -145,7 +145,7 @@ def split_text(
         elif tag:
             parts = SplitLine([f"{tag} {sentence.lstrip()}" for sentence in parts.sentences], parts.gaps)
         cut.append(parts)
-    return SplitText(cut, blank_of(target))
+    return SplitText(cut, sentence_separator(target))
 
 
 def split_line(line: str, language: str = "") -> SplitLine:
@@ -160,9 +160,9 @@ def split_line(line: str, language: str = "") -> SplitLine:
     )
 
 
-def blank_of(language: str) -> str:
-    """The separator between sentences of a language where the source has none: empty for scripts without
-    blanks."""
+def sentence_separator(language: str) -> str:
+    """The text to put between sentences of a language where the source has none: a blank, or nothing for
+    scripts without blanks."""
     return "" if is_spaceless(language) else " "
 
 
@@ -176,7 +176,7 @@ def boundaries(line: str, language: str) -> list[Span]:
     if not any(certain for _, certain in candidates):
         return []
     words = (match.end() for match in LETTERS.finditer(line))
-    covered = iter([*enclosed(line), (len(line), len(line))])
+    covered = iter([*enclosed_spans(line), (len(line), len(line))])
     cuts, word = list[Span](), next(words, len(line) + 1)
     span = next(covered)
     for gap, certain in sorted(candidates):
@@ -190,7 +190,7 @@ def boundaries(line: str, language: str) -> list[Span]:
     return cuts
 
 
-def enclosed(line: str) -> Iterator[Span]:
+def enclosed_spans(line: str) -> Iterator[Span]:
     """Yield the outermost spans between matching brackets, and those of tags, in order; they do not
     overlap."""
     opened, spans = list[tuple[str, int]](), list[Span]()
@@ -227,11 +227,11 @@ def ends_sentence(match: "regex.Match[str]", language: str) -> bool:
         return not (language in ("", "en") and regex.search(r"[\"'”’]", match["closing"]) and "." not in end)
     word = BEFORE.search(match.string, max(0, match.start() - LONGEST_WORD), match.start())[0]
     if match["next"][0].isdigit():
-        return len(word) > 3 and word.isalpha() and not abbreviated(word, language, number=True)
+        return len(word) > 3 and word.isalpha() and not may_be_abbreviation(word, language, number=True)
     if NUMBER.fullmatch(word):
         year = word.isdigit() and len(word) > 3
         return year or not (language in ORDINALS or "." in word)
-    return not abbreviated(word, language, number=False)
+    return not may_be_abbreviation(word, language, number=False)
 
 
 def ends_wide_sentence(match: "regex.Match[str]") -> bool:
@@ -244,7 +244,7 @@ def ends_wide_sentence(match: "regex.Match[str]") -> bool:
     return "。" in match["end"] or "｡" in match["end"] or not text.startswith(QUOTATIVE, end)
 
 
-def abbreviated(word: str, language: str, number: bool) -> bool:
+def may_be_abbreviation(word: str, language: str, number: bool) -> bool:
     """Whether a full stop after this word may belong to an abbreviation. `number`: whether a number
     follows."""
     if len(word) == 1 or ACRONYM.fullmatch(word) or ROMAN.fullmatch(word) or STREET.search(word):
@@ -315,8 +315,9 @@ def slices(word: str, size: int) -> list[str]:
 
 
 def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int) -> int:
-    """The end of the part that starts at `start`: after the first sentence that makes it long enough, else
-    after the last sentence or clause that fits, else at the limit."""
+    """The end (exclusive) of the part that starts at word `start`: after the first sentence that makes it
+    long enough, else after the last sentence or clause that fits, else at the limit. `sizes`: the size of
+    each word."""
     total, sentence, clause = 0, 0, 0
     for position, (word, size) in enumerate(
         zip(islice(words, start, None), islice(sizes, start, None), strict=True), start
@@ -335,13 +336,13 @@ def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int)
 
 @dataclass(frozen=True)
 class LineLimit:
-    """The maximum number of words of a line. Messages name a line NAME:NUMBER, or `line NUMBER` without a
-    name."""
+    """The maximum number of words of a line, and how messages name lines: NAME:NUMBER, or `line NUMBER`
+    without a name."""
 
     words: int = MAX_LINE_WORDS
     name: str = ""
     first: int = 0  # index of the first of the lines in the text
-    numbers: Sequence[int] = ()  # of sentences: the index of the line that each is of
+    numbers: Sequence[int] = ()  # if lines were split into sentences: the index of the line of each
 
     def location(self, index: int) -> str:
         """The name of the line with this index, or of the line of the sentence with this index."""
@@ -349,7 +350,8 @@ class LineLimit:
         return f"{self.name}:{number}" if self.name else f"line {number}"
 
     def refuse(self, sizes: Iterable[int], what: str) -> None:
-        """DataError for the first line that is too long for `what`: a score, an n-best list ..."""
+        """DataError for the first line that is too long. `sizes`: the number of words of each line; `what`:
+        what is asked for, such as a score or an n-best list."""
         for index, size in enumerate(sizes):
             if size > self.words:
                 raise long_line_error(self.location(index), size, self.words, what)

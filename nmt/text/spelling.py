@@ -39,9 +39,9 @@ class Joints:
 
 @dataclass(frozen=True)
 class Spelling:
-    """The units of a vocabulary by id."""
+    """The texts of the units of a vocabulary, by id."""
 
-    texts: list[str]  # what each adds
+    texts: list[str]  # the text that each unit adds
     joints: Joints
     raw: bool  # they are units of raw text
 
@@ -68,10 +68,10 @@ class Columns:
     codes: list[NDArray[np.int64]]  # codes of the first characters, of the second characters ...
 
 
-def of_units(units: Sequence[str], raw: bool) -> Spelling:
+def make_spelling(units: Sequence[str], raw: bool) -> Spelling:
     """Build the spelling from the text that each unit adds, including blanks; the texts of special units are
     ignored. `raw`: whether they are units of raw text."""
-    texts = [bounded(unit, raw) for unit in units]
+    texts = [mark_boundaries(unit, raw) for unit in units]
     texts[BOS], texts[EOS], texts[UNK] = "", BOUNDARY, UNKNOWN
     return Spelling(
         texts,
@@ -83,10 +83,11 @@ def of_units(units: Sequence[str], raw: bool) -> Spelling:
     )
 
 
-def bounded(text: str, raw: bool) -> str:
-    """A text with boundaries between its words, and at its ends where a word is known to begin or end.
+def mark_boundaries(text: str, raw: bool) -> str:
+    """Replace the blanks of a text by boundaries between its words, and at its ends where a word is known to
+    begin or end. `raw`: punctuation and letters of scripts without blanks are words of their own.
 
-    >>> bounded("A (small) dog", raw=True).replace(BOUNDARY, "|")
+    >>> mark_boundaries("A (small) dog", raw=True).replace(BOUNDARY, "|")
     'A|(|small|)|dog'
     """
     if raw:
@@ -106,4 +107,4 @@ def words(text: str) -> list[str]:
     >>> words("It's 3.5 熱泵.")
     ['It', "'", 's', '3', '.', '5', '熱', '泵', '.']
     """
-    return [word for word in bounded(text, raw=True).split(BOUNDARY) if word]
+    return [word for word in mark_boundaries(text, raw=True).split(BOUNDARY) if word]

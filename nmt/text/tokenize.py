@@ -159,7 +159,7 @@ class Tokenizer:
         return self.rules.text(self.learned().undo(words) if self.case == "truecase" else words)
 
     def learned(self) -> Truecaser:
-        """The truecase model. ConfigError if none was learned or loaded."""
+        """Return the truecase model. ConfigError if none was learned or loaded."""
         if self.truecaser is None:
             raise ConfigError(
                 "case: truecase needs a truecase model; train it with nmt-truecase or nmt-train"

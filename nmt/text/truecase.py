@@ -69,8 +69,8 @@ class Truecaser:
 
 
 class StoredTruecaser(Truecaser):
-    """A model as the lines of its file, which are parsed when they are first needed: `undo` does without
-    them. DataError for a line that is none of a model's."""
+    """A model as the lines of its file, which are parsed when they are first needed; `undo` does not need
+    them. DataError, when they are parsed, for a line that does not belong to a truecase model."""
 
     def __init__(self, lines: list[str], path: str | Path) -> None:
         self.stored, self.path = lines, path
@@ -81,7 +81,7 @@ class StoredTruecaser(Truecaser):
         return [
             {match[1]: count}
             if (match := ONE_FORM.fullmatch(line)) and (count := float(match[2])) <= float(match[3])
-            else forms_of(line, f"{self.path}:{row}")
+            else parse_forms(line, f"{self.path}:{row}")
             for row, line in enumerate(self.stored, 1)
         ]
 
@@ -124,7 +124,7 @@ def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
     return model
 
 
-def forms_of(line: str, location: str) -> dict[str, float]:
+def parse_forms(line: str, location: str) -> dict[str, float]:
     """Parse a line of Moses' format. DataError unless it lists forms of one word with their counts, which
     must not exceed the total."""
     fields = files.split_words(line)
@@ -132,7 +132,7 @@ def forms_of(line: str, location: str) -> dict[str, float]:
     try:
         if not words or len(words) != len(counts):
             raise ValueError
-        values = [count_of(count) for count in counts]
+        values = [parse_count(count) for count in counts]
     except ValueError as error:
         raise DataError(
             f"{location}: expected forms of a word with their counts, such as 'the (12/13) The (1)', found "
@@ -147,9 +147,10 @@ def forms_of(line: str, location: str) -> dict[str, float]:
     return {word: count for word, (count, _) in zip(words, values, strict=True)}
 
 
-def count_of(field: str) -> tuple[float, float]:
-    """Parse `(12/13)` as (12, 13), and `(12)` as 12 of any number. Counts may be fractions: the first word of
-    a sentence may count as a tenth (--possiblyUseFirstToken). ValueError for anything else."""
+def parse_count(field: str) -> tuple[float, float]:
+    """Parse `(12/13)` as the count 12 and the total 13, and `(12)` as 12 and infinity. Counts may be
+    fractions: the first word of a sentence may count as a tenth (--possiblyUseFirstToken). ValueError for
+    anything else."""
     if not (field.startswith("(") and field.endswith(")")):
         raise ValueError
     count, slash, total = field[1:-1].partition("/")
@@ -184,15 +185,15 @@ def words_of(line: str) -> list[str]:
 
 def apply_to_line(truecaser: Truecaser, line: str) -> str:
     """Truecase a line; tags, factors after a `|` and blanks stay as they are."""
-    cased = iter(truecaser.apply([head_of(word) for word in words_of(line)]))
+    cased = iter(truecaser.apply([surface_form(word) for word in words_of(line)]))
     parts = pieces(line)
     for at in range(0, len(parts), 2):
         parts[at] = re.sub(
-            r"[^ \t]+", lambda match: next(cased) + match[0][len(head_of(match[0])) :], parts[at]
+            r"[^ \t]+", lambda match: next(cased) + match[0][len(surface_form(match[0])) :], parts[at]
         )
     return "".join(parts)
 
 
-def head_of(word: str) -> str:
+def surface_form(word: str) -> str:
     """A word without its factors: `haus|NN` -> `haus`"""
     return word.partition("|")[0] or word

@@ -41,7 +41,8 @@ class Vocab:
 
     @staticmethod
     def count(lines: Iterable[list[str]], size: int, min_count: int = 1) -> "Vocab":
-        """Build the vocabulary of a text, given as words."""
+        """Build the vocabulary of a text, given as the words of each line: the `size` most frequent words
+        that occur at least `min_count` times."""
         return Vocab(Counter(itertools.chain.from_iterable(lines)), size, min_count)
 
     def encode(self, words: Sequence[str]) -> list[int]:
@@ -78,8 +79,8 @@ class Vocab:
         damaged file or one of another kind."""
         lines = files.read_lines(path)
         first = next(lines, "")
-        if counted(first, " "):
-            counts = counts_of(itertools.chain([first], lines), path, 1, " ", "'unit count'")
+        if parse_entry(first, " "):
+            counts = read_counts(itertools.chain([first], lines), path, 1, " ", "'unit count'")
             return Vocab(counts, len(counts))
         if first.split("\t")[0] in SPECIALS:
             raise DataError(
@@ -87,7 +88,7 @@ class Vocab:
                 "makes the vocabulary"
             )
         size = files.promised_size(first, HEADER, path)
-        counts = counts_of(lines, path, 2, "\t", "'word<TAB>count'")
+        counts = read_counts(lines, path, 2, "\t", "'word<TAB>count'")
         if size > len(counts):
             raise DataError(
                 f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?"
@@ -95,14 +96,14 @@ class Vocab:
         return Vocab(counts, size)
 
 
-def counts_of(
+def read_counts(
     lines: Iterable[str], path: str | Path, first: int, separator: str, form: str
 ) -> dict[str, int]:
-    """Words and their counts, from line `first` of a file on. DataError for a malformed line, and for a word
-    that occurs twice."""
+    """Parse words and their counts from the lines of a file. `first`: the number of the first of them;
+    `form`: what messages expect. DataError for a malformed line, and for a word that occurs twice."""
     counts: dict[str, int] = {}
     for number, line in enumerate(lines, first):
-        entry = counted(line, separator)
+        entry = parse_entry(line, separator)
         if entry is None:
             raise DataError(f"{path}:{number}: expected {form}, found {shown(line)}")
         word, count = entry
@@ -112,8 +113,8 @@ def counts_of(
     return counts
 
 
-def counted(line: str, separator: str) -> tuple[str, int] | None:
-    """The word and the count of a line; None if the line is malformed."""
+def parse_entry(line: str, separator: str) -> tuple[str, int] | None:
+    """Parse a line into word and count; None if it is malformed."""
     word, matched_separator, count = line.rpartition(separator)
     if not matched_separator or (separator == " " and " " in word):
         return None

@@ -267,7 +267,7 @@ class PhraseTranslator:
     def __init__(self, args: argparse.Namespace, decoder: "Decoder", hybrid: Hybrid | None) -> None:
         self.args, self.decoder, self.hybrid = args, decoder, hybrid
         self.writers = [writer for name, writer in writers(decoder).items() if getattr(args, name)]
-        self.blank = sentences.blank_of(hybrid.config.target.language) if hybrid else ""
+        self.blank = sentences.sentence_separator(hybrid.config.target.language) if hybrid else ""
 
     def models(self) -> list[Path]:
         """The files, besides the input, that translations depend on."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nmt.layers.cells import GRU, Elman
 from nmt.layers.initialize import initialize
-from nmt.papers.variable.cells import VCGRU, VCRNN, VariableCell, mask_of
+from nmt.papers.variable.cells import VCGRU, VCRNN, VariableCell, make_mask
 from nmt.papers.settings import ComputationSettings
 
 CELLS: dict[str, type[VariableCell]] = {"vcrnn": VCRNN, "vcgru": VCGRU}
@@ -45,7 +45,7 @@ def dense(cell: VariableCell, m: Tensor) -> Callable[[Tensor], Tensor]:
     base = cell.bias.expand(len(m), -1)
 
     def step(h: Tensor) -> Tensor:
-        e = mask_of(m, cell.hidden, cell.scheduler.sharpness)
+        e = make_mask(m, cell.hidden, cell.scheduler.sharpness)
         return cell.change(e * x, h, e, base)
 
     return step

@@ -202,12 +202,14 @@ def equal_parts(order: Ints, count: int) -> Ints:
 
 
 def at_random(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
-    """Assign words at random to classes of equal size; always the same ones."""
+    """Assign words at random to `count` classes of equal size: (V,). The seed is fixed. `counts` (V,):
+    occurrences in the text."""
     return equal_parts(np.random.default_rng(0).permutation(len(counts)), count)
 
 
 def by_frequency(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
-    """Cut words, in order of frequency, into classes of about equal probability (Mikolov et al. 2011)."""
+    """Cut words, in order of frequency, into `count` classes of about equal probability (Mikolov et al.
+    2011): (V,). `counts` (V,): occurrences in the text."""
     order = np.argsort(-counts, kind="stable")
     share = np.cumsum(counts[order]) / max(1, counts.sum())
     classes = np.empty(len(counts), np.int64)
@@ -221,7 +223,8 @@ def by_frequency(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
 
 
 def by_neighbors(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
-    """Group words that have similar neighbors."""
+    """Group words that have similar neighbors in the text into `count` classes: (V,). `counts` (V,):
+    occurrences."""
     return cluster(text, by_frequency(text, counts, count), count)
 
 

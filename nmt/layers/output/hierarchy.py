@@ -368,7 +368,7 @@ class Hierarchical(OutputLayer):
         self._bias: tuple[object, Tensor] | None = None
         self.edges: list[int] = []  # the first row of each level, and E
         self.set_hierarchy(hierarchy)
-        self.register_load_state_dict_post_hook(loaded)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_post_hook(restore_hierarchy)  # type: ignore[no-untyped-call]
 
     def set_hierarchy(self, hierarchy: Hierarchy) -> None:
         """Set the hierarchy and the buffers derived from it; the weights do not change."""
@@ -414,7 +414,7 @@ class Hierarchical(OutputLayer):
 
     # ---- words by their paths ------------------------------------------------------------------------------
 
-    def along(
+    def path_log_probs(
         self, features: Tensor, rows: Tensor, targets: Tensor, seen: list[SeenNodes] | None = None
     ) -> Tensor:
         """log p of words, any number of them per row of features, with gradient: (R, K), (T,), (T,) -> (T,).
@@ -439,18 +439,18 @@ class Hierarchical(OutputLayer):
     ) -> Tensor:
         """Σ -log p(target), natural logarithm: (N, K), (N,) -> (). log Z is 0, so there is no penalty."""
         assert not smoothing, NO_SMOOTHING
-        log_probs = self.along(features, everyone(targets), targets)
+        log_probs = self.path_log_probs(features, row_indices(targets), targets)
         return -log_probs.sum(dtype=torch.float64).to(features.dtype)
 
     def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
-        return self.log_probs_of_words(features, everyone(targets), targets)
+        return self.log_probs_of_words(features, row_indices(targets), targets)
 
     def log_probs_of_words(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
         with torch.no_grad():
-            return self.along(features, rows, targets)
+            return self.path_log_probs(features, rows, targets)
 
     def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        return self.along(features, rows, targets)
+        return self.path_log_probs(features, rows, targets)
 
     # ---- all words -----------------------------------------------------------------------------------------
 
@@ -510,11 +510,11 @@ class Hierarchical(OutputLayer):
         return RestrictedHierarchy(self, token_ids)
 
     def tie(self, embedding: nn.Embedding) -> NoReturn:
-        """Raises ConfigError, since the matrix does not have a row for each word."""
+        """Raise ConfigError, since the matrix does not have a row for each word."""
         raise ConfigError(f"tied: requires output: softmax; in this layer {NO_TYING}")
 
     def word_parameters(self) -> Sequence[str]:
-        """Returns nothing, since rows belong to nodes rather than words."""
+        """Return no names, since rows belong to nodes rather than words."""
         return ()
 
 
@@ -543,10 +543,10 @@ class RestrictedHierarchy(Hierarchical):
         self.closed = whole.closed[rows]
         self.eval()
 
-    def along(
+    def path_log_probs(
         self, features: Tensor, rows: Tensor, targets: Tensor, seen: list[SeenNodes] | None = None
     ) -> Tensor:
-        return super().along(features, rows, targets, seen) - self.log_z(features)[rows]
+        return super().path_log_probs(features, rows, targets, seen) - self.log_z(features)[rows]
 
     def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
         return torch.log_softmax(self.scores(features), 1)
@@ -558,18 +558,18 @@ class RestrictedHierarchy(Hierarchical):
     def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
         """log p among all words: (N, K), (N,) -> (N,)"""
         with torch.no_grad():
-            return super().along(features, everyone(targets), targets)
+            return super().path_log_probs(features, row_indices(targets), targets)
 
     def log_z(self, features: Tensor) -> Tensor:
         """log of the total probability of these words among all words: (R, K) -> (R,)"""
         return self.scores(features).logsumexp(1)
 
 
-def everyone(targets: Tensor) -> Tensor:
+def row_indices(targets: Tensor) -> Tensor:
     """Row indices 0, 1, 2 ... for targets with one row of features each."""
     return torch.arange(len(targets), device=targets.device)
 
 
-def loaded(layer: Hierarchical, incompatible: object) -> None:
-    """Hook for load_state_dict: recompute what is derived from the buffers."""
+def restore_hierarchy(layer: Hierarchical, incompatible: object) -> None:
+    """Recompute the buffers that are derived from the hierarchy; a hook of load_state_dict."""
     layer.set_hierarchy(layer.hierarchy)

@@ -34,7 +34,7 @@ class TreeSoftmax(Hierarchical):
     ) -> None:
         settings = settings or OutputSettings()
         self.huffman = settings.output_tree == "huffman"
-        self.arity = settings.output_arity or (2 if self.huffman else wide_enough(vocab_size))
+        self.arity = settings.output_arity or (2 if self.huffman else three_level_arity(vocab_size))
         super().__init__(inputs, self.tree(np.ones(vocab_size, np.int64)), bias)
 
     def tree(self, counts: Ints) -> Hierarchy:
@@ -42,7 +42,7 @@ class TreeSoftmax(Hierarchical):
         if self.huffman:
             return huffman(counts, self.arity)
         order = torch.randperm(len(counts)).numpy()
-        return complete(spread(order, self.arity), self.arity)
+        return complete_tree(spread_words(order, self.arity), self.arity)
 
     def learn(self, text: NDArray[np.integer]) -> None:
         counts = np.bincount(text, minlength=self.vocab_size)
@@ -54,12 +54,12 @@ class TreeSoftmax(Hierarchical):
         )  # fmt: skip
 
 
-def wide_enough(vocab_size: int) -> int:
-    """The smallest arity for which a tree of three levels has a leaf for each word and a few to spare."""
+def three_level_arity(vocab_size: int) -> int:
+    """The smallest arity for which a tree of three levels has a leaf for each word, and 5% more."""
     return max(2, math.ceil(math.pow(SPARE * vocab_size, 1 / LEVELS)))
 
 
-def levels_of(vocab_size: int, arity: int) -> int:
+def tree_depth(vocab_size: int, arity: int) -> int:
     """The number of levels of the smallest tree of equal depth with a leaf for each word."""
     depth, leaves = 1, arity
     while leaves < vocab_size:
@@ -67,19 +67,19 @@ def levels_of(vocab_size: int, arity: int) -> int:
     return depth
 
 
-def spread(order: Ints, arity: int) -> Ints:
+def spread_words(order: Ints, arity: int) -> Ints:
     """Spread words, in the given order (V,), evenly over the leaves of a tree of equal depth; returns the
     leaf of each word (V,)."""
-    leaves = arity ** levels_of(len(order), arity)
+    leaves = arity ** tree_depth(len(order), arity)
     codes = np.empty(len(order), np.int64)
     codes[order] = np.arange(len(order)) * leaves // len(order)
     return codes
 
 
-def complete(codes: Ints, arity: int) -> Hierarchy:
-    """Build the tree of equal depth in which word w has leaf codes[w], counted from the left. Row r leads to
-    node r + 1, unless to a leaf."""
-    depth = levels_of(len(codes), arity)
+def complete_tree(codes: Ints, arity: int) -> Hierarchy:
+    """Build the tree of equal depth in which word w has leaf codes[w], counted from the left. `codes` (V,).
+    Row r of the matrix leads to node r + 1, or to a leaf on the last level."""
+    depth = tree_depth(len(codes), arity)
     nodes = sum(int(arity**level) for level in range(depth))
     return Hierarchy(codes + nodes - 1, np.arange(nodes) - 1, np.arange(nodes + 1) * arity)
 

@@ -63,19 +63,19 @@ def parser() -> options.Parser:
     return root
 
 
-def words_of(path: str) -> list[list[str]]:
-    """The words of each line, with Moses' escapes undone."""
+def read_words(path: str) -> list[list[str]]:
+    """Read the words of each line of a file, and undo Moses' escapes."""
     return [[unescape(word) for word in files.split_words(line)] for line in files.read_lines(path)]
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train a field on a text and write it to a file."""
+    """Train a field on a text and write it to a file. DataError for a text without words."""
     from nmt.papers.mrf import model as file
     from nmt.papers.mrf.model import train_field
 
     config = arguments.parse_settings(MRFConfig, args)
     settings.check(config)
-    lines = [line for line in words_of(args.input) if line]
+    lines = [line for line in read_words(args.input) if line]
     if not lines:
         raise DataError(f"{args.input}: no words, expected a training text")
     vocab = Vocab.count(lines, config.vocabulary)
@@ -99,7 +99,7 @@ def score(args: argparse.Namespace) -> None:
     from nmt.papers.mrf import model as file
 
     model, vocab = file.load_field(Path(args.model))
-    lines = words_of(args.input)
+    lines = read_words(args.input)
     with files.Writing(args.output) as output:
         for first in range(0, len(lines), LINES):
             values = model.score_sentences([vocab.encode(line) for line in lines[first : first + LINES]])

@@ -146,7 +146,7 @@ def star_log_z(unary: Tensor, edges: Tensor, delta: Tensor) -> Tensor:
 
 
 @dataclass
-class Tightened:
+class TightBound:
     """The tightest bound: its δ, (K, V), and log Z before the first and after each step."""
 
     delta: Tensor
@@ -156,10 +156,11 @@ class Tightened:
 @torch.no_grad()
 def tighten(
     unary: Tensor, edges: Tensor, steps: int, start: Tensor | None = None, tolerance: float = 1e-5
-) -> Tightened:
-    """Gradient descent on δ, from 0 or from `start`, until no marginal of a leaf differs from
-    the center's by more than `tolerance`. A step that does not lower the bound is taken back, and all later
-    steps are half as long."""
+) -> TightBound:
+    """Lower the bound by gradient descent on δ, from 0 or from `start` (K, V), for at most `steps` steps, or
+    until no marginal of a leaf differs from the center's by more than `tolerance`. A step that does not lower
+    the bound is taken back, and all later steps are half as long. `unary` (V,) and `edges` (K, V, V): the
+    potentials."""
     delta = torch.zeros(len(edges), len(unary), dtype=unary.dtype) if start is None else start
     value, slope = star_slope(unary, edges, delta)
     values, rate = [value], FIRST_STEP
@@ -173,7 +174,7 @@ def tighten(
         else:
             rate /= 2
         values.append(value)
-    return Tightened(delta, values)
+    return TightBound(delta, values)
 
 
 def star_slope(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[float, Tensor]:
@@ -192,18 +193,21 @@ ReportRound = Callable[[int, float], None]  # steps done, and the objective: nat
 
 
 def train_field(config: MRFConfig, lines: Sequence[Ids], vocab_size: int, report: ReportRound) -> ChainMRF:
-    """Train a Markov random field on lines of ids. The unary potentials start as log frequencies of words."""
+    """Train a Markov random field on lines of ids below `vocab_size`. The unary potentials start as log
+    frequencies of words. `report` is called after each epoch, or each round for the objective `bound`."""
     model = ChainMRF(config, vocab_size)
     symbols = ring(lines, config.order)
     symbols += [EOS] * (-len(symbols) % (config.order + 1))  # so that stars cover the ring
     counts = torch.bincount(torch.tensor(symbols), minlength=vocab_size)
     model.unary.data = torch.log((counts + 0.1) / len(symbols))
-    {"pseudo-likelihood": by_pseudo_likelihood, "bound": by_bound}[config.objective](model, symbols, report)
+    {"pseudo-likelihood": maximize_pseudo_likelihood, "bound": maximize_bound}[config.objective](
+        model, symbols, report
+    )
     return model
 
 
-def by_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
-    """Minimize -log p of each symbol given its neighbors by Adam; reports each epoch."""
+def maximize_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
+    """Minimize -log p of each symbol given its neighbors by Adam, changing the model; reports each epoch."""
     config = model.config
     words, preceding, following = map(torch.from_numpy, windows(symbols, config.order))
     optimizer = torch.optim.Adam(model.parameters(), config.learning_rate)
@@ -223,7 +227,7 @@ def by_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRound) -> 
         report(epoch, total / len(words))
 
 
-def by_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
+def maximize_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
     """Alternate between tightening the bound and maximizing it by a few steps of L-BFGS; reports each
     round."""
     config, observed = model.config, Moments(symbols, model.order)
@@ -246,7 +250,8 @@ def by_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
 
 
 def lower_bound(model: ChainMRF, observed: "Moments", delta: Tensor) -> Tensor:
-    """A lower bound of log p(text) / N (Jernite 2018, eq. 4.2): ()"""
+    """A lower bound of log p(text) / N (Jernite 2018, eq. 4.2), natural: (). `delta` (K, V): see
+    `tighten`."""
     bound = star_log_z(model.unary, model.edges(), delta) / (model.order + 1)
     return observed.mean_potential(model) - bound
 

@@ -88,7 +88,7 @@ def split_symbols(line: str, characters: bool) -> list[str]:
 
 
 def learn(args: argparse.Namespace) -> None:
-    """Learn a dictionary and write it."""
+    """Learn a dictionary from the input and write it. DataError for a text without symbols."""
     lines = (split_symbols(line, args.characters) for line in files.read_lines(args.input))
     with options.progress(args, "tokens", None) as progress:
         learned = dictionary.learn(

@@ -276,7 +276,8 @@ def learn(
     progress: Callable[[int], None] = lambda tokens: None,
 ) -> Dictionary:
     """Learn a dictionary of `size` tokens; fewer if no pair occurs twice, or if tokens are only added and
-    removed in turn. DataError for text without symbols."""
+    removed in turn. `removals`: one of REMOVALS; `progress`: called with the number of tokens after each
+    merge. DataError for a text without symbols."""
     work = Learner(lines)
     if not work.tokens:
         raise DataError("no symbols to learn a dictionary from")
@@ -324,6 +325,7 @@ def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, .
 
 
 def table(dictionary: Dictionary) -> list[tuple[int, str, int]]:
-    """Rank, token and count, the most frequent first (van Merriënboer 2018, table 8.1)."""
+    """List the rank (from 1), the text and the count of each token, most frequent first (van Merriënboer
+    2018, table 8.1)."""
     ranked: Counter[tuple[str, ...]] = Counter(dict(zip(dictionary.tokens, dictionary.counts, strict=True)))
     return [(rank, "".join(token), count) for rank, (token, count) in enumerate(ranked.most_common(), 1)]

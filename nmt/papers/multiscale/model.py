@@ -417,7 +417,9 @@ class MultiscaleLM(LanguageModel):
 
     @torch.no_grad()
     def sample(self, lines: int, max_length: int, seed: int, temperature: float = 1.0) -> Iterator[list[str]]:
-        """Lines as tokens, drawn one token after the other (van Merriënboer 2018, table 8.2)."""
+        """Draw `lines` lines, each one token after the other, and yield the texts of their tokens (van
+        Merriënboer 2018, table 8.2). A line ends at its end symbol, or after `max_length` symbols; draws are
+        from p^(1 / temperature)."""
         generator = torch.Generator().manual_seed(seed)
         for _ in range(lines):
             state, tokens, length = self.start_window(1), [], 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # it loads torch
     from nmt.papers.variable.computation import ComputationStep
 
 WIDE = 80  # units in a row of the picture, at most
-# In the figure: width of a letter, height of a row and of a curve, margin.
+# In the figure, in pixels: width of a letter, height of a row and of a curve, margin.
 LETTER, ROW, HIGH, MARGIN = 9.0, 64.0, 30.0, 12.0
 COLOR = "#1b6ca8"
 
@@ -35,7 +35,7 @@ class ComputationConfig:
 
 
 def table(steps: Sequence["ComputationStep"]) -> ResultTable:
-    """A row for each unit and layer."""
+    """Build a table with a row for each unit and layer."""
     columns = {"line": "", "position": "", "unit": "", "layer": "", "m": ".4f", "dimensions": "",
                "equivalent": ".1f"}  # fmt: skip
     return ResultTable(columns, field_values(steps))

@@ -37,9 +37,9 @@ from nmt.training.protocols import Callback
 MASK_EPSILON = 1e-6  # values of the mask nearer than this to 0 or 1 are 0 or 1; Jernite 2018 gives no figure
 
 
-def mask_of(m: Tensor, size: int, sharpness: Tensor) -> Tensor:
-    """The mask of a vector of this size: shares (R,), λ () -> (R, D), 0 or 1 where it is within EPSILON of
-    them."""
+def make_mask(m: Tensor, size: int, sharpness: Tensor) -> Tensor:
+    """Compute the masks of vectors of D = `size` dimensions: shares m (R,), λ () -> (R, D). Values within
+    MASK_EPSILON of 0 or 1 become 0 or 1."""
     positions = torch.arange(size, dtype=m.dtype, device=m.device)
     e = torch.sigmoid(sharpness * (m[:, None] * size - positions))
     return torch.where(e < MASK_EPSILON, 0.0, torch.where(e > 1 - MASK_EPSILON, 1.0, e))
@@ -122,9 +122,9 @@ class Masks:
         """The states before a step, (R, H) -> mask (R, H), h̄ (R, H), x̄ (R, E)"""
         self.previous[now] = h
         m = torch.add(self.projected[now], torch.mv(h, self.u), out=self.m[now]).sigmoid_()
-        self.state_mask[now] = mask_of(m, h.shape[1], self.sharpness)
+        self.state_mask[now] = make_mask(m, h.shape[1], self.sharpness)
         if self.input_mask is not self.state_mask:
-            self.input_mask[now] = mask_of(m, self.x.shape[1], self.sharpness)
+            self.input_mask[now] = make_mask(m, self.x.shape[1], self.sharpness)
         e = self.state_mask[now]
         return (
             e,
@@ -165,7 +165,7 @@ class MaskGradients:
         torch.mul(dm, m * (1 - m), out=self.sum_grad[now])
         return torch.addcmul(dh, h_grad, e).addr_(self.sum_grad[now], self.u)
 
-    def of_scheduler(self) -> Tensor:
+    def scheduler_gradient(self) -> Tensor:
         """The gradient of u: (H,)"""
         return torch.mv(self.previous.t(), self.sum_grad)
 
@@ -211,7 +211,7 @@ class VCRNNFunction(torch.autograd.Function):
             dh = masks.step(now, d * (1 - e), d * (s - h), da[now] @ U, da[now] @ V)
             end -= rows
         dU, dV = da.t() @ masks.h, da.t() @ masks.inputs
-        return masks.x_grad, masks.sum_grad, da, dh, dU, dV, masks.of_scheduler(), None, None
+        return masks.x_grad, masks.sum_grad, da, dh, dU, dV, masks.scheduler_gradient(), None, None
 
 
 class VCGRUFunction(torch.autograd.Function):
@@ -267,7 +267,7 @@ class VCGRUFunction(torch.autograd.Function):
             end -= rows
         dU = torch.cat([da[:, : 2 * H].t() @ masks.h, da[:, 2 * H :].t() @ reset])
         dV = da.t() @ masks.inputs
-        return masks.x_grad, masks.sum_grad, da, dh, dU, dV, masks.of_scheduler(), None, None
+        return masks.x_grad, masks.sum_grad, da, dh, dU, dV, masks.scheduler_gradient(), None, None
 
 
 # ---- variable ----------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class VariableCell(ConfiguredCell):
 
     def dimensions(self, m: Tensor) -> Tensor:
         """How many of the H units a step computes: shares (R,) -> (R,)"""
-        return (mask_of(m, self.hidden, self.scheduler.sharpness) > 0).sum(1)
+        return (make_mask(m, self.hidden, self.scheduler.sharpness) > 0).sum(1)
 
     def project(self, inputs: Tensor) -> Tensor:
         """Compute what depends on the words alone: x and v x + b, (N, E) -> (N, E + 1). The products with
@@ -354,13 +354,13 @@ class VariableCell(ConfiguredCell):
     def _update(self, inputs: Tensor, state: Tensor, m: Tensor, context: Tensor | None) -> Tensor:
         """The state after a step, given m: (R, E), (R, H), (R,), (R, GH) -> (R, H)"""
         E, H = inputs.shape[1], self.hidden
-        e = mask_of(m, H, self.scheduler.sharpness)
-        f = e if E == H else mask_of(m, E, self.scheduler.sharpness)
+        e = make_mask(m, H, self.scheduler.sharpness)
+        f = e if E == H else make_mask(m, E, self.scheduler.sharpness)
         base = self.bias.expand(len(inputs), -1) if context is None else self.bias + context
         if torch.is_grad_enabled() or inputs.device.type != "cpu":
             return self.change(f * inputs, state, e, base)
         after = state.clone()
-        for rows, d, k in parts(e, f):
+        for rows, d, k in row_groups(e, f):
             h = state[rows, :d]
             after[rows, :d] = self.change(f[rows, :k] * inputs[rows, :k], h, e[rows, :d], base[rows])
         return after
@@ -378,9 +378,9 @@ class VariableCell(ConfiguredCell):
         return torch.addmm(preactivation, inputs, self.inputs[rows, : inputs.shape[1]].t())
 
 
-def parts(e: Tensor, f: Tensor) -> Iterator[tuple[Tensor | slice, int, int]]:
-    """Rows that are computed together, and how many dimensions of state and input they need: masks (R, H),
-    (R, E) -> (rows, d, k), ..."""
+def row_groups(e: Tensor, f: Tensor) -> Iterator[tuple[Tensor | slice, int, int]]:
+    """Group rows whose masks have about the same size. Yields the rows of each group, and the numbers d and k
+    of dimensions of state and input that they need. `e` (R, H), `f` (R, E): masks of states and inputs."""
     R, H = e.shape
     d, k = (e > 0).sum(1), (f > 0).sum(1)
     if R <= ALONE:

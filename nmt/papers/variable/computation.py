@@ -1,5 +1,5 @@
-"""A language model of cells vcrnn or vcgru reads a text: how much of its state each layer computes at each
-unit."""
+"""Measures how much of its state each layer of a language model of cells vcrnn or vcgru computes at each unit
+of a text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from nmt.text.vocab import EOS, SPECIALS
 
 @dataclass
 class ComputationStep:
-    """A unit that is read, and what one layer computes then."""
+    """How much one layer computes when it reads one unit."""
 
     line: int  # from 1
     position: int  # from 0, the end symbol of the line before
     unit: str
     layer: int  # from 1
-    m: float
+    m: float  # share of the state that the layer decides to compute, 0 to 1
     dimensions: int  # units of the layer that are computed
     equivalent: float  # units of an Elman layer that does as much
 
@@ -41,8 +41,8 @@ class LayerComputation:
 def layer_computations(
     model: RecurrentLM, token_ids: Tensor, state: Tensor | None
 ) -> tuple[Sequence[LayerComputation], Tensor]:
-    """Read running text (T,) from a state, or with None from the beginning. Returns what each layer computed,
-    no layer where its cells compute everything, and the state after the text."""
+    """Read running text (T,) from a state, or with None from the beginning. Returns how much each layer
+    computed, an empty list for a model whose cells compute everything, and the state after the text."""
     hidden, layers, after = model.embedding(token_ids), [], []
     start = model.zeros(1) if state is None else state
     for cell, part in zip(model.cells, torch.split(start, model.state_sizes, 1), strict=True):
@@ -55,17 +55,17 @@ def layer_computations(
 
 
 def computation_steps(run: SavedLM, lines: Iterable[str]) -> Iterator[ComputationStep]:
-    """Every unit of a text, each line after an end symbol, in each layer. ConfigError for a model that
-    computes everything, DataError for no text."""
+    """Read a text with a model, each line after an end symbol, and yield a step for each unit and layer.
+    ConfigError for a model that computes everything, DataError for a text without lines."""
     model, state, line = run.model, None, 0
     if not isinstance(model, RecurrentLM):
-        raise everything_computed(run)
+        raise no_variable_cells(run)
     for line, text in enumerate(lines, 1):
         units = run.text.units(text)
         ids = torch.tensor([EOS, *run.encode([units])[0]], device=model.device)
         layers, after = layer_computations(model, ids, state)
         if not layers:
-            raise everything_computed(run)
+            raise no_variable_cells(run)
         state = after if model.carries else None
         for number, layer in enumerate(layers, 1):
             values = zip(
@@ -77,7 +77,7 @@ def computation_steps(run: SavedLM, lines: Iterable[str]) -> Iterator[Computatio
         raise DataError("an empty text: nothing is computed")
 
 
-def everything_computed(run: SavedLM) -> ConfigError:
+def no_variable_cells(run: SavedLM) -> ConfigError:
     """The error for a model without such cells."""
     return ConfigError(
         f"{run.directory}: computes all of its state at each step; train with lm.cell vcrnn or vcgru"

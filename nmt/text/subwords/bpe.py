@@ -125,7 +125,7 @@ class BPE:
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
         """Sampler of BPE dropout (Provilkov et al. 2020)."""
-        return DroppedMerges(self.lines, rate, vocab)
+        return MergeDropout(self.lines, rate, vocab)
 
 
 def parse_version(line: str, name: str) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def parse_version(line: str, name: str) -> tuple[int, int]:
     return versions[line.strip()]
 
 
-class DroppedMerges:
+class MergeDropout:
     """Splits words anew each time, skipping each merge with probability `rate` (BPE dropout, Provilkov et al.
     2020).
 

@@ -28,9 +28,9 @@ def learn_merges(
 ) -> Iterator[Symbols]:
     """Yield pairs of symbols to merge, the most frequent first, and of equally frequent pairs the greatest.
 
-    counts: of words, none of them empty. merges: at most so many. min_frequency: rarer pairs are not merged.
-    over: wraps the iterator of merge numbers, for example to count them.
-    """
+    `counts`: number of occurrences of each word, none of them empty; `merges`: the most merges;
+    `min_frequency`: rarer pairs are not merged; `over`: wraps the iterator of merge numbers, for example to
+    show progress."""
     corpus = SegmentedWords(counts)
     if not corpus.pairs.counts:
         return

@@ -20,10 +20,10 @@ Sampler = Callable[[list[int], str], list[int]]  # (unit ids, key) -> ids of ano
 class LearnSettings:
     """Settings for learning subwords; `DataConfig` in nmt/data/corpus.py documents them."""
 
-    merges: int
-    pieces: int
-    byte_fallback: bool
-    unicode: str
+    merges: int  # of BPE
+    pieces: int  # of SentencePiece; 0: chosen by the size of the text
+    byte_fallback: bool  # of SentencePiece: split unknown characters into bytes
+    unicode: str  # of SentencePiece: name of the Unicode normalization
     min_frequency: int = MIN_FREQUENCY
     # of BPE: wraps the iterator of merge numbers, for example to count them
     over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers

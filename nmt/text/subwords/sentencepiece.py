@@ -101,7 +101,7 @@ class Pieces:
         }
 
     def apply(self, words: list[str]) -> list[str]:
-        """Split a sentence into pieces."""
+        """Split a sentence, given as the parts between blanks, into pieces."""
         return list(self.processor.encode(" ".join(words), out_type=str))
 
     @staticmethod
@@ -176,9 +176,9 @@ def default_size(text: TrainingText) -> int:
     )
 
 
-class Recut:
-    """A sampler that splits runs of pieces of a vocabulary anew. Bytes and unknown characters stay as they
-    are."""
+class PieceSampler:
+    """The base of samplers, which split runs of pieces of a vocabulary differently: (ids, key) -> ids. The
+    same key gives the same split. Bytes and unknown characters stay as they are."""
 
     def __init__(self, pieces: dict[str, float], vocab: Vocab) -> None:
         self.scores = {piece: score for piece, score in pieces.items() if piece in vocab.ids}
@@ -262,10 +262,10 @@ class Unigram(Pieces):
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
         """Subword regularization; `rate` is alpha."""
-        return Resegmented(self.pieces(), rate, vocab)
+        return UnigramSampler(self.pieces(), rate, vocab)
 
 
-class Resegmented(Recut):
+class UnigramSampler(PieceSampler):
     """Samples splits of a text with probability proportional to p(split) ** alpha: forward sums, then a
     backward walk (Kudo 2018, section 3.2, l = infinity)."""
 
@@ -312,10 +312,10 @@ class SentencePieceBPE(Pieces):
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
         """Sampler of BPE dropout (Provilkov et al. 2020)."""
-        return DroppedPieces(self.pieces(), rate, vocab)
+        return PieceDropout(self.pieces(), rate, vocab)
 
 
-class DroppedPieces(Recut):
+class PieceDropout(PieceSampler):
     """Merges the best pair of neighbors first, the leftmost on ties, as the library does, but skips each
     merge with probability `rate` (Provilkov et al. 2020)."""
 

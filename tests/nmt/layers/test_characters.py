@@ -10,7 +10,7 @@ from nmt.layers.characters import (
     END,
     LONGEST,
     PAD,
-    THESIS,
+    SMALL_MODEL,
     TRANSFORM_BIAS,
     CharacterWords,
     Highway,
@@ -30,7 +30,7 @@ WORDS = ["<s>", "</s>", "<unk>", "a", "abc", "cab", "bébé", "x" * 40]
 SMALL = SpellingSizes(character=4, widths=(1, 3), filters=2)
 
 
-def make(sizes: SpellingSizes = THESIS) -> CharacterWords:
+def make(sizes: SpellingSizes = SMALL_MODEL) -> CharacterWords:
     torch.manual_seed(0)
     layer = CharacterWords(WORDS, 7, sizes)
     initialize(layer, "glorot", 0)
@@ -46,9 +46,16 @@ def make_open(layers: int = 2, size: int = 0) -> OpenWords:
 
 def test_sizes_of_the_thesis() -> None:
     layer = make()
-    assert [len(matrix) for matrix in layer.filters] == [25, 50, 75, 100, 125, 150] and THESIS.total == 525
+    assert [len(matrix) for matrix in layer.filters] == [
+        25,
+        50,
+        75,
+        100,
+        125,
+        150,
+    ] and SMALL_MODEL.total == 525
     large = SpellingSizes(widths=range(1, 8), filters=50, most=200)
-    assert [large.filters_of(width) for width in range(1, 8)] == [50, 100, 150, 200, 200, 200, 200]
+    assert [large.filter_count(width) for width in range(1, 8)] == [50, 100, 150, 200, 200, 200, 200]
     assert large.total == 1100
     assert layer.transform_bias.tolist() == [-2.0] * 525
 

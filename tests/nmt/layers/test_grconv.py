@@ -54,7 +54,7 @@ def naive(layer: GatedConvolution, text: Tensor) -> tuple[Tensor, list[Tensor]]:
 def test_the_triangle_equals_the_recursion() -> None:
     layer, texts = make(), sentences()
     words, sizes, order = packed(texts)
-    roots, gates = layer(words, sizes), layer.gates_of(words, sizes)
+    roots, gates = layer(words, sizes), layer.node_gates(words, sizes)
     for row, sentence in enumerate(order):
         expected, expected_gates = naive(layer, texts[sentence])
         assert torch.allclose(roots[row], expected, atol=1e-12)

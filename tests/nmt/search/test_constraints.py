@@ -23,7 +23,7 @@ from nmt.search.constraints import (
 )
 from nmt.search.steps import Ensemble, Reading, Shortlisted
 from nmt.text import spelling
-from nmt.text.spelling import Spelling, bounded
+from nmt.text.spelling import Spelling, mark_boundaries
 from nmt.text.subwords.bpe import BPE
 from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.vocab import EOS, UNK
@@ -37,15 +37,15 @@ SPECIALS = ["<s>", "</s>", "<unk>"]
 
 
 def of_words(count: int) -> Spelling:
-    return spelling.of_units([f"w{unit} " for unit in range(3 + count)], raw=False)
+    return spelling.make_spelling([f"w{unit} " for unit in range(3 + count)], raw=False)
 
 
 def of_bpe(*units: str) -> Spelling:
-    return spelling.of_units([BPE.spell(unit) for unit in [*SPECIALS, *units]], raw=False)
+    return spelling.make_spelling([BPE.spell(unit) for unit in [*SPECIALS, *units]], raw=False)
 
 
 def of_pieces(*units: str) -> Spelling:
-    return spelling.of_units([Unigram.spell(unit) for unit in [*SPECIALS, *units]], raw=True)
+    return spelling.make_spelling([Unigram.spell(unit) for unit in [*SPECIALS, *units]], raw=True)
 
 
 # ---- test phrases ------------------------------------------------------------------------------------------
@@ -170,7 +170,9 @@ def text_of(kind: str, units: tuple[int, ...]) -> str:
 
 def made(kind: str, phrases: list[str]) -> ForbiddenPhrases:
     spelling = of_bpe(*BPE_UNITS) if kind == "bpe" else of_pieces(*PIECES)
-    return ForbiddenPhrases([bounded(f" {phrase} ", raw=kind != "bpe") for phrase in phrases], spelling)
+    return ForbiddenPhrases(
+        [mark_boundaries(f" {phrase} ", raw=kind != "bpe") for phrase in phrases], spelling
+    )
 
 
 @pytest.mark.parametrize("remembered", [1, 1000])
@@ -206,7 +208,7 @@ def test_a_forced_phrase_is_over_when_it_is_over() -> None:
 
 def test_longer_punctuation_and_other_characters() -> None:
     spelling = of_pieces("▁l'eau", "▁l", "'", "eau", "x")
-    avoided = ForbiddenPhrases([bounded(" l'eau ", raw=True)], spelling)
+    avoided = ForbiddenPhrases([mark_boundaries(" l'eau ", raw=True)], spelling)
     assert not len(avoided.forbidden(avoided.start(), 9))  # the word may go on
     mark = avoided.follow(avoided.start(), 3)
     assert avoided.forbidden(mark, 9).tolist() == [EOS, UNK, 3, 4, 5]  # but no other one may begin
@@ -247,7 +249,7 @@ def constraints_of(asked: Asked, words: int = 20) -> list[AnyConstraint]:
     found: list[AnyConstraint] = []
     if avoided:
         texts = ["".join(f" w{unit} " for unit in phrase) for phrase in avoided]
-        found.append(ForbiddenPhrases([bounded(text, raw=False) for text in texts], spelling))
+        found.append(ForbiddenPhrases([mark_boundaries(text, raw=False) for text in texts], spelling))
     if required:
         found.append(RequiredPhrases(required, spelling.joints))
     return found

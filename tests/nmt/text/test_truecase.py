@@ -70,7 +70,7 @@ WORDS = st.lists(st.sampled_from(["the", "The", "man", ".", ":", "(", '"', "Anna
 @given(st.lists(WORDS), WORDS)
 def test_a_saved_model_gives_the_same_case(text: list[list[str]], words: list[str]) -> None:
     learned = truecase.learn(text)
-    again = Truecaser(truecase.forms_of(line, "x") for line in learned.lines())
+    again = Truecaser(truecase.parse_forms(line, "x") for line in learned.lines())
     assert again.apply(words) == learned.apply(words) and list(again.lines()) == list(learned.lines())
     applied = learned.apply(words)
     assert [word.lower() for word in applied] == [word.lower() for word in words]

@@ -15,7 +15,7 @@ from nmt.layers.output import hierarchy
 from nmt.layers.output.classes import ClassSoftmax, Exchange, at_random, by_frequency, cluster
 from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, NodeWeights, softmax_blocks
 from nmt.layers.output.softmax import Softmax
-from nmt.layers.output.tree import complete, huffman, levels_of, spread, wide_enough
+from nmt.layers.output.tree import complete_tree, huffman, spread_words, three_level_arity, tree_depth
 from tests.nmt.layers.output.layers import (
     K,
     V,
@@ -372,10 +372,10 @@ def test_frequent_words_are_near_the_root() -> None:
 
 @pytest.mark.parametrize("words, arity", [(1, 2), (7, 2), (8, 2), (9, 2), (60, 4), (1000, 11)])
 def test_leaves_of_equal_depth(words: int, arity: int) -> None:
-    codes = spread(np.random.default_rng(0).permutation(words), arity)
-    tree = complete(codes, arity)
+    codes = spread_words(np.random.default_rng(0).permutation(words), arity)
+    tree = complete_tree(codes, arity)
     paths = tree.paths()
-    depth = levels_of(words, arity)
+    depth = tree_depth(words, arity)
     assert (depths(paths) == depth).all() and arity**depth >= words
     assert depth == 1 or arity ** (depth - 1) < words
     assert len(set(tree.leaf.tolist())) == words
@@ -387,5 +387,5 @@ def test_leaves_of_equal_depth(words: int, arity: int) -> None:
 
 def test_three_levels_have_room_to_spare() -> None:
     for words in (2, 10, 1000, 30_000, 250_000):
-        assert wide_enough(words) ** 3 >= 1.05 * words
-    assert wide_enough(250_000) == 65  # that of 000, section 3.5
+        assert three_level_arity(words) ** 3 >= 1.05 * words
+    assert three_level_arity(250_000) == 65  # that of 000, section 3.5

@@ -9,7 +9,7 @@ from torch import Tensor
 from nmt.layers.cells import GRU, Elman, penalized_parts, total_penalty
 from nmt.layers.initialize import initialize
 from nmt.papers.settings import ComputationSettings
-from nmt.papers.variable.cells import MASK_EPSILON, VCGRU, VCRNN, Scheduler, VariableCell, mask_of
+from nmt.papers.variable.cells import MASK_EPSILON, VCGRU, VCRNN, Scheduler, VariableCell, make_mask
 
 # ---- variable ----------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ def test_equations(kind: str) -> None:
         for rows in SIZES[: 4 if row == 0 else 3 if row == 1 else 2]:
             scheduler = cell.scheduler
             share = torch.sigmoid(scheduler.state @ h + scheduler.inputs @ x[place] + scheduler.bias)
-            e, f = (mask_of(share, size, scheduler.sharpness)[0] for size in (H, E))
+            e, f = (make_mask(share, size, scheduler.sharpness)[0] for size in (H, E))
             a = [V[g] @ (f * x[place]) + base[place, g] for g in range(cell.matrices)]
             if kind == "vcrnn":
                 h = e * torch.sigmoid(U[0] @ (e * h) + a[0]) + (1 - e) * h
@@ -176,7 +176,7 @@ D = 8
 @pytest.mark.parametrize("m", [0.0, 0.01, 0.25, 0.3, 0.5, 0.99, 1.0])
 def test_a_sharp_mask_is_the_first_dimensions(m: float) -> None:
     """λ → ∞: ones at the first ⌈m D⌉ dimensions, but for one half where m D is a whole number."""
-    mask = mask_of(torch.tensor([m]).double(), D, torch.tensor(1e9))[0]
+    mask = make_mask(torch.tensor([m]).double(), D, torch.tensor(1e9))[0]
     whole = math.ceil(m * D)
     assert mask[:whole].eq(1).all() and mask[whole + 1 :].eq(0).all()
     assert whole == D or mask[whole] in (0, 0.5)
@@ -184,7 +184,7 @@ def test_a_sharp_mask_is_the_first_dimensions(m: float) -> None:
 
 def test_a_soft_mask_falls_and_is_cut_off() -> None:
     shares = torch.tensor([0.2, 0.9]).double()
-    mask = mask_of(shares, 1000, torch.tensor(0.1))
+    mask = make_mask(shares, 1000, torch.tensor(0.1))
     assert (mask.diff(dim=1) <= 0).all()
     assert mask.min() == 0 and mask.max() == 1
     inside = mask[(mask > 0) & (mask < 1)]

@@ -13,14 +13,14 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.text import spelling, subwords
 from nmt.text.scripts import byte_letter
-from nmt.text.spelling import BOUNDARY, bounded
+from nmt.text.spelling import BOUNDARY, mark_boundaries
 from nmt.text.subwords import LearnSettings, Subwords, TrainingText, bpe
 from nmt.text.subwords.bpe import BPE
 from nmt.text.subwords.sentencepiece import (
     Pieces,
-    Resegmented,
     SentencePieceBPE,
     Unigram,
+    UnigramSampler,
     default_size,
     is_model,
     kind_of_model,
@@ -41,11 +41,11 @@ def test_dropped_merges_of_bpe_keep_the_text_and_follow_their_key() -> None:
     units = Counter(plain.apply(words) + bpe.all_units(lines, "".join(counts)))
     vocab = Vocab(units, 999)
     ids = vocab.encode(plain.apply(words))
-    dropped = bpe.DroppedMerges(lines, 0.5, vocab)
+    dropped = bpe.MergeDropout(lines, 0.5, vocab)
     cuts = [dropped(ids, f"1 2 {row}") for row in range(30)]
     assert all(BPE.undo(vocab.decode(cut)) == words and UNK not in cut for cut in cuts)
     assert len({tuple(cut) for cut in cuts}) > 10 and dropped(ids, "1 2 7") == cuts[7]
-    assert bpe.DroppedMerges(lines, 0.0, vocab)(ids, "x") == ids
+    assert bpe.MergeDropout(lines, 0.0, vocab)(ids, "x") == ids
     assert plain.apply(words) == vocab.decode(ids)
     assert dropped([*ids, UNK], "1") == [*ids, UNK]
     state = random.getstate()
@@ -82,7 +82,7 @@ def test_only_blanks_and_tabs_part_words(odd: str, tmp_path: Path) -> None:
     vocab = Vocab(Counter(units + bpe.all_units(lines, "".join(counts))), 999)
     vocab.save(tmp_path / "vocab")
     assert Vocab.load(tmp_path / "vocab") == vocab
-    dropped = bpe.DroppedMerges(lines, 0.5, vocab)
+    dropped = bpe.MergeDropout(lines, 0.5, vocab)
     for key in "12345":
         assert BPE.undo(vocab.decode(dropped(vocab.encode(units), key))) == words
 
@@ -271,7 +271,7 @@ def test_cuts_have_their_probability() -> None:
             if all(piece in scores for piece in cut)
         }
         total, draw = sum(weights.values()), random.Random(1)
-        resegment = Resegmented(scores, alpha, vocab)
+        resegment = UnigramSampler(scores, alpha, vocab)
         found = Counter(tuple(resegment.cut("abab", draw)) for _ in range(20000))
         assert set(found) == set(weights)
         for cut, weight in weights.items():  # 5 standard deviations are 0.018 at most
@@ -416,27 +416,27 @@ def test_a_sample_is_uniform_and_always_the_same() -> None:
     ],
 )
 def test_boundaries(text: str, raw: bool, expected: str) -> None:
-    assert bounded(text, raw).replace(BOUNDARY, "|") == expected
+    assert mark_boundaries(text, raw).replace(BOUNDARY, "|") == expected
 
 
 def test_parts_make_the_whole() -> None:
     """Joined parts have the boundaries of the whole, but for those that several parts give."""
     for text in ("It's a (small) 3.5 熱泵 dog.", "l'eau  x"):
         for cut in range(len(text) + 1):
-            parts = bounded(text[:cut], True) + bounded(text[cut:], True)
-            assert spelling.BLANKS.sub(BOUNDARY, parts) == bounded(text, True)
+            parts = mark_boundaries(text[:cut], True) + mark_boundaries(text[cut:], True)
+            assert spelling.BLANKS.sub(BOUNDARY, parts) == mark_boundaries(text, True)
 
 
 def test_words_of_two_units() -> None:
     """Where words go on, as the kinds of units themselves number them."""
     units = ["<s>", "</s>", "<unk>", "lo@@", "wer", "case"]
-    joints = spelling.of_units([BPE.spell(unit) for unit in units], raw=False).joints
+    joints = spelling.make_spelling([BPE.spell(unit) for unit in units], raw=False).joints
     for one in (3, 4, 5):
         for other in (3, 4, 5):
             same = BPE([]).word_numbers([units[one], units[other]]) == [0, 0]
             assert joints.inside([one, other], 1) == same
     pieces = ["<s>", "</s>", "<unk>", "▁lo", "wer", "▁", ".", "<0xC3>"]
-    joints = spelling.of_units([Unigram.spell(piece) for piece in pieces], raw=True).joints
+    joints = spelling.make_spelling([Unigram.spell(piece) for piece in pieces], raw=True).joints
     inside = {(one, other) for one in range(3, 8) for other in range(3, 8) if joints.inside([one, other], 1)}
     assert inside == {(3, 4), (4, 4), (3, 7), (4, 7), (7, 7), (7, 4)}
     assert not joints.inside([3, 4], 0) and not joints.inside([3, 4], 2) and not joints.inside([3, 2], 1)
@@ -444,7 +444,7 @@ def test_words_of_two_units() -> None:
 
 def test_columns_are_the_texts() -> None:
     texts = ["", "", "", "ab ", "c", "def  "]
-    made = spelling.of_units(texts, raw=False)
+    made = spelling.make_spelling(texts, raw=False)
     rows: dict[int, str] = dict.fromkeys(range(len(texts)), "")
     for codes in made.columns.codes:
         for unit, code in zip(made.columns.order.tolist(), codes.tolist(), strict=False):
