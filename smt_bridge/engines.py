@@ -30,7 +30,7 @@ from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.decoder import RawLines
 from smt_bridge.moses import ini as moses_ini
 
-SEARCHED = (20, 200)  # sizes of n-best lists tried in search of a hypothesis without avoided phrases
+LIST_SIZES = (20, 200)  # sizes of n-best lists tried in search of a hypothesis without avoided phrases
 CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
 
 
@@ -46,18 +46,18 @@ class PhraseEngine(Engine):
         decoder = self.decoder
         lines = self.tokenized if options.tokenized else self.lines(options)
         try:
-            marked = lines.marked(line, decoder.markup)
+            marked = lines.parse_line(line, decoder.markup)
         except ValueError as error:
             raise DataError(f"markup: {error}") from error
         if not marked.words:
             return empty_translation()
         if len(marked.words) > decoder.config.max_line_words:
             return self.convert(decoder.translate_line(marked, stop), lines, 1)
-        listing = decoder.listing_of(options.n_best if options.n_best > 1 else 0, options.distinct)
+        listing = decoder.make_listing(options.n_best if options.n_best > 1 else 0, options.distinct)
         return self.convert(decoder.translate_part(marked, stop, listing), lines, options.n_best)
 
     def lines(self, options: TranslateOptions) -> Lines:
-        """The converter between a request's text and the decoder's words."""
+        """The converter between the text of a request and the decoder's words."""
         return self.decoder.lines
 
     def convert(self, result: PhraseTranslation, lines: Lines, count: int) -> TranslatedLine:
@@ -88,9 +88,10 @@ class PhraseEngine(Engine):
         )
 
     def fit(self, line: str) -> float:
-        """The share of the line's characters that are in known words, blanks not counted."""
+        """The share, 0 to 1, of the line's characters that are in words of the phrase table, blanks not
+        counted."""
         try:
-            words = self.decoder.lines.marked(line, self.decoder.markup).words
+            words = self.decoder.lines.parse_line(line, self.decoder.markup).words
         except ValueError:
             return 0.0
         table = self.decoder.system.table
@@ -108,30 +109,33 @@ class HybridEngine(PhraseEngine):
 
     def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         """Translate a line. The search uses no option that contains a phrase to avoid. Such a phrase may
-        still arise from two options in a row, so hypotheses that contain one are dropped afterwards."""
+        still arise from two options in a row, so hypotheses that contain one are dropped afterwards.
+        DataError for terms with tokenized text, and if no hypothesis without the phrases is among the longest
+        list."""
         if options.tokenized and options.constrained:
             raise DataError("terms, avoid: a hybrid system takes them with text only; leave out tokenized")
         if not options.avoid:
             return super().translate(line, options, stop)
         lines = self.lines(options)
-        for count in (options.n_best, *SEARCHED):
+        for count in (options.n_best, *LIST_SIZES):
             if count < options.n_best:
                 continue
             translation = super().translate(line, replace(options, n_best=count, distinct=True), stop)
             allowed = [
                 hypothesis
                 for hypothesis in translation.hypotheses
-                if lines.allowed(hypothesis.words, hypothesis.text)
+                if lines.is_allowed(hypothesis.words, hypothesis.text)
             ]
             if allowed:
                 return replace(translation, hypotheses=allowed[: options.n_best])
         raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
 
     def prepare(self, options: TranslateOptions) -> RawLines:
-        """Create the converter for a request, with its terms and phrases to avoid."""
+        """Create the converter for a request, with its terms and phrases to avoid. DataError for a term that
+        is empty, too long, or has two translations."""
         if not options.constrained:
             return self.raw
-        return self.raw.extended(options.terms, options.avoid)
+        return self.raw.extend(options.terms, options.avoid)
 
     def lines(self, options: TranslateOptions) -> RawLines:
         lines = options.prepared
@@ -141,7 +145,7 @@ class HybridEngine(PhraseEngine):
 
 
 def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
-    """The positions of source words that the model does not know."""
+    """The sorted positions of source words that the model does not know, counted from 0."""
     return sorted(
         int(sentence.first[option])
         for option in derivation.options
@@ -150,7 +154,8 @@ def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
 
 
 def segments(result: PhraseTranslation) -> list[Segment]:
-    """The phrases of the best derivation in target order; those of a long line part by part."""
+    """The phrases of the best derivation in target order, with positions in the whole line; those of a long
+    line part by part."""
     phrases, sources, targets = list[Segment](), 0, 0
     for sentence, derivation in result.searched:
         for option in derivation.options:
@@ -175,7 +180,7 @@ class PhraseBased:
         return (system / "moses.ini").is_file() or (system.is_file() and system.suffix == ".ini")
 
     def needs_torch(self, path: str, config: EngineConfig) -> bool:
-        return feature_lines.needs_torch(moses_ini.read(system.ini_of(path)))
+        return feature_lines.needs_torch(moses_ini.read(system.ini_path(path)))
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
         decoder = Decoder(system.load(path, Cache(config.cache)))
@@ -200,8 +205,8 @@ class HybridSystem:
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
         hybrid = folder.read(Path(path))
-        decoder = hybrids.decoder_of(hybrid, cache=Cache(config.cache))
-        raw = hybrids.lines_of(hybrid, decoder.config.max_line_words)
+        decoder = hybrids.make_decoder(hybrid, cache=Cache(config.cache))
+        raw = hybrids.make_lines(hybrid, decoder.config.max_line_words)
         info = EngineInfo(
             kind="hybrid",
             description=describe_model(hybrid.folder.name, decoder),

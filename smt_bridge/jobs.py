@@ -33,7 +33,7 @@ Row = TypeVar("Row")
 
 
 def lost_scores(rows: int, features: int) -> Scores:
-    """The scores that mark a lost chunk: all nan."""
+    """The scores that mark a lost chunk, (rows, features): all nan."""
     return np.full((rows, features), np.nan)
 
 
@@ -46,6 +46,7 @@ class ScoringJob:
     """A job's folder, with the scores of its finished chunks."""
 
     def __init__(self, folder: Path, features: int) -> None:
+        """`features`: number of scores of a row."""
         self.path = folder / FILE
         self.folder = folder
         self.features = features
@@ -76,7 +77,7 @@ class ScoringJob:
         return sum(1 for _ in self.finished())
 
     def add(self, scores: Scores) -> None:
-        """Append the scores of the next chunk."""
+        """Append the scores of the next chunk, (rows, features). UserError if the file cannot be written."""
         self.end = self.write(scores, self.end, last=True)
 
     def write(self, scores: Scores, position: int, last: bool) -> int:
@@ -96,8 +97,9 @@ class ScoringJob:
     def recompute_lost(
         self, chunks: Iterable[Chunk], compute: Callable[[Iterator[Chunk]], Iterable[tuple[Chunk, Scores]]]
     ) -> None:
-        """Compute lost chunks again; those that get lost again stay marked. `chunks`: all chunks of the
-        input."""
+        """Compute lost chunks again and replace their records; those that get lost again stay marked.
+        `chunks`: all chunks of the input; `compute`: yields some chunks with their scores. DataError if a
+        lost chunk had another number of rows."""
         lost: dict[int, tuple[int, int]] = {}  # chunk number -> position of its record, number of rows
         position = 0
         for number, scores in enumerate(self.finished()):

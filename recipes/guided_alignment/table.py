@@ -1,4 +1,4 @@
-"""Alignment error rate and BLEU of each run, from the files that run.sh wrote.
+"""Print alignment error rate and BLEU of each run, from the files that run.sh wrote.
 
 python recipes/guided_alignment/table.py runs/guided runs/guided/corpus/test.fr
 """

@@ -1,8 +1,8 @@
-"""Systems by BLEU on dev, mean of three seeds.
+"""Compare systems by BLEU, the mean of three seeds.
 
-summary.py best ROWS DEV ROW ...: the name of the best.
-summary.py show ROWS DEV TEST ROW ...: all with dev and test, the one that dev chooses, and the paired
-bootstrap of searching with the attention model against rescoring with it.
+summary.py best ROWS DEV ROW ...: print the name of the best system on dev.
+summary.py show ROWS DEV TEST ROW ...: print BLEU of all systems on dev and test, which is the best on dev,
+and the paired bootstrap of searching with the attention model against rescoring with it.
 """
 
 import sys
@@ -22,12 +22,13 @@ PAIRS = (
 
 
 def outputs(rows: Path, name: str, part: str) -> list[list[str]]:
-    """The translations of each seed."""
+    """The translations of each seed by the system `name`. `rows`: folder of the outputs; `part`: dev or
+    test."""
     return [list(files.read_lines(rows / f"{name}.seed-{seed}.{part}")) for seed in SEEDS]
 
 
 def mean_bleu(rows: Path, name: str, part: str, references: list[list[str]]) -> float:
-    """BLEU on given tokens, mean of the seeds."""
+    """Mean BLEU of the seeds, on the tokens as they are."""
     scores = [corpus_bleu(lines, references, "none").score for lines in outputs(rows, name, part)]
     return sum(scores) / len(scores)
 
@@ -48,21 +49,22 @@ def show(rows: Path, dev: str, test: str, names: Sequence[str]) -> None:
         print(f"{name}\t{scores[0]:.2f}\t{scores[1]:.2f}\t{'by dev' if name == chosen else ''}")
     for listed, searched in PAIRS:
         if {listed, searched} <= set(names):
-            chances = chances_of(rows, listed, searched, test_lines)
+            chances = p_values(rows, listed, searched, test_lines)
             print(f"# {searched} against {listed} on test, p of each seed: {' '.join(chances)}")
 
 
-def chances_of(rows: Path, first: str, second: str, references: list[list[str]]) -> list[str]:
-    """p of the paired bootstrap for each seed; - if both translations are identical."""
-    p_values = []
+def p_values(rows: Path, first: str, second: str, references: list[list[str]]) -> list[str]:
+    """p of the paired bootstrap of two systems for each seed, as text; - if both translations are
+    identical."""
+    values = []
     for base, ours in zip(outputs(rows, first, "test"), outputs(rows, second, "test"), strict=True):
         if base == ours:
-            p_values.append("-")
+            values.append("-")
         else:
-            p_values.append(
+            values.append(
                 f"{paired_bootstrap([first, second], [base, ours], references, 'none')[0][1].p:.3f}"
             )
-    return p_values
+    return values
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Training texts of several sizes, each a part of the next larger one, with the same dev and test:
-train-N.en, train-N.fr, dev.*, test.* in a folder.
+"""Write training texts of several sizes, each a part of the next larger one, with the same dev and test:
+train-N.en, train-N.fr, dev.*, test.* in the folder OUT.
 
     python recipes/low_resource/corpora.py multi30k|tatoeba|generated|DIR OUT SIZE ...
 
-DIR holds train, dev and test .en and .fr. Pairs are drawn with a fixed seed, since some corpora are sorted by
-length. A size that the corpus does not have is left out, and stderr says so.
+A folder DIR has the files train.en, train.fr, dev.* and test.*. Pairs are drawn at random with a fixed seed,
+since some corpora are sorted by length. A size that is larger than the corpus is left out, with a message on
+stderr.
 """
 
 import os
@@ -23,7 +24,8 @@ GRAMMAR = Path(__file__).parents[1] / "quickstart" / "corpus.py"
 
 
 def main(data: str, out: Path, sizes: Sequence[int]) -> None:
-    parts = paths_of(data, out)
+    """Write the texts. `data`: name or folder of the corpus; `out`: folder to write to."""
+    parts = text_paths(data, out)
     pairs = list(files.parallel(*parts["train"]))
     random.Random(SEED).shuffle(pairs)
     for size in sizes:
@@ -37,8 +39,9 @@ def main(data: str, out: Path, sizes: Sequence[int]) -> None:
             files.write_text(out / f"{part}.{language}", files.read_lines(path))
 
 
-def paths_of(data: str, out: Path) -> dict[str, list[str]]:
-    """The raw text files of each part, in the order of the languages."""
+def text_paths(data: str, out: Path) -> dict[str, list[str]]:
+    """Paths of the raw text files of each part, train, dev and test, in the order of LANGUAGES. The corpus
+    `generated` is written to `out` if it does not exist."""
     data_root = Path(os.environ.get("NMT_DATA", ""))
     names = {"train": "train", "dev": "dev", "test": "test"}
     folder, ending = Path(data), ""

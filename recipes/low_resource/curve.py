@@ -1,4 +1,4 @@
-"""Learning curves in the size of the corpus: OUT/curve.tsv, OUT/curve.png and OUT/curve.svg from the
+"""Write learning curves over the size of the corpus, OUT/curve.tsv, OUT/curve.png and OUT/curve.svg, from the
 translations OUT/SIZE.seed-N.SYSTEM.
 
     python recipes/low_resource/curve.py OUT REFERENCE NAME
@@ -26,6 +26,7 @@ Scores = dict[int, dict[str, dict[int, float]]]  # size -> system -> seed -> BLE
 
 
 def main(out: Path, reference: str, name: str) -> None:
+    """Write and print the table, and draw the curves. `name`: of the corpus, for the axis."""
     references = [list(files.read_lines(reference))]
     lines = {
         (int(match[1]), match[3], int(match[2])): list(files.read_lines(path))
@@ -37,7 +38,7 @@ def main(out: Path, reference: str, name: str) -> None:
         scores[size][system][seed] = corpus_bleu(texts, references).score
     rows, signature = [], ""
     for size in sorted(scores):
-        part, gain = compared(scores[size])
+        part, gain = compare(scores[size])
         chances = []
         for seed in sorted(scores[size]["hybrid"]):
             p, signature = chance(lines[size, part, seed], lines[size, "hybrid", seed], references)
@@ -63,17 +64,20 @@ def main(out: Path, reference: str, name: str) -> None:
 
 
 def mean(by_seed: Mapping[int, float]) -> float:
+    """The mean score of the seeds."""
     return sum(by_seed.values()) / len(by_seed)
 
 
-def compared(scores: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
-    """The part with the higher mean BLEU, and the hybrid's gain over it."""
+def compare(scores: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
+    """The name of the part with the higher mean BLEU, and the hybrid's gain over it. `scores`: system -> seed
+    -> BLEU."""
     part = max((name for name in PARTS if scores.get(name)), key=lambda name: mean(scores[name]))
     return part, mean(scores["hybrid"]) - mean(scores[part])
 
 
 def chance(part: list[str], hybrid: list[str], references: list[list[str]]) -> tuple[str, str]:
-    """p of the difference, or - if the translations are identical; and the signature."""
+    """The p value of the difference in BLEU between two outputs, as text, or - if they are identical; and the
+    signature."""
     if part == hybrid:
         return "-", corpus_bleu(hybrid, references).signature
     results, signatures = paired_bootstrap(["part", "hybrid"], [part, hybrid], references)
@@ -81,7 +85,8 @@ def chance(part: list[str], hybrid: list[str], references: list[list[str]]) -> t
 
 
 def draw(scores: Scores, name: str, out: Path) -> None:
-    """Draw a curve for each system, with bars that span its seeds."""
+    """Draw a curve of the mean BLEU of each system, with bars from its lowest to its highest seed, and write
+    it as PNG and SVG. `name`: of the corpus, for the axis."""
     figure, axes = plots.pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
     for color, system in zip(plots.CYCLE, SYSTEMS, strict=False):
         by_size = {size: list(by[system].values()) for size, by in sorted(scores.items()) if by[system]}

@@ -1,5 +1,5 @@
-"""Text of a hybrid system's source side as its words, or words of its target side as text, line by line from
-stdin to stdout: what its parts read and write.
+"""Convert raw source text to the words that the parts of a hybrid system read, or the target words that they
+write to raw text, line by line from stdin to stdout.
 
     python recipes/low_resource/words.py source|target SYSTEM
 """
@@ -12,6 +12,7 @@ from smt_bridge.hybrid import folder
 
 
 def main(side: str, path: str) -> None:
+    """Convert stdin to stdout. `side`: source or target; `path`: folder of the hybrid system."""
     system = folder.read(Path(path))
     with files.Writing("-") as out:
         for line in files.read_lines("-"):

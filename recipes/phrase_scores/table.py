@@ -1,5 +1,6 @@
-"""Table 4.1: for each row the BLEU of three seeds, their mean, and the paired bootstrap of each seed against
-the baseline with the same seed: table.py FOLDER REFERENCE ROW ..., the baseline first."""
+"""Print table 4.1 of van Merriënboer 2018: for each row the BLEU of three seeds, their mean, and p of the
+paired bootstrap against the baseline with the same seed: table.py FOLDER REFERENCE ROW ..., the baseline
+first."""
 
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ SEEDS = (1, 2, 3)
 
 
 def main(folder: Path, reference: str, names: list[str]) -> None:
+    """Print the table. `folder`: of the translations NAME.seed-N.test; `names`: of the rows."""
     references = [list(files.read_lines(reference))]
     outputs = {
         (name, seed): list(files.read_lines(folder / f"{name}.seed-{seed}.test"))

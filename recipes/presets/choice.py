@@ -1,16 +1,16 @@
-"""Which translation model for how many pairs and minutes? Presets trained with equal work from several seeds;
-prints development BLEU, its mean and its range.
+"""Compare presets by the number of training pairs and of minutes: train them with equal work from several
+seeds, and print mean and range of development BLEU.
 
     python recipes/presets/choice.py                     # small and transformer-small, 3, 6 and 12 minutes
     python recipes/presets/choice.py --minutes 29000=48 --seeds 1
-    python recipes/presets/choice.py --dry-run           # makes texts and configurations, prints the commands
-    python recipes/presets/choice.py --measure           # prints the speeds that RATES holds
+    python recipes/presets/choice.py --dry-run           # make texts and configurations, print the commands
+    python recipes/presets/choice.py --measure           # print the speeds to be written into RATES
 
-A minute is what one quiet core computes in a minute of training, whatever else the machine does: RATES turns
-it into a number of updates, at whose end the learning rate is 0. The other settings are those that nmt-init
-writes for the text. Trainings are done one by one: the first seed of all sizes, the shortest first, then the
-second. Started again it goes on; what is finished is not done again, and of it only translations are kept.
-Test sets are not looked at.
+A minute is the work of one core that nothing else uses: RATES turns minutes into a number of updates, at
+whose end the learning rate is 0. The other settings are those that nmt-init writes for the text. Trainings
+run one after the other: the first seed of all sizes, the shortest first, then the second seed. The script can
+be stopped and started again; finished trainings are not repeated, and only their translations are kept. Test
+sets are not used.
 """
 
 import argparse
@@ -41,8 +41,8 @@ from nmt.training.proposal import MOST_WARM_UP
 RATES = {"small": 2250, "transformer-small": 4400}
 MINUTES = ((2000, 3.0), (10_000, 6.0), (29_000, 12.0))  # pairs, minutes
 DIRECTIONS = ("multi30k:en-fr", "multi30k:fr-en", "tatoeba:en-fr")
-SAVES = 20  # of a training run; the presets' means are those of the last 5 or 10
-MEASURED, ROUNDS = 2.5, 3  # seconds of training, and how often: in turn, because other work disturbs
+SAVES = 20  # checkpoints of a training; presets average the last 5 or 10
+MEASURED, ROUNDS = 2.5, 3  # seconds of a measurement, and their number: in turn, as other load disturbs them
 COLUMNS = (
     "direction",
     "pairs",
@@ -63,7 +63,7 @@ class Text:
 
     direction: str  # CORPUS:SOURCE-TARGET
     pairs: int
-    out: Path
+    out: Path  # folder of the recipe's files
 
     @property
     def languages(self) -> list[str]:
@@ -72,10 +72,11 @@ class Text:
 
     @property
     def corpus(self) -> Path:
+        """The folder of the corpus."""
         return self.out / self.direction.split(":")[0]
 
     def files(self, part: str) -> list[str]:
-        """Source and target of `train-PAIRS` or `dev`."""
+        """Paths of the source and target text of a part: `train-PAIRS` or `dev`."""
         return [f"{self.corpus}/{part}.{language}" for language in self.languages]
 
     def make(self) -> None:
@@ -95,11 +96,12 @@ class Setup:
 
     @property
     def folder(self) -> Path:
+        """The folder of the configuration."""
         name = f"{self.text.direction.replace(':', '-')}.{self.text.pairs}.{self.preset}"
         return self.text.out / "configs" / name
 
     def init(self) -> list[str]:
-        """The command that writes the configuration; --minutes asks for a rate that falls to 0."""
+        """The command that writes the configuration. With --minutes, its learning rate falls to 0."""
         (source, target), (dev_source, dev_target) = (
             self.text.files(part) for part in (f"train-{self.text.pairs}", "dev")
         )
@@ -117,17 +119,18 @@ class Setup:
 
     @cached_property
     def config(self) -> RunConfig:
+        """The configuration, for one thread of the CPU. It must exist."""
         return config_file.load(str(self.folder / "config.yaml"), ["device=cpu", "threads=1"])
 
     def sample(self) -> TrainingSample:
-        """Pairs of the text as the model reads them."""
+        """A sample of the text as the model reads it."""
         sides = inspect_pairs(self.config.data.train_source, self.config.data.train_target).sides
         with TemporaryDirectory() as folder:
             return take_sample(self.config, sides, Path(folder))
 
     @cached_property
     def units(self) -> float:
-        """Target units of an update, on average; kept in a file."""
+        """Average number of target units of an update; stored in a file."""
         path = self.folder / "units"
         if not path.exists():
             sample = self.sample()
@@ -139,7 +142,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Training:
-    """Train for a number of minutes from a seed."""
+    """Training of a setup for a number of minutes from a seed."""
 
     setup: Setup
     minutes: float
@@ -147,25 +150,27 @@ class Training:
 
     @property
     def updates(self) -> int:
+        """The number of updates that take so many minutes."""
         return max(2, round(60 * self.minutes * RATES[self.setup.preset] / self.setup.units))
 
     @property
     def cell(self) -> tuple[str, ...]:
-        """The first columns of the table."""
+        """The columns of the table that do not depend on the seed: direction, pairs, minutes, preset."""
         text = self.setup.text
         return text.direction, f"{text.pairs}", f"{self.minutes:g}", self.setup.preset
 
     @property
     def run(self) -> Path:
+        """The run directory."""
         name = ".".join((*self.cell, f"seed-{self.seed}")).replace(":", "-")
         return self.setup.text.out / "trainings" / name
 
     def outputs(self) -> list[Path]:
-        """The translations by the last checkpoint, and by the mean of the last ones."""
+        """Paths of the translations by the last checkpoint, and by the mean of the last ones."""
         return [Path(f"{self.run}{name}.dev") for name in ("", "-mean")]
 
     def commands(self) -> list[list[str]]:
-        """Train, average, and translate the development set with both."""
+        """The commands to train, to average checkpoints, and to translate the development set with both."""
         training, updates, mean = self.setup.config.training, self.updates, f"{self.run}-mean"
         changes = {
             "max_steps": updates, "max_epochs": 0, "max_minutes": 0, "patience": 0,
@@ -187,13 +192,14 @@ class Training:
             [*translate, mean, "-o", averaged],
         ]
 
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
+        """Whether both translations exist."""
         return all(path.exists() for path in self.outputs())
 
     def do(self) -> None:
-        """Train and translate, unless that is done; then remove the weights."""
+        """Train and translate, unless the translations exist; then remove the weights."""
         mean = Path(f"{self.run}-mean")
-        if not self.finished():
+        if not self.is_finished():
             train, average, *translations = self.commands()
             call(train)
             if not (mean / "version").exists():
@@ -255,22 +261,22 @@ def parser() -> argparse.ArgumentParser:
 
 
 def size_and_minutes(given: str) -> tuple[int, float]:
-    """`2000=3` as numbers."""
+    """Argument type: PAIRS=MINUTES, such as 2000=3. ValueError for other text."""
     pairs, _, minutes = given.partition("=")
     return int(pairs), float(minutes)
 
 
 def call(command: Sequence[str]) -> None:
-    """Run one of our commands on one core; what it reports goes to stderr."""
+    """Run one of our commands on one core; its output goes to stderr."""
     subprocess.run(command, check=True, stdout=sys.stderr, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
 def table(trainings: Iterable[Training]) -> list[str]:
-    """Mean and range over the seeds that are finished, and below them the signatures."""
+    """The lines of the table: mean and range over the finished seeds, and below them the signatures."""
     cells: dict[tuple[str, ...], list[list[BleuScore]]] = {}
     updates: dict[tuple[str, ...], int] = {}
     for training in trainings:
-        if training.finished():
+        if training.is_finished():
             cells.setdefault(training.cell, []).append(training.scores())
             updates[training.cell] = training.updates
     rows = ["\t".join(COLUMNS)]
@@ -282,12 +288,14 @@ def table(trainings: Iterable[Training]) -> list[str]:
 
 
 def mean_and_range(scores: Sequence[BleuScore]) -> tuple[str, str]:
+    """Format the mean of scores, and the lowest and the highest one."""
     values = [score.score for score in scores]
     return f"{sum(values) / len(values):.2f}", f"{min(values):.2f} to {max(values):.2f}"
 
 
 def speeds(setups: Sequence[Setup]) -> Iterator[str]:
-    """Target units per CPU second of each configuration, measured ROUNDS times, in turn."""
+    """Yield a line for each measurement: name of the setup, and target units per CPU second. Each setup is
+    measured ROUNDS times, in turn."""
     set_up_device("cpu", 1, "auto")
     jobs = [(setup, job_of(setup.config, setup.sample(), "cpu")) for setup in setups]
     for setup, job in jobs * ROUNDS:

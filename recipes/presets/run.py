@@ -1,14 +1,15 @@
-"""A preset on several pairs: does it suit what it was not tuned on? Trains it as it is and with named
-changes, and prints development BLEU of the last checkpoint, of the best one and of the mean of the last five.
+"""Train a preset on several language pairs and corpora, as it is and with changes of some settings, to see
+whether it suits texts on which it was not tuned. Prints development BLEU of the last checkpoint, of the best
+one, and of the mean of the last five.
 
     python recipes/presets/run.py                 # --preset small, all directions and variants
     python recipes/presets/run.py --directions multi30k:en-fr --variants base constant --workers 2
-    python recipes/presets/run.py --dry-run       # only what would be done
+    python recipes/presets/run.py --dry-run       # only print the commands
 
-Each training takes one core; started again it goes on, and what is finished is not done again. A direction is
-CORPUS:SOURCE-TARGET, CORPUS as in recipes/low_resource (multi30k and tatoeba of $NMT_DATA; generated: our
-grammar). All trainings have --epochs epochs of --size pairs, so that schedules can be compared; test sets are
-not looked at.
+Each training takes one core. The script can be stopped and started again; finished trainings are not
+repeated. A direction is CORPUS:SOURCE-TARGET, CORPUS as in recipes/low_resource (multi30k and tatoeba of
+$NMT_DATA; generated: our grammar). All trainings have --epochs epochs of --size pairs, so that schedules can
+be compared; test sets are not looked at.
 """
 
 import argparse
@@ -27,8 +28,8 @@ from nmt.training import config_file
 ROOT = Path(__file__).resolve().parents[2]
 DIRECTIONS = ("multi30k:en-fr", "multi30k:fr-en", "tatoeba:en-fr", "generated:en-fr")
 COLUMNS = ("direction", "variant", "last", "best", "mean of five", "best at")
-FIVE = 5
-MOST = {"generated": 20000}  # pairs that a corpus has, where a usual --size is more
+AVERAGED = 5  # last checkpoints
+MOST = {"generated": 20000}  # pairs of a corpus that is smaller than the default of --size
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,18 @@ class Training:
     """One training: a direction and a variant of the preset."""
 
     direction: str
-    variant: str
-    changes: tuple[str, ...]
-    out: Path
+    variant: str  # its name
+    changes: tuple[str, ...]  # section.key=value
+    out: Path  # folder of all trainings
 
     @property
     def run(self) -> Path:
+        """The run directory."""
         return self.out / f"{self.direction.replace(':', '-')}.{self.variant}"
 
     def texts(self, size: int) -> dict[str, Path]:
-        """The configuration keys of the texts, with their files."""
+        """The files of the texts, by the configuration keys that name them. `size`: number of training
+        pairs."""
         corpus, languages = self.direction.split(":")
         size = size_of(corpus, size)
         sides = dict(zip(("source", "target"), languages.split("-"), strict=True))
@@ -61,9 +64,9 @@ class Training:
         train = [
             "nmt-train", "-q", str(self.out / "empty.yaml"), "--preset", args.preset, f"run={self.run}",
             "threads=1", f"seed={args.seed}", f"training.max_epochs={args.epochs}", "training.patience=0",
-            f"training.keep={FIVE}", *(f"{key}={path}" for key, path in texts.items()), *self.changes,
+            f"training.keep={AVERAGED}", *(f"{key}={path}" for key, path in texts.items()), *self.changes,
         ]  # fmt: skip
-        average = ["nmt-average", "-q", str(self.run), "--last", str(FIVE), "--output", mean]
+        average = ["nmt-average", "-q", str(self.run), "--last", str(AVERAGED), "--output", mean]
         translate = [
             "nmt-translate", "-q", mean, "--threads", "1", "--beam-size", str(args.beam_size),
             "-i", str(texts["data.dev_source"]), "-o", f"{mean}.dev",
@@ -95,7 +98,7 @@ def main() -> int:
     for corpus in dict.fromkeys(direction.split(":")[0] for direction in args.directions):
         write_texts(corpus, args.out / corpus, size_of(corpus, args.size))
     with ThreadPoolExecutor(args.workers) as pool:
-        rows = list(pool.map(lambda training: measured(training, args), trainings))
+        rows = list(pool.map(lambda training: measure(training, args), trainings))
     table = ["\t".join(COLUMNS), *("\t".join(row) for row in sorted(rows))]
     (args.out / "table.tsv").write_text("".join(f"{line}\n" for line in table))
     print(*table, sep="\n")
@@ -106,13 +109,16 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--preset", default="small")
     parser.add_argument("--directions", nargs="+", default=DIRECTIONS, metavar="CORPUS:SOURCE-TARGET")
-    parser.add_argument("--variants", nargs="+", metavar="NAME", help="of the file; all unless given")
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="variants of the file; default: all")
     parser.add_argument("--variant-file", type=Path, default=Path(__file__).parent / "variants.txt")
     parser.add_argument("--size", type=int, default=29000, help="training pairs")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--beam-size", type=int, default=5, help="of the mean; the preset's is that of its validations"
+        "--beam-size",
+        type=int,
+        default=5,
+        help="beam size for the mean of checkpoints; validations use that of the preset",
     )
     parser.add_argument("--workers", type=int, default=1, help="trainings at a time")
     parser.add_argument("--out", type=Path, default=Path("runs/presets"))
@@ -121,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_variants(path: Path) -> dict[str, tuple[str, ...]]:
-    """The changes of each variant, by name."""
+    """The changes of each variant in a file, by name; # starts a comment line."""
     lines = [line.split() for line in path.read_text(encoding="utf-8").split("\n")]
     return {line[0]: tuple(line[1:]) for line in lines if line and line[0] != "#"}
 
@@ -139,7 +145,7 @@ def write_texts(corpus: str, folder: Path, size: int) -> None:
         subprocess.run([sys.executable, script, corpus, folder, str(size)], check=True, stdout=sys.stderr)
 
 
-def measured(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
+def measure(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
     """Train, score, and return a row of the table. The row of a finished run is read from its file."""
     row_path = Path(f"{training.run}.row")
     if not row_path.exists():
@@ -172,6 +178,7 @@ def scores(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def read_lines(path: Path) -> list[str]:
+    """The lines of a file, without their ends."""
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 

@@ -1,12 +1,13 @@
-"""Make the corpora of the properties recipe: tokenized train, dev and test, as they are or joined to longer
+"""Write the corpora of the properties recipe: tokenized train, dev and test, line by line or joined to longer
 lines.
 
     python recipes/properties/corpus.py multi30k --long OUT [--smt FILE]
 
-multi30k and tatoeba are read from $NMT_DATA; `generated` is the quickstart's grammar. With --long, 1 to 4
-neighboring lines are joined to one, in train, dev and test; train is joined twice, at different places, to
-make up for its fewer lines. Lines with fewer than 5 or more than 60 words on either side are left out. --smt
-names another system's output for the test lines, which is joined in the same way and written as test.smt.
+multi30k and tatoeba are read from $NMT_DATA; `generated` is the corpus of the quickstart's grammar. With
+--long, 1 to 4 consecutive lines become one, in train, dev and test; train is joined twice, at different
+lines, to make up for having fewer of them. Lines with fewer than 5 or more than 60 words on either side are
+left out. --smt names another system's output for the test lines, which is joined in the same way and written
+as test.smt.
 """
 
 import argparse
@@ -21,13 +22,15 @@ from nmt.errors import UserError
 from nmt.io import files
 from nmt.text.tokenize import Tokenizer, unescape
 
-SHORTEST, LONGEST, MOST = 5, 60, 4
-PASSES = 2  # passes over train
+SHORTEST, LONGEST = 5, 60  # words of a joined line
+MOST = 4  # lines that are joined
+PASSES = 2  # how often train is joined
 SEED = 5
 Row = tuple[str, ...]  # source, target, and for test perhaps the output of another system
 
 
 def data() -> Path:
+    """The folder of the corpora, $NMT_DATA. UserError if it is not set."""
     folder = os.environ.get("NMT_DATA", "")
     if not folder or not Path(folder).is_dir():
         raise UserError(
@@ -42,6 +45,7 @@ def plain(line: str) -> str:
 
 
 def multi30k(part: str) -> Iterator[Row]:
+    """Tokenized, lower-cased pairs of Multi30k. `part`: train, dev or test."""
     name = {"train": "train", "dev": "val", "test": "test_2016_flickr"}[part]
     folder = data() / "multi30k" / "tok"
     return (
@@ -50,22 +54,26 @@ def multi30k(part: str) -> Iterator[Row]:
     )
 
 
-def tokenized(pairs: Iterator[tuple[str, ...]]) -> Iterator[Row]:
+def tokenize_pairs(pairs: Iterator[tuple[str, ...]]) -> Iterator[Row]:
+    """Tokenize and lower-case pairs of English and French."""
     source, target = Tokenizer("en", case="lower"), Tokenizer("fr", case="lower")
     return ((" ".join(source.words(a)), " ".join(target.words(b))) for a, b in pairs)
 
 
 def tatoeba(part: str) -> Iterator[Row]:
+    """Tokenized, lower-cased pairs of Tatoeba. `part`: train, dev or test."""
     end = ".gz" if part == "train" else ""
     folder = data() / "tatoeba-enfr"
-    return tokenized(files.parallel(folder / f"{part}.en{end}", folder / f"{part}.fr{end}"))
+    return tokenize_pairs(files.parallel(folder / f"{part}.en{end}", folder / f"{part}.fr{end}"))
 
 
 def generated(part: str) -> Iterator[Row]:
+    """Tokenized, lower-cased pairs of the quickstart's corpus, which is written if it does not exist. `part`:
+    train, dev or test."""
     folder = Path("runs/quickstart/corpus")
     if not (folder / "test.fr").exists():
         subprocess.run([sys.executable, "recipes/quickstart/corpus.py", str(folder)], check=True)
-    return tokenized(files.parallel(folder / f"{part}.en", folder / f"{part}.fr"))
+    return tokenize_pairs(files.parallel(folder / f"{part}.en", folder / f"{part}.fr"))
 
 
 CORPORA = {"multi30k": multi30k, "tatoeba": tatoeba, "generated": generated}
@@ -81,6 +89,7 @@ def join_rows(rows: Sequence[Row], rng: random.Random) -> Iterator[Row]:
 
 
 def fits(row: Row) -> bool:
+    """Whether source and target have SHORTEST to LONGEST words."""
     return all(SHORTEST <= len(files.split_words(text)) <= LONGEST for text in row[:2])
 
 

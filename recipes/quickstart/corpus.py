@@ -3,9 +3,10 @@ of the test set.
 
     python recipes/quickstart/corpus.py runs/quickstart/corpus [--alignment]
 
-With --alignment also the grammar's own word alignment, of the words that Moses' tokenizer makes: train.align,
-dev.align and test.align hold all links as points 0-0, train.gold, dev.gold and test.gold mark those of
-expressions of several words on both sides as possible, 0?0 (nmt-analyze alignment-error).
+With --alignment it also writes the grammar's own word alignment of the text as Moses' tokenizer splits it.
+train.align, dev.align and test.align have all links as points 0-0; in train.gold, dev.gold and test.gold,
+links of expressions of several words on both sides are marked as possible, 0?0 (for nmt-analyze
+alignment-error).
 
 No source sentence of dev or test occurs in train. The word-for-word baseline replaces each word of the test
 set by its most frequent translation in the training text, according to the grammar's own word alignment.
@@ -25,7 +26,7 @@ SEED = 7
 
 
 def sentences(writer: Writer, count: int) -> list[Pair]:
-    """Generate `count` pairs with distinct sources. Short sentences are more likely, as in real text."""
+    """Generate `count` pairs with distinct source sentences. Short ones are more likely, as in real text."""
     pairs: dict[str, Pair] = {}
     while len(pairs) < count:
         words = min(38, 3 + int(writer.random.expovariate(1 / 8)))
@@ -35,8 +36,8 @@ def sentences(writer: Writer, count: int) -> list[Pair]:
 
 
 def lexicon(pairs: list[Pair]) -> dict[str, str]:
-    """The most frequent translation of each source word, according to the marks; ties go to the smaller
-    string."""
+    """The most frequent translation of each lower-cased source word, according to the marks of the grammar;
+    on ties the string that sorts first."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in pairs:
         targets: dict[int, list[str]] = defaultdict(list)
@@ -54,15 +55,17 @@ def lexicon(pairs: list[Pair]) -> dict[str, str]:
     }
 
 
-def tokenized(tokens: Tokens) -> Tokens:
-    """Split words as a tokenizer does, which cuts `aujourd'hui` after the apostrophe."""
+def split_tokens(tokens: Tokens) -> Tokens:
+    """Split words after apostrophes as Moses' tokenizer does, such as aujourd'hui; the parts have the word's
+    mark."""
     return [(part, mark) for word, mark in tokens for part in re.findall("[^']+'?", word)]
 
 
 def points(pair: Pair, possible: str) -> str:
-    """The links between words of equal marks. `possible`: the separator of the two numbers where an
-    expression has several words on both sides, since it is unclear which of them translate each other."""
-    source, target = tokenized(pair.source), tokenized(pair.target)
+    """Format the links between words of equal marks, as points 0-0. `possible`: separator of the two numbers,
+    in place of -, if an expression has several words on both sides: it is unclear which of them translate
+    each other."""
+    source, target = split_tokens(pair.source), split_tokens(pair.target)
     sizes = [Counter(mark for _, mark in side) for side in (source, target)]
     return " ".join(
         f"{i}{possible if min(size[mark] for size in sizes) > 1 else '-'}{j}"
@@ -73,13 +76,14 @@ def points(pair: Pair, possible: str) -> str:
 
 
 def word_for_word(pair: Pair, words: dict[str, str]) -> str:
-    """The baseline's translation, with unknown words copied."""
+    """Translate each word by the lexicon `words`, and copy unknown ones."""
     tokens = [words.get(word.lower(), word) for word, _ in pair.source]
     return text([(token, 0) for token in tokens if token])
 
 
 def phrase_pairs(pairs: list[Pair]) -> list[str]:
-    """Extract phrases of up to three words with their translations, as a table in Moses' format and order."""
+    """The lines of a phrase table in Moses' format and order, with two scores: pairs that occur at least 5
+    times, of source phrases of at most three words."""
     counts: Counter[tuple[str, str]] = Counter()
     for pair in pairs:
         for start in range(len(pair.source)):
@@ -109,7 +113,7 @@ def phrase_pairs(pairs: list[Pair]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--alignment", action="store_true", help="write the word alignment, too")
+    parser.add_argument("--alignment", action="store_true", help="also write the word alignment")
     args = parser.parse_args()
     directory = args.directory
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""A small English-French grammar that writes a parallel corpus with its word alignment; the same seed gives
-the same sentences.
+"""A small English-French grammar that generates a parallel corpus with its word alignment. The same seed
+gives the same sentences.
 
-It has what makes translation more than a dictionary: agreement in gender and number, adjectives before or
+It contains what a dictionary cannot translate: agreement in gender and number, adjectives before or
 after the noun, negation and object pronouns around the verb, elision and contraction, idioms of several
 words, ambiguous words whose translation depends on the context (bank, light, know, play, run, leave), rare
 names, and sentences of 3 to 40 words.
@@ -32,7 +32,7 @@ from vocabulary import (
     VOWELS,
 )
 
-Tokens = list[tuple[str, int]]  # words and their marks
+Tokens = list[tuple[str, int]]  # words and their marks: words with equal marks translate each other
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Pair:
 
 @dataclass
 class Noun:
-    """A noun phrase on both sides, with the features that a verb agrees with."""
+    """A noun phrase in both languages, with the person and number with which its verb agrees."""
 
     source: Tokens
     target: Tokens
@@ -53,13 +53,13 @@ class Noun:
     definite: bool = False
 
 
-def vowel(word: str) -> bool:
+def starts_with_vowel(word: str) -> bool:
     """Whether a word begins with a vowel or a silent h."""
     return word[0].lower() in VOWELS
 
 
 class Writer:
-    """Generates sentences from a seed."""
+    """Generates sentences from a seed. Marks are unique within it."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -75,10 +75,12 @@ class Writer:
         self.random.shuffle(self.names)
 
     def number(self) -> int:
+        """A new mark."""
         self.next += 1
         return self.next
 
     def chance(self, probability: float) -> bool:
+        """True with this probability."""
         return self.random.random() < probability
 
     def both(self, english: str, french: str) -> tuple[Tokens, Tokens]:
@@ -94,8 +96,8 @@ class Writer:
 
     def noun(self, kinds: str, depth: int = 0) -> Noun:
         """Draw a noun phrase and its translation: `the small house`, `a bag of the old man`, `Bruna`.
-        `kinds`: kinds of nouns, separated by commas, or `any`. With `depth` 1 it is no name and has no owner.
-        """
+        `kinds`: kinds of nouns, separated by commas, or `any`. With `depth` 1, for a noun inside another
+        phrase, it is not a name and has no owner."""
         if depth == 0 and "person" in kinds and self.chance(0.12):
             return self.name()
         if "place" in kinds and self.chance(0.08):
@@ -117,7 +119,7 @@ class Writer:
                 french_form = forms[form]
                 source = [(word, mark), *source]
                 if position == "before":
-                    if not many and gender == "m" and vowel(target[0][0]):
+                    if not many and gender == "m" and starts_with_vowel(target[0][0]):
                         french_form = liaison
                     target = [(french_form, mark), *target]
                 else:
@@ -131,15 +133,22 @@ class Writer:
         return Noun(source, target, 3 if many else 1, definite=True)
 
     def determine(self, source: Tokens, target: Tokens, many: bool, gender: str) -> tuple[Tokens, Tokens]:
-        """Add an article, possessive or demonstrative to a noun."""
+        """Put an article, possessive or demonstrative in front of a noun. `many`: whether it is plural;
+        `gender`: m or f."""
         mark = self.number()
-        start = vowel(target[0][0])
+        start = starts_with_vowel(target[0][0])
         kind = self.random.choice(["the", "the", "the", "a", "my", "this"])
         if kind == "the":
             french = "les" if many else "l'" if start else "le" if gender == "m" else "la"
         elif kind == "a":
             french = "des" if many else "un" if gender == "m" else "une"
-            kind = "some" if many else "an" if vowel(source[0][0]) and source[0][0][0] != "h" else "a"
+            kind = (
+                "some"
+                if many
+                else "an"
+                if starts_with_vowel(source[0][0]) and source[0][0][0] != "h"
+                else "a"
+            )
         elif kind == "my":
             french = "mes" if many else "mon" if gender == "m" or start else "ma"
         else:
@@ -150,7 +159,7 @@ class Writer:
         return [(kind, mark), *source], [(french, mark), *target]
 
     def bank(self) -> Noun:
-        """A bank as part of a river, rive in French, or as any other bank, banque."""
+        """The bank of a river, rive in French, or a bank for money, banque."""
         the, bank = self.number(), self.number()
         source, target = [("the", the), ("bank", bank)], [("la", the)]
         if self.chance(0.5):
@@ -162,6 +171,7 @@ class Writer:
         return Noun(source, target, 1, definite=True)
 
     def subject(self) -> Noun:
+        """A pronoun, or a noun phrase of a person or an animal."""
         if self.chance(0.35):
             english, french, person = self.random.choice(PRONOUNS)
             source, target = self.both(english, french)
@@ -169,6 +179,7 @@ class Writer:
         return self.noun(self.random.choice(["person", "person", "person,animal"]))
 
     def clause(self) -> Pair:
+        """A subject with a predicate."""
         subject = self.subject()
         options: list[tuple[float, Callable[[Noun], Pair]]] = [
             (6, self.transitive),
@@ -182,7 +193,8 @@ class Writer:
     def predicate(
         self, subject: Noun, verb: list[str], object_pronoun: tuple[str, str] | None = None
     ) -> Pair:
-        """A subject with its verb in some tense, perhaps negated or with an object pronoun."""
+        """A subject with its verb in the present or the past, maybe negated. `verb`: its forms, as in VERBS
+        without the last column; `object_pronoun`: English and French, in front of the French verb."""
         base, third, past, *french = verb
         forms, participle = french[:4], french[4]
         is_past, negative = self.chance(0.35), self.random.choices(["", "not", "never"], [0.7, 0.22, 0.08])[0]
@@ -202,21 +214,25 @@ class Writer:
         core = [(finite, verb_mark)]
         if object_pronoun:
             word = object_pronoun[1]
-            core = [("l'" if word in ("le", "la") and vowel(finite) else word, pronoun_mark), *core]
+            core = [
+                ("l'" if word in ("le", "la") and starts_with_vowel(finite) else word, pronoun_mark),
+                *core,
+            ]
         if negative:
             core = [
-                ("n'" if vowel(core[0][0]) else "ne", not_mark),
+                ("n'" if starts_with_vowel(core[0][0]) else "ne", not_mark),
                 *core,
                 ("pas" if negative == "not" else "jamais", not_mark),
             ]
         if is_past:
             core.append((participle, verb_mark))
         target = list(subject.target)
-        if target[-1][0] == "je" and vowel(core[0][0]):
+        if target[-1][0] == "je" and starts_with_vowel(core[0][0]):
             target[-1] = ("j'", target[-1][1])
         return Pair([*subject.source, *source], [*target, *core])
 
     def transitive(self, subject: Noun) -> Pair:
+        """A clause of a verb with an object."""
         verb = self.random.choice(VERBS)
         kinds = verb[-1]
         if self.chance(0.15) and "person" in kinds:
@@ -226,16 +242,18 @@ class Writer:
         return Pair(pair.source + direct_object.source, pair.target + direct_object.target)
 
     def intransitive(self, subject: Noun) -> Pair:
+        """A clause of a verb without an object."""
         return self.predicate(subject, self.random.choice(INTRANSITIVE))
 
     def play(self, subject: Noun) -> Pair:
-        """In French, one plays DU piano but AUX cartes."""
+        """A clause with the verb play, jouer in French: du piano, but aux cartes."""
         pair = self.predicate(subject, PLAY)
         english, french = self.random.choice(INSTRUMENTS + GAMES)
         source, target = self.both(("the " if (english, french) in INSTRUMENTS else "") + english, french)
         return Pair(pair.source + source, pair.target + target)
 
     def idiom(self, subject: Noun) -> Pair:
+        """A clause with an idiom."""
         base, third, past, rest, french, owners, tail = self.random.choice(IDIOMS)
         pair = self.predicate(subject, [base, third, past, *french.split()])
         owner = owners.split()[subject.person] + " " if owners else ""
@@ -243,6 +261,7 @@ class Writer:
         return Pair(pair.source + source, pair.target + target)
 
     def add_place(self, pair: Pair) -> Pair:
+        """Append a prepositional phrase."""
         english, french = self.random.choice(PREPOSITIONS)
         noun = self.noun("place" if english != "with" else "person,animal", 1)
         source, _ = self.both(english, french)
@@ -255,11 +274,12 @@ class Writer:
         return Pair(pair.source + source + noun.source, pair.target + target)
 
     def add_time(self, pair: Pair) -> Pair:
+        """Append an adverbial, most of them of time."""
         source, target = self.both(*self.random.choice(TIMES))
         return Pair(pair.source + source, pair.target + target)
 
     def add_clause(self, pair: Pair) -> Pair:
-        """`he thinks that ...` in front, or another clause behind."""
+        """Put a clause such as `he thinks that` in front, or append another clause with a conjunction."""
         if self.chance(0.2):
             front = self.predicate(self.subject(), self.random.choice(THINK))
             that = self.number()
@@ -278,7 +298,7 @@ class Writer:
         return Pair(pair.source + source + clause.source, pair.target + link)
 
     def sentence(self, words: int) -> Pair:
-        """A sentence of about `words` words or more, at most 40."""
+        """A sentence of about `words` source words or more, at most 40."""
         while True:
             pair = self.clause()
             while len(pair.source) < words:
@@ -298,15 +318,19 @@ def contract(word: str, target: Tokens, mark: int) -> Tokens:
     if first in ("le", "les"):
         return [({"le": "du", "les": "des"}[first], first_mark), *target[1:]]
     if first == "des":
-        return [("de", mark), *target[1:]] if not vowel(target[1][0]) else [("d'", mark), *target[1:]]
-    return [("d'" if vowel(first) else word, mark), *target]
+        return (
+            [("de", mark), *target[1:]]
+            if not starts_with_vowel(target[1][0])
+            else [("d'", mark), *target[1:]]
+        )
+    return [("d'" if starts_with_vowel(first) else word, mark), *target]
 
 
 def elide(word: str, target: Tokens, mark: int) -> Tokens:
     """Put a conjunction before `target`, elided where French elides it: que + il = qu'il, si + il = s'il (but
     si elle). `mark`: the mark of the conjunction."""
     first = target[0][0]
-    if word == "que" and vowel(first):
+    if word == "que" and starts_with_vowel(first):
         return [("qu'", mark), *target]
     if word == "si" and first in ("il", "ils"):
         return [("s'", mark), *target]

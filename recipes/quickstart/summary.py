@@ -1,5 +1,5 @@
-"""The results of the quickstart: sample translations, scored phrases, what to try next, and a summary in the
-last lines."""
+"""Print the results of the quickstart: sample translations, scored phrases, commands to try next, and a
+summary."""
 
 import argparse
 import gzip

@@ -153,7 +153,7 @@ GAMES = [
     ("cards", "aux cartes"),
     ("tennis", "au tennis"),
 ]
-# Whole predicates that no dictionary of words explains. English base, 3sg, past, rest; French 1sg, 3sg, 1pl,
+# Predicates that cannot be translated word for word. English base, 3sg, past, rest; French 1sg, 3sg, 1pl,
 # 3pl, participle; the possessives of je, il, nous, ils, if any; rest
 IDIOMS = [
     row.split("|")

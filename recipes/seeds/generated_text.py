@@ -1,5 +1,5 @@
-"""Text of known entropy: each word belongs to a class, the class of the next word depends on the class of
-this one, and words of a class follow Zipf's law.
+"""Generate text of known entropy. Each word belongs to a class, the class of a word depends on that of the
+previous word, and words of a class follow Zipf's law.
 
 usage: generated_text.py DIR [--words 30000] [--classes 60] [--lines 60000] [--seed 1]
 
@@ -23,6 +23,7 @@ class Source:
     """A random text source over word classes 0 .. C - 1; C is the end symbol."""
 
     def __init__(self, words: int, classes: int, seed: int) -> None:
+        """`words`: size of the vocabulary; `classes`: number of classes C."""
         rng = np.random.default_rng(seed)
         follow = rng.dirichlet(np.full(classes, BRANCHES / classes), classes + 1)
         ends = np.full((classes + 1, 1), END)
@@ -40,7 +41,7 @@ class Source:
         return float(steady @ (np.array([entropy(row) for row in self.follow]) + self.follow @ inside))
 
     def lines(self, count: int, seed: int) -> list[str]:
-        """Generate sentences of words such as w17."""
+        """Generate `count` sentences, whose words are such as w17."""
         rng, sentences, end = np.random.default_rng(seed), list[str](), len(self.words)
         follow, inside = self.follow.cumsum(1), [share.cumsum() for share in self.shares]
         for _ in range(count):
@@ -57,11 +58,13 @@ def draw(sums: Floats, rng: np.random.Generator) -> int:
 
 
 def zipf(size: int) -> Floats:
+    """The probabilities of `size` words by Zipf's law: (size,)"""
     shares = 1 / np.arange(1, size + 1)
     return np.asarray(shares / shares.sum())
 
 
 def entropy(shares: Floats) -> float:
+    """The entropy of a distribution (N,), in nats."""
     positive = shares[shares > 0]
     return float(-(positive * np.log(positive)).sum())
 

@@ -1,7 +1,7 @@
 """Download the corpora of a list, resuming interrupted downloads: download.py CORPORA.tsv DIR [NAME ...]
 
-DIR/checksums.tsv records the SHA-256 of each file at its first download, since none is known in advance; it
-is checked from then on.
+DIR/checksums.tsv records the SHA-256 of each file at its first download, since it is not known in advance;
+later calls check it.
 """
 
 import hashlib
@@ -20,6 +20,8 @@ PAUSE = 2.0  # seconds before the second try, doubled for each further one
 
 
 def main(listing: str, folder: Path, names: list[str]) -> None:
+    """Download the corpora of a list into a folder. `names`: those to download; empty for all. DataError for
+    a name that the list lacks; also the errors of `fetch`."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = read_list(listing)
     unknown = set(names) - {name for name, _ in rows}
@@ -44,8 +46,8 @@ def read_list(path: str) -> list[tuple[str, str]]:
 
 
 def fetch(name: str, address: str, folder: Path) -> None:
-    """Download a file unless it exists, and check or record its checksum. UserError if the download fails,
-    DataError for a different checksum."""
+    """Download a file unless it exists, check or record its checksum, and print a line. `name`: of the
+    corpus; `address`: its URL. UserError if the download fails, DataError for a different checksum."""
     target = folder / address.rpartition("/")[2]
     recorded = checksums(folder)
     if not target.exists():
@@ -83,7 +85,8 @@ def fetch(name: str, address: str, folder: Path) -> None:
 
 
 def resume(address: str, part: Path) -> None:
-    """Download the rest of a file, or all of it if the server does not support ranges."""
+    """Download the rest of a file, whose beginning is `part`, or all of it if the server does not support
+    ranges. ConnectionError if the connection ends early; also the errors of urllib."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -105,7 +108,7 @@ def resume(address: str, part: Path) -> None:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """The recorded checksum of each file."""
+    """The recorded checksums by file name; empty at the first download."""
     path = folder / "checksums.tsv"
     if not path.exists():
         return {}

@@ -36,34 +36,36 @@ Hashes = NDArray[np.uint64]
 
 CHUNK = 5000  # sentences that are generated at a time, with a seed of their own
 HELD_OUT = 1000  # lines of each dev file and of the test file, at most a tenth of the pairs
-NONE = -1  # no word
+NONE = -1  # the number that stands for no word
 
 # ---- words -------------------------------------------------------------------------------------------------
 # A word has a number on each side: those of the closed classes first, then each form of each open word.
 
 
 class OpenClass(NamedTuple):
-    """A class of many words."""
+    """A class of many words, such as nouns, in one language."""
 
     first: int  # number of its first form
-    endings: tuple[str, ...]  # of its forms
-    rhymes: list[str]  # of its syllables; none: figures instead of words
+    endings: tuple[str, ...]  # of the forms of a word
+    rhymes: list[str]  # of its syllables; empty for the class of figures
     sums: Floats  # cumulative shares of the words, most frequent first
 
     def draw(self, share: Floats) -> Ids:
-        """The words at shares between 0 and 1: (n,) -> (n,)"""
+        """The ranks of the words at cumulative shares between 0 and 1: (n,) -> (n,)"""
         return np.searchsorted(self.sums[:-1], share, side="right")
 
     def number(self, word: Ids, form: Ids | Bools | int = 0) -> Ids:
-        """The numbers of words in some form."""
+        """The numbers of words, given by their ranks, in the form of index `form`: (n,) -> (n,)"""
         return self.first + word * len(self.endings) + form
 
 
 class SideWords:
-    """The words of a side as text. A number `2 n + 1` is word n with a capital, at the start of a line."""
+    """The words of a side as text. The number 2 n is word n in a line, 2 n + 1 the same word with a capital,
+    at the start of a line."""
 
     def __init__(self, closed: list[str], endings: Sequence[tuple[str, ...]], rhymes: list[str]) -> None:
-        """`closed`: words of the closed classes; `endings`: of NOUN, ADJECTIVE, VERB and ADVERB."""
+        """`closed`: words of the closed classes; `endings`: of the forms of NOUN, ADJECTIVE, VERB and ADVERB;
+        `rhymes`: of their syllables."""
         self.closed = closed
         self.classes: list[OpenClass] = []
         first = len(closed)
@@ -74,20 +76,22 @@ class SideWords:
         self.text = np.empty(2 * first, object)
 
     def lines(self, numbers: Ids) -> str:
-        """The text of words in a row, in which line ends are words."""
+        """The text of a sequence of words, in which line ends are words too: (n,) -> text"""
         new = np.unique(numbers[self.text[numbers] == None])  # noqa: E711  (an array of objects)
         for number in new.tolist():
             self.text[number] = self.spell(*divmod(number, 2))
         return "".join(self.text[numbers].tolist())
 
     def spell(self, number: int, capital: int) -> str:
+        """The text of word `number`, with the blank in front of it unless `capital` is 1."""
         word = self.closed[number] if number < len(self.closed) else self.spell_open(number)
         if capital:
             return word[0].upper() + word[1:]
         return word if word in ATTACHED else f" {word}"
 
     def spell_open(self, number: int) -> str:
-        """Syllables; more of them for rarer words."""
+        """Spell a word of an open class: a figure, or syllables and an ending; rarer words have more
+        syllables."""
         kind = next(kind for kind in reversed(self.classes) if kind.first <= number)
         rank, form = divmod(number - kind.first, len(kind.endings))
         if not kind.rhymes:
@@ -105,9 +109,8 @@ ONSETS = "b br c ch cl d dr f fl g gr h l m n p pl pr r s sp st t tr v".split()
 NAME_RHYMES = "a el en er ia in o on or us".split()
 NOUN, ADJECTIVE, VERB, ADVERB, NAME, FIGURE = range(6)
 SIZES = 140_000, 60_000, 50_000, 15_000, 60_000, 3000  # words of each class
-SCRAMBLE = (
-    37  # so that words of neighboring ranks begin differently; without common divisor with the syllables
-)
+# so that words of neighboring ranks begin differently; coprime to the number of syllables
+SCRAMBLE = 37
 KNEE = 2000  # rank from which on the shares of words fall more steeply
 
 SOURCE_ENDINGS = [("d", "ds"), ("ic",), ("n", "ns", "ned"), ("ly",)]
@@ -122,7 +125,7 @@ ARTICLES = [
     "each all chaque chaque tous", "no no aucun aucune aucuns",
 ]  # fmt: skip
 PRONOUNS = ["he il", "she elle", "it il", "it elle", "we nous", "they ils", "they elles"]
-PLURAL_PRONOUN = 4  # and those after it
+PLURAL_PRONOUN = 4  # index of the first plural one; all later ones are plural too
 OBJECTS = ["him le", "her la", "it le", "it la", "us nous", "them les"]
 PREPOSITIONS = [
     "of de", "in dans", "in en", "to à", "for pour", "on sur", "with avec", "by par", "from de", "at à",
@@ -136,6 +139,7 @@ OTHER_TARGET = [*ATTACHED, "ne", "pas", "a", "ont", "de"]
 
 
 def column(rows: list[str], index: int) -> list[str]:
+    """The word of index `index` in each row."""
     return [row.split()[index] for row in rows]
 
 
@@ -150,12 +154,13 @@ TARGET_CLOSED = sorted(
 
 
 def numbers(words: list[str], closed: list[str]) -> Ids:
+    """The numbers of words of the closed classes."""
     return np.array([closed.index(word) for word in words])
 
 
 def shares(size: int) -> Floats:
-    """Cumulative shares by Zipf's law, 1 / r, with r^-1.75 in the tail. Only operations that IEEE 754 rounds
-    exactly, so that the text is the same on all machines."""
+    """Cumulative shares of `size` words by Zipf's law, 1 / r, with r^-1.75 in the tail: (size,). Uses only
+    operations that IEEE 754 rounds exactly, so that the text is the same on all machines."""
     rank = np.arange(1.0, size + 1)
     tail = np.sqrt(1 + rank / KNEE)
     sums = np.cumsum(1 / ((rank + 1) * tail * np.sqrt(tail)))
@@ -163,6 +168,8 @@ def shares(size: int) -> Floats:
 
 
 class Lexicon(NamedTuple):
+    """The words of both languages."""
+
     source: SideWords
     target: SideWords
 
@@ -176,7 +183,7 @@ LEXICON = Lexicon(
 
 
 def mix(*columns: Ids | int) -> Hashes:
-    """A hash of some numbers, the finalizer of splitmix64 for each."""
+    """Hash rows of numbers, by the finalizer of splitmix64 for each column: (n,) ... -> (n,)"""
     value = np.zeros(1, np.uint64)
     for part in columns:
         value = (value ^ np.asarray(part).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
@@ -187,7 +194,7 @@ def mix(*columns: Ids | int) -> Hashes:
 
 
 def fixed(*columns: Ids | int) -> Floats:
-    """A number between 0 and 1 that depends on some numbers alone."""
+    """Numbers between 0 and 1 that depend only on rows of numbers, not on the seed: (n,) ... -> (n,)"""
     return (mix(*columns) >> np.uint64(11)).astype(np.float64) / (1 << 53)
 
 
@@ -202,23 +209,26 @@ class Chance:
         self.rng, self.size = rng, size
 
     def happens(self, probability: float) -> Bools:
+        """Whether an event of this probability happens in each clause: (size,)"""
         return np.asarray(self.rng.random(self.size) < probability)
 
     def choice(self, count: int) -> Ids:
-        """One of few, the first ones more often."""
+        """An index below `count` for each clause, low ones more often: (size,)"""
         share = self.rng.random(self.size)
         return (share * share * count).astype(np.int64)
 
     def neighbor(self, kind: int, context: Ids) -> Ids:
-        """A word of a class, often one that the word `context` prefers."""
+        """The rank of a word of class `kind` for each clause, often one that its neighbor `context` prefers:
+        (size,)"""
         favorite = fixed(kind + 10, context, self.choice(FAVORITES))
         return LEXICON.source.classes[kind].draw(
             np.where(self.happens(FAVORED), favorite, self.rng.random(self.size))
         )
 
     def translation(self, kind: int, word: Ids, context: Ids) -> Ids:
-        """The word that translates one of the same class: mostly the word of the same number, otherwise a
-        word of a similar frequency."""
+        """The rank of the translation of each word of class `kind`: mostly the rank of the word itself,
+        otherwise one of a similar frequency, which depends on the neighbor `context` if the word is
+        ambiguous: (size,)"""
         chosen = np.where(self.happens(BY_CONTEXT), fixed(20, word, context % 4), self.rng.random(self.size))
         limit = np.where(fixed(21, word) < AMBIGUOUS, 0.5 + 0.5 * fixed(22, word), 1.0)
         sense = (chosen > limit).astype(np.int64) + (chosen > (1 + limit) / 2)
@@ -231,19 +241,24 @@ class Chance:
 
 
 class Phrase(NamedTuple):
+    """A phrase of each clause in both languages: (clauses, columns) each."""
+
     source: Ids
     target: Ids
 
 
 def source_words(*words: str) -> list[int]:
+    """The numbers of source words of the closed classes."""
     return [SOURCE_CLOSED.index(word) for word in words]
 
 
 def target_words(*words: str) -> list[int]:
+    """The numbers of target words of the closed classes."""
     return [TARGET_CLOSED.index(word) for word in words]
 
 
 def table(rows: list[str], *columns_and_words: tuple[int, list[str]]) -> list[Ids]:
+    """The numbers of the words in columns of a table, each given with the closed words of its side."""
     return [numbers(column(rows, index), closed) for index, closed in columns_and_words]
 
 
@@ -261,15 +276,18 @@ NE, PAS, A, ONT, DE = target_words(*OTHER_TARGET[len(ATTACHED) :])
 
 
 def stack(*columns: Ids) -> Ids:
+    """Columns of words side by side: (clauses,) ... -> (clauses, columns)"""
     return np.stack(columns, 1)
 
 
 def where(condition: Bools, word: Ids | int) -> Ids:
+    """The word of each clause if the condition holds, else NONE: (clauses,)"""
     return np.where(condition, word, NONE)
 
 
 def noun_phrase(chance: Chance, context: Ids, names: float) -> tuple[Phrase, Ids, Bools]:
-    """A noun phrase, its head noun, and whether it is plural. `names`: share of names."""
+    """A noun phrase for each clause, the rank of its head noun, and whether it is plural. `context`: the word
+    that determines which nouns are preferred; `names`: share of names."""
     of_source, of_target = LEXICON.source.classes, LEXICON.target.classes
     noun = chance.neighbor(NOUN, context)
     many, name = chance.happens(0.3), chance.happens(names)
@@ -310,10 +328,13 @@ def noun_phrase(chance: Chance, context: Ids, names: float) -> tuple[Phrase, Ids
 
 
 def keep(phrase: Phrase, condition: Bools) -> Phrase:
+    """The phrase without its words in clauses for which the condition does not hold."""
     return Phrase(*(np.where(condition[:, None], side, NONE) for side in phrase))
 
 
 def prepositional_phrase(chance: Chance, context: Ids) -> Phrase:
+    """A preposition and a noun phrase for each clause. `context`: the word that determines which prepositions
+    are preferred."""
     preposition = np.minimum(
         chance.choice(len(PREPOSITION)), (fixed(40, context) * 2 * len(PREPOSITION)).astype(np.int64)
     )
@@ -325,7 +346,8 @@ def prepositional_phrase(chance: Chance, context: Ids) -> Phrase:
 
 
 def subject_phrase(chance: Chance) -> tuple[Phrase, Ids, Bools]:
-    """A pronoun or a noun phrase."""
+    """A pronoun or a noun phrase for each clause, a number of its head, by which verbs are preferred, and
+    whether it is plural."""
     phrase, noun, many = noun_phrase(chance, np.zeros(chance.size, np.int64), 0.15)
     pronoun, index = chance.happens(0.3), chance.choice(len(PRONOUN))
     for side, words in zip(phrase, (PRONOUN, PRONOUN_TARGET), strict=True):
@@ -336,7 +358,9 @@ def subject_phrase(chance: Chance) -> tuple[Phrase, Ids, Bools]:
 
 
 def verb_phrase(chance: Chance, subject: Ids, many: Bools, pronoun: Bools) -> tuple[Phrase, Ids]:
-    """A verb with tense, negation, adverb, particle, and perhaps a pronoun as object; and the verb."""
+    """A verb for each clause, with tense, negation, adverb and particle; also returns the rank of the verb.
+    `many`: whether the subject is plural; `pronoun`: whether the object is a pronoun, which is then part of
+    the phrase."""
     of_source, of_target = LEXICON.source.classes, LEXICON.target.classes
     verb, adverb = chance.neighbor(VERB, subject), chance.choice(SIZES[ADVERB])
     adverb = chance.neighbor(ADVERB, verb)
@@ -375,7 +399,8 @@ def verb_phrase(chance: Chance, subject: Ids, many: Bools, pronoun: Bools) -> tu
 
 
 def clauses(rng: np.random.Generator, first: Bools, last: Bools) -> tuple[Ids, Ids]:
-    """The words of clauses. `first`, `last`: whether a clause is the first or last of its sentence."""
+    """The words of clauses on both sides, NONE between them: (clauses, columns) each. `first`, `last`:
+    whether a clause is the first or the last of its sentence (clauses,)."""
     chance = Chance(rng, len(first))
     front = keep(prepositional_phrase(chance, np.full(chance.size, 3)), has_front := chance.happens(0.2))
     subject, noun, many = subject_phrase(chance)
@@ -420,7 +445,8 @@ CLAUSES = 0.22, 0.40, 0.24, 0.10, 0.04  # shares of sentences of 1 to 5 clauses
 
 
 def chunk(seed: int, part: int, number: int) -> tuple[str, str]:
-    """Both sides of CHUNK sentences. `part`: of the corpus, `number`: of the chunk in it."""
+    """The text of CHUNK sentences on both sides, one a line. `part`: number of the part of the corpus;
+    `number`: number of the chunk in it."""
     rng = np.random.default_rng([seed, part, number])
     counts = 1 + np.searchsorted(np.cumsum(CLAUSES)[:-1], rng.random(CHUNK), side="right")
     ends = np.cumsum(counts)
@@ -437,7 +463,8 @@ def chunk(seed: int, part: int, number: int) -> tuple[str, str]:
 
 
 def texts(seed: int, part: int, lines: int, advance: Callable[[int], None]) -> Iterator[tuple[str, str]]:
-    """Both sides of a part of the corpus, a chunk at a time."""
+    """Yield the text of a part of the corpus on both sides, a chunk at a time. `advance` is called with the
+    number of lines of each."""
     for number in range(-(-lines // CHUNK)):
         sides = chunk(seed, part, number)
         rest = min(CHUNK, lines - number * CHUNK)
@@ -470,7 +497,8 @@ class Corpus(NamedTuple):
     progress: Progress
 
     def write_parallel(self, archive: str, members: list[str], parts: Sequence[int], lines: int) -> None:
-        """Write an archive of texts: both sides of each part. Members named .sgm are SGML."""
+        """Write an archive of texts unless it exists: `lines` lines of both sides of each part, as the files
+        `members`. Those named .sgm are SGML."""
         if (self.folder / archive).exists():
             return
         paths = [self.folder / f"{member}.part" for member in members]
@@ -493,7 +521,7 @@ class Corpus(NamedTuple):
             path.unlink()
 
     def write_mono(self, name: str, lines: int) -> None:
-        """Write compressed text of the target side."""
+        """Write `lines` lines of the target side as a gzip file, unless it exists."""
         if not (self.folder / name).exists():
             with files.Writing(self.folder / name) as out:
                 for _, text in texts(self.seed, MONO, lines, self.progress.add):

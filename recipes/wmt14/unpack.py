@@ -1,4 +1,5 @@
-"""Extract texts from downloaded archives, a pair of files for each kind: unpack.py CORPORA.tsv DOWNLOADS OUT
+"""Extract the texts of downloaded archives into a pair of files for each kind: unpack.py CORPORA.tsv
+DOWNLOADS OUT
 
 OUT/parallel.en OUT/parallel.fr   all parallel corpora
 OUT/mono.fr                       monolingual text
@@ -22,6 +23,8 @@ SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.DOTALL)
 
 
 def main(listing: str, downloads: Path, out: Path) -> None:
+    """Extract the texts of a list from the folder `downloads` into the folder `out`; existing files are not
+    written again. DataError for a missing archive or member."""
     out.mkdir(parents=True, exist_ok=True)
     parts: dict[str, list[tuple[Path, str]]] = {}
     for line in files.read_lines(listing):
@@ -41,7 +44,8 @@ def main(listing: str, downloads: Path, out: Path) -> None:
 
 
 def copy(archive: Path, member: str, sink: files.Output) -> None:
-    """Write the lines of a member; a file that is not an archive is itself the member."""
+    """Write the text of a member of an archive to `sink`; a file that is not an archive is itself the member.
+    DataError if the archive lacks the member."""
     if not tarfile.is_tarfile(archive):
         with open(archive, "rb") as stream:
             lines(stream, member, sink)
@@ -57,7 +61,8 @@ def copy(archive: Path, member: str, sink: files.Output) -> None:
 
 
 def lines(stream: IO[bytes], member: str, sink: files.Output) -> None:
-    """Write the text of a member: the lines of gzip, the segments of SGML, or the file as it is."""
+    """Write the text of a member to `sink`: the content of a gzip file, the segments of SGML, one a line, or
+    the file as it is."""
     if member.endswith(".gz"):
         with gzip.open(stream) as unpacked:
             shutil.copyfileobj(unpacked, sink.stream)

@@ -33,13 +33,14 @@ from smt_bridge.build.plan import (
 FILE = "times.json"  # seconds of each step, summed over restarts
 EVERY = 10.0  # seconds between saves of the time that the current step has taken
 WINDOW = 180.0  # seconds over which the current step's progress is measured
-LEAST = 0.005  # share of a step: less progress is too little to extrapolate
+LEAST = 0.005  # share of a step: with less progress than this, the time left is not extrapolated
 RECENT = 0.1  # share of the planned time over which the recent pace is measured
 PRIOR = 10.0  # seconds added to planned and actual time: short steps are poor evidence
 
 
 def read_times(folder: Path) -> dict[str, float]:
-    """Seconds of each step that has begun. DataError for a damaged file."""
+    """Read the seconds that each step has taken, summed over restarts: step -> seconds, empty if no step has
+    begun. `folder`: work folder of the build. DataError for a damaged file."""
     path = folder / FILE
     if not path.exists():
         return {}
@@ -53,8 +54,8 @@ def read_times(folder: Path) -> dict[str, float]:
 
 
 class BuildClock:
-    """Compares actual and planned times of the steps. `once` returns the seconds spent so far on work that a
-    machine does only once, such as compiling; they count against the budget but not for the pace."""
+    """Times the steps of a build, and compares their times with the planned ones. It saves them to the work
+    folder."""
 
     def __init__(
         self,
@@ -62,6 +63,9 @@ class BuildClock:
         now: Callable[[], float] = time.monotonic,
         once: Callable[[], float] = lambda: notice.seconds,
     ) -> None:
+        """`now`: a clock, in seconds. `once`: returns the seconds spent so far on work that a machine does
+        only once, such as compiling; they count against the budget but not for the pace. DataError for a
+        damaged file of times."""
         self.folder, self.now, self.once = folder, now, once
         self.took = read_times(folder)
         self.finished: list[tuple[float, float]] = []  # planned and taken seconds, in this start
@@ -69,7 +73,7 @@ class BuildClock:
         self.samples: deque[tuple[float, float]] = deque()
 
     def start(self, name: str, planned: Mapping[str, float]) -> None:
-        """Start or resume a step. `planned`: seconds of all steps, in order."""
+        """Start or resume a step. `planned`: seconds of all steps, in order: step -> seconds."""
         names = list(planned)
         self.name, self.planned, self.total = name, planned[name], sum(planned.values())
         self.later = sum(planned[later] for later in names[names.index(name) + 1 :])
@@ -79,7 +83,8 @@ class BuildClock:
         self.samples = deque()
 
     def tick(self, share: float) -> None:
-        """Record the completed share of the step, 0 if unknown, and save the time every few seconds."""
+        """Record the completed share of the step, 0 to 1, or 0 if unknown, and save the time every few
+        seconds."""
         now = self.now()
         if not self.samples or share > self.samples[-1][1]:
             self.samples.append((now, share))
@@ -106,7 +111,7 @@ class BuildClock:
         return self.now() - self.begun
 
     def worked(self) -> float:
-        """Like `elapsed`, without work that is done only once."""
+        """Seconds of the step since this process started it, without work that a machine does only once."""
         return max(0.0, self.elapsed() - (self.once() - self.once_before))
 
     def spent(self) -> float:
@@ -121,7 +126,7 @@ class BuildClock:
         return (share - start) / max(1.0, self.now() - first) if share - start >= LEAST else 0.0
 
     def pace(self) -> float:
-        """Actual seconds per planned second, recently."""
+        """Actual seconds per planned second, recently; above 1 if the build is slower than planned."""
         planned = took = 0.0
         recent = self.finished.copy()
         if self.name and (speed := self.speed()):
@@ -136,7 +141,7 @@ class BuildClock:
         return (took + PRIOR) / (planned + PRIOR)
 
     def left(self) -> float:
-        """Seconds until the build ends, at the recent pace."""
+        """Estimated seconds until the build ends, at the recent pace; 0 between steps."""
         if not self.name:
             return 0.0
         pace = self.pace()
@@ -163,8 +168,8 @@ LATE = 1.05, 15.0  # factor of the time left, and seconds: a smaller excess coun
 
 
 def is_late(plan: Plan, step: str, left: float, pace: float, workers: int) -> bool:
-    """Whether this step and those after it clearly need more than the time left. `left`: seconds; `pace`:
-    actual seconds per planned second."""
+    """Whether this step and those after it clearly need more than the time left. `left`: seconds, maybe
+    negative; `pace`: actual seconds per planned second."""
     factor, slack = LATE
     return pace * remaining_seconds(plan, step, workers) > factor * max(0.0, left) + slack
 
@@ -178,7 +183,8 @@ def remaining_seconds(plan: Plan, step: str, workers: int) -> float:
 
 
 def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Plan:
-    """Find the longest plan whose remaining work fits into the time left; if none fits, the shortest plan."""
+    """Find the longest plan whose remaining work from `step` on fits into the time left; if none fits, return
+    the shortest plan. Arguments as for `is_late`."""
     shortest = plan
     for shortest in shorter_plans(plan, step):
         following = next(name for name in shortest.seconds if name not in earlier_steps(plan, step))
@@ -194,7 +200,7 @@ def earlier_steps(plan: Plan, step: str) -> list[str]:
 
 
 def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
-    """List plans that need no more time from this step on than `plan`, the longest first."""
+    """Yield plans that need no more time from this step on than `plan`, the longest first."""
     names = tuple(network.name for network in plan.networks)
     most = plan.tuning.hybrid_iterations
     if step == "networks":
@@ -214,13 +220,15 @@ def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
 
 
 def no_longer(networks: list[NetworkPlan], than: list[NetworkPlan]) -> bool:
-    """Whether none of the networks gets more updates than in `than`."""
+    """Whether no network of `networks` gets more updates than the same one of `than`. KeyError for a network
+    that `than` lacks."""
     updates = {network.name: network.updates for network in than}
     return all(network.updates <= updates[network.name] for network in networks)
 
 
 def change_plan(plan: Plan, step: str, networks: list[NetworkPlan], iterations: int, lines: int) -> Plan:
-    """Replace the networks and the tuning of the system with networks, which gets at most `lines` lines."""
+    """Replace the networks of a plan, and the tuning of the system with networks, which gets at most
+    `iterations` iterations on at most `lines` lines. Estimates the seconds from `step` on anew."""
     lines = min(lines, plan.tuning.lines_of_hybrid)
     compared = min(plan.evaluated, EVALUATED * lines)
     tuning = replace(plan.tuning, hybrid_iterations=iterations, hybrid_lines=lines)
@@ -267,7 +275,7 @@ def shorten_late(
 ) -> tuple[Plan, str]:
     """Shorten the plan before a step if the build is late. Returns the plan, with the decision recorded, and
     an explanation, which is empty if the build is on time or nothing is left to shorten. `spent`: seconds so
-    far; `budget`: seconds of the whole build."""
+    far; `budget`: seconds of the whole build; `pace`: actual seconds per planned second."""
     new, why = plan, ""
     if is_late(plan, step, budget - spent, pace, workers):
         shorter_plan = shorten(plan, step, budget - spent, pace, workers)

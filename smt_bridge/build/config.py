@@ -45,7 +45,7 @@ class BuildConfig:
         return paths + [path for path in (self.monolingual, self.glossary, self.plan) if path]
 
     def command(self) -> str:
-        """The command line with these options."""
+        """The command line with these options, without those that have their default."""
         words = ["smt-build"]
         for item in fields(self):
             value = getattr(self, item.name)
@@ -59,7 +59,7 @@ class BuildConfig:
 
 @dataclass
 class Build:
-    """A build in progress: its settings, plan and folders."""
+    """A build in progress: its settings, its current plan, and its folders."""
 
     config: BuildConfig
     plan: "Plan"

@@ -24,17 +24,18 @@ from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.plan import CorpusSizes
 from smt_bridge.hybrid.decoder import read_glossary
 from smt_bridge.hybrid.folder import SIDES, truecase_file
-from smt_bridge.hybrid.side import TextSide, escaped
+from smt_bridge.hybrid.side import TextSide, escape_words
 
 FOLDER, COUNTS = "corpus", "corpus.json"
+# cleaning of raw training text, of tokenized training text, and of the development set
 RAW = CleanConfig()
-LONGEST = 100  # most words of a side after tokenization; the decoder makes n-best lists for up to 250
+LONGEST = 100  # maximum words of a side after tokenization; the decoder makes n-best lists for up to 250
 WORDS = CleanConfig(max_length=LONGEST, unit="word", keep_duplicates=True)
 DEV = CleanConfig(keep_duplicates=True)
 TOKENS = 1.15  # words after tokenization per word between blanks, on average
-SEVERAL = 20_000  # from this many pairs on, several processes tokenize faster than one
+SEVERAL = 20_000  # with this many pairs or more, several processes tokenize faster than one
 
-Pairs = list[tuple[str, ...]]
+Pairs = list[tuple[str, ...]]  # lines of source and target text
 
 
 # ---- raw texts ---------------------------------------------------------------------------------------------
@@ -46,7 +47,8 @@ def sides(config: BuildConfig) -> tuple[SideConfig, SideConfig]:
 
 
 def side(config: BuildConfig, name: str) -> SideConfig:
-    """Text settings of one language. Languages without case are not truecased."""
+    """Text settings of side `name`, source or target. Languages without case are not truecased. ConfigError
+    for a language that is unknown or missing."""
     code, paths = getattr(config, f"{name}_language"), [getattr(config, name), getattr(config, f"dev_{name}")]
     language = code or next(filter(None, map(scripts.language_of_file, paths)), "")
     if not language:
@@ -65,8 +67,8 @@ def check_glossary(config: BuildConfig) -> None:
 
 
 def survey(config: BuildConfig) -> CorpusSizes:
-    """Measure the texts after cleaning. DataError for texts of unequal length, bad bytes, or if no pair is
-    left."""
+    """Measure the sizes of the texts after cleaning. DataError for texts of unequal length, bad bytes, or if
+    no pair is left."""
     source, target = sides(config)
     dev = clean_pairs(config.dev_source, config.dev_target, DEV)
     pairs = clean_pairs(config.source, config.target, RAW)
@@ -83,7 +85,8 @@ def survey(config: BuildConfig) -> CorpusSizes:
 
 
 def clean_pairs(source: str, target: str, config: CleanConfig, report: CleanReport | None = None) -> Pairs:
-    """Pairs of two texts that pass cleaning. DataError if there are none."""
+    """Read two parallel files and return the pairs that pass cleaning. `report`: counts what is dropped.
+    DataError if no pair is left, or if the files differ in length."""
     pairs = list(clean(files.parallel(source, target), config, report or CleanReport()))
     if not pairs:
         raise DataError(
@@ -102,7 +105,7 @@ def monolingual_lines(config: BuildConfig) -> Iterator[str]:
 
 
 def estimate_words(line: str, config: SideConfig) -> int:
-    """Estimate the words of a line after tokenization."""
+    """Estimate the number of words of a raw line after tokenization."""
     if is_spaceless(config.language):
         return LENGTHS["character"](line)
     return round(TOKENS * LENGTHS["word"](line))
@@ -131,7 +134,7 @@ class BuildTexts:
         return list(files.read_lines(self.path(name)))
 
     def sides(self, config: BuildConfig) -> tuple[TextSide, TextSide]:
-        """Convert between raw lines and words, with the truecase models of the build."""
+        """The text processing of both sides, with the truecase models of the build, which must exist."""
         converters = []
         for name, side_config in zip(SIDES, sides(config), strict=True):
             path = self.path(truecase_file(name))
@@ -177,9 +180,7 @@ def prepare(build: Build) -> None:
 
 def development_set(config: BuildConfig, settings: tuple[SideConfig, SideConfig]) -> Pairs:
     """Raw pairs of the development set, without those that are empty or too long for an n-best list.
-
-    DataError if none is left.
-    """
+    `settings`: of both sides. DataError if none is left."""
     converters = list(map(TextSide, settings))
     pairs = [
         pair
@@ -195,7 +196,7 @@ def development_set(config: BuildConfig, settings: tuple[SideConfig, SideConfig]
 
 
 def tokenize_lines(config: SideConfig, lines: Iterable[str], workers: int) -> Iterator[str]:
-    """Tokenize raw lines; words are joined by blanks and keep their case."""
+    """Tokenize raw lines with `workers` processes; words are joined by blanks and keep their case."""
     return convert_lines(partial(make_splitter, config), lines, workers)
 
 
@@ -206,18 +207,20 @@ def make_splitter(config: SideConfig) -> Callable[[Sequence[str]], list[str]]:
 
 
 def learn_side(config: SideConfig, lines: Iterable[str]) -> TextSide:
-    """Learn a truecase model from tokenized lines, if the language has case."""
+    """Create the text processing of a side. A truecase model is learned from tokenized lines if the language
+    has case."""
     cased = config.case == "truecase"
     return TextSide(config, truecase.learn(map(files.split_words, lines)) if cased else None)
 
 
 def table_words(side: TextSide, split: str) -> str:
     """Truecase and escape a tokenized line, as tables and networks read it."""
-    return " ".join(escaped(side.cased(files.split_words(split))))
+    return " ".join(escape_words(side.apply_case(files.split_words(split))))
 
 
 def add_monolingual(config: BuildConfig, texts: BuildTexts, side: TextSide, workers: int) -> None:
-    """Write the target side of the training text followed by the monolingual text."""
+    """Write lm.target: the target side of the training text, which exists already, and the monolingual
+    text."""
     settings = sides(config)[1]
     more = (table_words(side, line) for line in tokenize_lines(settings, monolingual_lines(config), workers))
     with files.Writing(texts.path("lm.target")) as out:

@@ -50,11 +50,11 @@ STACK = 100
 
 @dataclass
 class TuningResult:
-    """BLEU, weight names and warnings of a finished tuning."""
+    """Results of a finished tuning, as they are stored in NAME.json."""
 
     bleu: float  # of the best decoding, 0 to 1
-    iterations: list[float]  # BLEU of each
-    lines: int
+    iterations: list[float]  # BLEU of each, 0 to 1
+    lines: int  # of the development set
     names: list[str]  # of the D weights, such as LM0_0
     warning: str = ""  # not empty if the tuning gained nothing
 
@@ -80,7 +80,7 @@ def tune_hybrid(build: Build) -> None:
 
 
 def ini_path(build: Build, name: str) -> Path:
-    """Path of the tuned ini of a system."""
+    """Path of the tuned ini of a system, PHRASE_BASED or HYBRID."""
     return build.work / DEV / f"{name}.ini"
 
 
@@ -90,7 +90,9 @@ def read_result(build: Build, name: str) -> TuningResult:
 
 
 def tune(build: Build, name: str, start: Ini, lines: int) -> None:
-    """Tune an ini, whose paths are relative to DEV, on `lines` lines, and write it with the tuned weights."""
+    """Tune system `name` on `lines` lines of the development set, and write its ini with the tuned weights
+    and its result. `start`: the ini to tune, with paths relative to DEV. Logs a warning if nothing is
+    gained."""
     plan = build.plan.tuning
     moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
     with locks.locked(tuning_folder(build, name), "smt-build"):
@@ -109,7 +111,7 @@ def tune(build: Build, name: str, start: Ini, lines: int) -> None:
         )
     best = tuning.iterations[tuning.best()]
     log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)
-    if warning := tuning.nothing_gained():
+    if warning := tuning.gain_warning():
         log.warning("%s: %s", name, warning)
     bleus = [iteration.bleu for iteration in tuning.iterations]
     result = TuningResult(best.bleu, bleus, len(source), tuning.names, warning)
@@ -131,18 +133,19 @@ def report_progress(
 
 
 def sample_lines(lines: Sequence[str], count: int) -> list[str]:
-    """Select `count` lines, spaced evenly over a text."""
+    """Select `count` lines, spaced evenly over a text; all if it has fewer."""
     count = min(count, len(lines))
     return [lines[number * len(lines) // count] for number in range(count)]
 
 
 def comparison_lines(build: Build, name: str) -> list[str]:
-    """Lines of a text of the development set on which the systems are compared."""
+    """The lines of file `name` of the development set on which the systems are compared."""
     return sample_lines(BuildTexts(build.work).lines(name), build.plan.evaluated)
 
 
 def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
-    """Load the decoder of an ini of the build. `n_best`: length of its lists of distinct texts."""
+    """Load the decoder of an ini of the build. `n_best`: length of its lists of distinct texts; 0 for the
+    best translation only. Sets up torch if the ini has networks."""
     system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)
     if system.feature_lines:
         device.set_up_device("cpu", 1, "mkl")
@@ -153,7 +156,8 @@ def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
 
 
 def open_tuning(build: Build, name: str, decoder: Decoder, source: list[str], target: list[str]) -> Tuning:
-    """Create or resume the tuning of a system in its folder."""
+    """Create or resume the tuning of system `name` in its folder. `source`, `target`: the lines to tune on.
+    ConfigError if the folder belongs to other lines or settings."""
     plan = build.plan.tuning
     tuning = make_tuning(build, name, pools.column_names(decoder.system.sizes), len(source))
     settings = {
@@ -167,7 +171,7 @@ def open_tuning(build: Build, name: str, decoder: Decoder, source: list[str], ta
 
 
 def make_tuning(build: Build, name: str, names: list[str], sentences: int) -> Tuning:
-    """Tuning of a system, without its finished iterations."""
+    """Create the tuning of system `name`, without its finished iterations. `names`: of the D weights."""
     plan, seed = build.plan.tuning, build.config.seed
     config = TuneConfig(method=plan.method, iterations=plan.iterations, seed=seed)
     if name == HYBRID:
@@ -194,16 +198,18 @@ PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reorderin
 
 @dataclass
 class Evaluation:
-    """Cased BLEU of the development set, 0 to 1, computed on the tokens that the phrase table uses."""
+    """Cased BLEU of the development set, 0 to 1, computed on the tokens that the phrase table uses. This is
+    what FILE stores."""
 
-    chosen: str
-    whole: dict[str, float]  # each system on `comparison_lines`
-    lists: float  # the chosen system on the n-best lists of its tuning
-    without: dict[str, float] = field(default_factory=dict)  # the system without each part, on the same lists
+    chosen: str  # PHRASE_BASED or HYBRID
+    whole: dict[str, float]  # of each system on `comparison_lines`
+    lists: float  # of the chosen system on the n-best lists of its tuning
+    without: dict[str, float] = field(default_factory=dict)  # of it without each part, on the same lists
 
 
 def evaluate(build: Build) -> None:
-    """Translate the development set with each system, choose the best, and tune again without each part."""
+    """Translate the development set with each system, choose the best, and tune again without each part.
+    Writes the translations to OUTPUTS and the scores to FILE."""
     seconds = expected_seconds(build)
     progress = EvaluationProgress(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
     translations = {
@@ -239,12 +245,14 @@ def tuned_systems(build: Build) -> list[str]:
 
 
 def choose(scores: dict[str, float]) -> str:
-    """Name of the system with the highest BLEU; on ties the last one, which has networks."""
+    """Name of the system with the highest BLEU; on ties the last one, which has networks. `scores`: BLEU by
+    name."""
     return max(reversed(scores), key=lambda name: scores[name])
 
 
 def expected_seconds(build: Build) -> dict[str, float]:
-    """Estimated seconds of each translation, and of one tuning."""
+    """Estimated seconds, on the reference machine, of each translation of the development set and of one
+    tuning, by name."""
     plan, rates = build.plan, Rates()
     words = plan.sizes.dev_words * plan.evaluated / plan.sizes.dev_pairs
     seconds = {PHRASE_BASED: words * rates.searching, TUNING: rates.tuning * plan.tuning.lines_of_hybrid}
@@ -260,8 +268,8 @@ class EvaluationProgress:
     """Reports the completed share of the evaluation to the build."""
 
     build: Build
-    total: float  # seconds, as expected
-    done: float = 0.0
+    total: float  # expected seconds
+    done: float = 0.0  # expected seconds of the work that is completed
 
     def add(self, seconds: float) -> None:
         """Advance by work that was expected to take `seconds`."""
@@ -319,7 +327,7 @@ def ablation(
 
 
 def parts(build: Build) -> dict[str, str]:
-    """The features whose contribution is measured, by name, with descriptions."""
+    """The features whose contribution is measured: name -> description."""
     networks = {feature_name(FEATURES[network.name]): WORDS[network.name] for network in build.plan.networks}
     return networks | PARTS
 

@@ -31,15 +31,15 @@ class Recipe:
     """Settings of a network for corpora of at least `pairs` pairs."""
 
     network: Name
-    pairs: int  # size of the smallest corpora that the recipe is for
-    what: str
+    pairs: int  # size of the smallest corpora for which the recipe is
+    what: str  # a description
     sections: Mapping[str, Section]  # of the configuration, besides data
     batch: int  # sentences
-    most: float  # epochs beyond which nothing is gained
+    most: float  # epochs beyond which nothing is gained, the updates of a full plan
     least: int  # updates below which the network is not worth training
     rate: float  # target words per second in training, on one core of the reference machine
     search: float  # seconds per source word that the network adds to the search, on the same core
-    preset: str = ""
+    preset: str = ""  # of nmt-train; empty for none
 
 
 DECAYING = {"optimizer": "adam", "learning_rate": 0.001, "cost": "word", "decay": 0.5, "patience": 3}
@@ -126,5 +126,5 @@ RECIPES: tuple[Recipe, ...] = (
 
 
 def recipe(network: Name, pairs: int) -> Recipe | None:
-    """Settings of a network for a corpus; None if the corpus is too small for it."""
+    """The recipe of a network for a corpus of `pairs` pairs; None if the corpus is too small for it."""
     return next((entry for entry in RECIPES if entry.network == network and pairs >= entry.pairs), None)

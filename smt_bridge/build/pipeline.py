@@ -46,7 +46,8 @@ FILES = (  # all that a build writes into the system's folder
 
 
 def package(build: Build) -> None:
-    """Copy all files, then write system.json, which marks the folder as complete."""
+    """Copy all files of the chosen system, write its ini and the report, then system.json, which marks the
+    folder as complete."""
     chosen = evaluation.read_evaluation(build).chosen
     folder, source, target = build.folder, *sides(build.config)
     for name in TABLES:
@@ -69,7 +70,7 @@ def package(build: Build) -> None:
 
 
 def write_ini(build: Build, chosen: str) -> None:
-    """Write the tuned ini into the system's folder, with paths relative to that folder."""
+    """Write the tuned ini of system `chosen` into the hybrid folder, with paths relative to that folder."""
     ini = moses_ini.read(str(evaluation.ini_path(build, chosen)))
     for feature in ini.features:
         if "path" in feature.options:
@@ -163,8 +164,8 @@ def is_started(config: BuildConfig) -> bool:
 
 
 def load_or_make_plan(config: BuildConfig) -> Plan:
-    """The plan of a started build, else the one given with --plan, else a new one for the texts and this
-    machine."""
+    """Read the plan of a started build, else the one given with --plan, else make a new one for the texts and
+    this machine. DataError for a damaged plan, or one with a network that nmt-train could not train."""
     own = plan_path(config)
     if own.exists() or config.plan:
         path = own if own.exists() else config.plan
@@ -177,10 +178,11 @@ def load_or_make_plan(config: BuildConfig) -> Plan:
 
 
 def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = False) -> Build:
-    """Run all missing steps; returns the build with its final plan. `show` receives the lines of the plan.
+    """Run all unfinished steps; returns the build with its final plan. `show` is called with each line of the
+    plan; `show_bar`: whether to show a progress bar.
 
-    ConfigError for a folder that was started with other settings or texts, or that is in use; DataError for
-    texts that cannot be used.
+    ConfigError for a folder that was started with other settings or texts; UserError for one that is in use;
+    DataError for texts that cannot be used.
     """
     folder = Path(config.output)
     check_output_folder(folder)
@@ -226,7 +228,8 @@ def start_or_resume(folder: Path, config: BuildConfig) -> Plan:
 
 
 def repeat_incomplete(finished: Store) -> None:
-    """Invalidate steps whose files were removed. DataError for a file that was changed."""
+    """Forget the recorded files of steps of which a file was removed, so that these run again. DataError for
+    a file that was changed."""
     missing = finished.check((SETTINGS, plan.FILE), top=finished.folder.parent)
     for step in STEPS:
         names = finished.recorded(step.files)
@@ -243,7 +246,7 @@ def resume_settings(config: BuildConfig) -> dict[str, object]:
 
 
 def take_steps(build: Build, show_bar: bool) -> None:
-    """Run the unfinished steps in order, shortening later ones when the build is behind schedule."""
+    """Run the unfinished steps in order, and shorten later ones when the build is behind its plan."""
     clock = BuildClock(build.work)
     with Progress(None, UNIT, show_bar, "building", left=clock.left) as progress:
         run_steps(
@@ -275,8 +278,8 @@ def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
 
 
 def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: float) -> None:
-    """Shorten the plan before a long step if the build is late; record the decision, so that it is made
-    once."""
+    """Shorten the plan before a long step if the build is late, and write it with the decision, which is thus
+    made once. `budget`: seconds of the whole build."""
     if build.config.plan or step.name not in SHORTENED_STEPS or step.name in build.plan.decisions:
         return
     pace = 0.0 if build.config.keep_plan else clock.pace()
@@ -290,7 +293,8 @@ def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: 
 
 @contextmanager
 def time_step(build: Build, clock: BuildClock, progress: Progress, step: Step[Build]) -> Iterator[None]:
-    """Time a step: log its planned and its actual duration, and follow its progress while it runs."""
+    """Time a step, as a context manager: log its planned and its actual duration, and show its progress while
+    it runs."""
     seconds = plan.seconds_with_workers(build.plan, build.config.workers)
     names = [step.name for step in STEPS if step.name in seconds]
     number = names.index(step.name)

@@ -1,7 +1,7 @@
 """Decide what a build does: which networks, how many updates, how many seconds each step takes.
 
 A plan is made before anything runs and kept in `plan.json`, which a resumed build reads; another build can be
-given the file. `schedule.shorten_late` may shorten steps that have not begun, once each, and the plan records
+given the file. `budget.shorten_late` may shorten steps that have not begun, once each, and the plan records
 why. Work is planned in updates, iterations and lines, never in minutes, so that a plan gives the same system
 on a slower machine.
 """
@@ -33,7 +33,7 @@ from smt_bridge.tuning.registry import TuneConfig
 REFERENCE_FLOPS = 90e9  # floating-point operations a second
 PRODUCT_SHAPE = (64, 512, 1536)  # a layer of a network on a batch
 ROUNDS, ROUND_SECONDS = 5, 0.2  # of the measurement; the fastest round counts, slower ones were disturbed
-GRADES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # coarse, so that repeated measurements agree
+GRADES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # of speed; coarse, so that repeated measurements agree
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Rates:
 
 
 def grade_speed(flops: float) -> float:
-    """Speed of a machine as a multiple of the reference machine's, rounded to one of GRADES."""
+    """Speed of a machine as a multiple of the reference machine's, rounded to one of GRADES. `flops`: its
+    floating-point operations per second, see `measure_speed`."""
     return min(GRADES, key=lambda grade: abs(flops / REFERENCE_FLOPS / grade - 1))
 
 
@@ -84,15 +85,17 @@ def measure_speed() -> float:
 
 
 FILE = "plan.json"
-SIDE_BY_SIDE = 2  # parallel trainings that every plan assumes, so that --workers does not change the result
+PARALLEL_TRAININGS = 2  # that every plan assumes, so that --workers does not change the result
 SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)  # of a recipe's most updates
 ITERATIONS = ((10, 8), (6, 6), (4, 5))  # of the tuning: phrase-based, hybrid
 LINES = (2000, 1000, 500, 250, 200)  # of the development set, for tuning
-# Tried first: a tuning that is a little shorter costs less BLEU than a network with half the updates.
-# The shortest tunings are tried before a network is left out.
+# The tunings that are tried first: one that is a little shorter costs less BLEU than a network with half the
+# updates. The shortest tunings are tried before a network is left out.
 LONGER = (ITERATIONS[:2], LINES[:3])
-EVALUATED = 2  # compared lines per line of the tuning; the other lines show how well weights generalize
-SENSIBLE = 4  # the CSLM ignores monolingual text of more than this many times the target words
+EVALUATED = (
+    2  # lines for comparing systems per line of tuning; those not tuned on show how weights generalize
+)
+MOST_MONOLINGUAL = 4  # the CSLM ignores monolingual text of more than this many times the target words
 
 
 @dataclass(frozen=True)
@@ -113,15 +116,15 @@ class NetworkPlan:
     """Training settings of one network, and the time that it will take."""
 
     name: Name
-    what: str
-    preset: str
+    what: str  # a description
+    preset: str  # of nmt-train; empty for none
     sections: Mapping[str, Mapping[str, object]]  # of the configuration, without data
     batch: int  # sentences
     updates: int
     every: int  # updates from one validation, and save, to the next
     epochs: float
     seconds: float
-    search: float  # seconds a source word
+    search: float  # seconds that the network adds to the search for each source word
 
 
 @dataclass(frozen=True)
@@ -178,16 +181,17 @@ class PlanCandidate:
     """A candidate plan. Candidates are tried in order until one fits into the budget."""
 
     names: tuple[Name, ...]
-    share: float  # of the most updates
-    iterations: tuple[int, int]
-    lines: int
+    share: float  # of the updates of each network's recipe
+    iterations: tuple[int, int]  # of tuning, as in ITERATIONS
+    lines: int  # of the development set, for tuning
 
 
 # ---- deciding ----------------------------------------------------------------------------------------------
 
 
 def decide(sizes: CorpusSizes, budget: float, speed: float, matmul: str) -> Plan:
-    """Choose the first candidate that fits into the budget (in seconds), else the smallest."""
+    """Choose the first candidate that fits into the budget (in seconds), else the last, which is the
+    smallest. `speed`, `matmul`: see Plan."""
     plan = None
     for trial in plan_candidates(sizes):
         plan = make_plan(sizes, trial, speed, matmul)
@@ -198,7 +202,7 @@ def decide(sizes: CorpusSizes, budget: float, speed: float, matmul: str) -> Plan
 
 
 def plan_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
-    """All candidates, the most expensive first.
+    """Yield all candidates, the most expensive first.
 
     Slightly shorter tunings come first, then fewer updates, then the shortest tunings; last, networks are
     left out, the most expensive one first.
@@ -213,7 +217,7 @@ def plan_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
 
 def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: str) -> Plan | None:
     """Make the plan of a candidate; None if a network would get too few updates to be worth training."""
-    sensible = 0 < sizes.monolingual_words <= SENSIBLE * sizes.target_words
+    sensible = 0 < sizes.monolingual_words <= MOST_MONOLINGUAL * sizes.target_words
     networks = [network_plan(name, sizes, trial.share, speed, sensible) for name in trial.names]
     if None in networks:
         return None
@@ -227,8 +231,8 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
 def network_plan(
     name: Name, sizes: CorpusSizes, share: float, speed: float, monolingual: bool
 ) -> NetworkPlan | None:
-    """Plan one network with a share of its recipe's most updates; None if these are too few to be worth
-    training."""
+    """Plan one network with the share `share` of its recipe's updates; None if these are too few to be worth
+    training. `monolingual`: whether the CSLM also learns the monolingual text."""
     settings = recipe(name, sizes.pairs)
     assert settings
     lines, words = sizes.pairs, sizes.target_words
@@ -253,7 +257,8 @@ def network_plan(
 def estimate_seconds(
     sizes: CorpusSizes, networks: list[NetworkPlan], tuning: TuningPlan, speed: float, evaluated: int
 ) -> dict[str, float]:
-    """Estimated seconds of each step. `evaluated`: lines on which the systems are compared."""
+    """Estimate the seconds of each step on this machine: step -> seconds, in order. `speed`: see Plan;
+    `evaluated`: lines on which the systems are compared."""
     rates = Rates()
     words = sizes.target_words
     length = sizes.dev_words / max(1, sizes.dev_pairs)  # words of a line
@@ -282,8 +287,8 @@ def estimate_seconds(
     return {name: round(value / speed) for name, value in estimates.items()}
 
 
-def side_by_side(times: list[float], workers: int = SIDE_BY_SIDE) -> float:
-    """Seconds that `workers` processes need for tasks that take `times` seconds each and are started in
+def side_by_side(times: list[float], workers: int = PARALLEL_TRAININGS) -> float:
+    """Seconds until `workers` processes have finished tasks of `times` seconds, which are started in
     order."""
     busy = [0.0] * workers
     for task in times:
@@ -302,7 +307,7 @@ def seconds_with_workers(plan: Plan, workers: int) -> dict[str, float]:
 
 
 def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
-    """Describe the plan, line by line, for the terminal."""
+    """Yield a description of the plan, line by line, for the terminal. `budget`: seconds."""
     sizes, tuning, seconds = plan.sizes, plan.tuning, seconds_with_workers(plan, workers)
     yield (
         f"{sizes.pairs:,} pairs, {sizes.source_words:,} and {sizes.target_words:,} words; development set "
@@ -328,14 +333,14 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
         over = "; over the budget, and nothing more can be left out"
         if sum(plan.seconds.values()) <= budget:
             over = (
-                f"; over the budget, because plans assume {SIDE_BY_SIDE} workers, so that --workers "
+                f"; over the budget, because plans assume {PARALLEL_TRAININGS} workers, so that --workers "
                 "does not change the result; for less work give a smaller --budget"
             )
     yield f"{'all steps':12} {duration(total)} of {duration(budget)}{over}"
 
 
 def reason_left_out(name: Name, plan: Plan) -> str:
-    """Explain why a network is left out, and which budget would include it."""
+    """Explain why a network is left out, and which budget would include it: the end of a sentence."""
     if not recipe(name, plan.sizes.pairs):
         return f"{plan.sizes.pairs:,} pairs are too few"
     if plan.decisions.get("networks"):
@@ -345,8 +350,8 @@ def reason_left_out(name: Name, plan: Plan) -> str:
 
 
 def least_budget(name: Name, plan: Plan) -> float:
-    """Seconds of the shortest plan that includes a network. The corpus must be large enough for its
-    recipe."""
+    """Seconds of the shortest plan that includes a network. The corpus must be large enough for a recipe of
+    the network."""
     tries = (
         make_plan(plan.sizes, trial, plan.speed, plan.matmul)
         for trial in plan_candidates(plan.sizes)
@@ -365,7 +370,7 @@ LONGEST_TUNING = 100  # most iterations: their files are numbered with two digit
 
 
 def write_plan(path: Path, plan: Plan) -> None:
-    """Write a plan as JSON."""
+    """Write a plan as JSON, atomically."""
     files.write_text(path, [json.dumps({"format": FORMAT, **asdict(plan)}, indent=1)])
 
 
@@ -383,7 +388,7 @@ def read_plan(path: str | Path) -> Plan:
 
 
 def mistakes(plan: Plan) -> Iterator[str]:
-    """Describe values of a plan that are out of range."""
+    """Yield a description of each value of a plan that is out of range. ConfigError for an unknown preset."""
     sizes, tuning = plan.sizes, plan.tuning
     least = {
         "sizes.pairs": (sizes.pairs, 1),
@@ -416,7 +421,8 @@ def mistakes(plan: Plan) -> Iterator[str]:
 
 
 def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:
-    """Describe values of a network's plan that are out of range; `key` is its prefix in messages."""
+    """Yield a description of each value of a network's plan that is out of range. `key`: prefix of messages.
+    ConfigError for an unknown preset."""
     least = {"batch": 1, "updates": 1, "every": 1, "epochs": 0, "seconds": 0, "search": 0}
     yield from values_below(
         {f"{key}.{name}": (getattr(network, name), bound) for name, bound in least.items()}
@@ -428,7 +434,7 @@ def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:
 
 
 def values_below(least: dict[str, tuple[float, int]]) -> Iterator[str]:
-    """Describe numbers below their lower bounds: key -> (value, bound)."""
+    """Yield a description of each number below its lower bound. `least`: key -> (value, bound)."""
     for key, (value, bound) in least.items():
         if value < bound:
             yield f"{key}: {value:g} is out of range, expected {bound} or more"

@@ -49,7 +49,7 @@ class StepFacts:
     """Planned and actual time of a step."""
 
     name: str
-    planned: float  # seconds, as estimated before work started
+    planned: float  # seconds in the plan, which may have been shortened before the step
     took: float | None = None  # seconds; None for a step that did not run
 
 
@@ -62,7 +62,7 @@ class NetworkFacts:
     parameters: int
     updates: int = 0
     epochs: float | None = None
-    curves: Mapping[str, LearningCurve] = field(default_factory=dict)
+    curves: Mapping[str, LearningCurve] = field(default_factory=dict)  # by kind, see CURVES
 
 
 @dataclass
@@ -79,7 +79,7 @@ class SystemFacts:
     """A system that was tuned, and could have been chosen."""
 
     name: str
-    bleu: float  # of dev, 0 to 100
+    bleu: float  # on the development set, 0 to 100
     chosen: bool = False
     note: str = ""
 
@@ -90,10 +90,10 @@ class Facts:
 
     title: str
     dev: Sequence[SystemOutput]  # raw text: phrase-based, neural alone, hybrid; the first is the baseline
-    bleu: float  # of the system on dev, as tuning measured it, 0 to 100
+    bleu: float  # of the chosen system on the n-best lists of its tuning, 0 to 100
     reason: str = ""  # why this system was chosen: a sentence
     candidates: Sequence[SystemFacts] = ()
-    without: Mapping[str, float] = field(default_factory=dict)  # by part: BLEU of dev without it, 0 to 100
+    without: Mapping[str, float] = field(default_factory=dict)  # by part: the same BLEU without it, 0 to 100
     sizes: Mapping[str, int] = field(default_factory=dict)  # "pairs read" -> 29000, in the order to show
     steps: Sequence[StepFacts] = ()
     networks: Sequence[NetworkFacts] = ()
@@ -112,8 +112,8 @@ def write(path: Path, facts: Facts, samples: int = SAMPLES) -> None:
 
 
 def html(facts: Facts, samples: int = SAMPLES) -> str:
-    """Build the page: the system and how it was built, then all systems side by side on the development
-    set."""
+    """Build the page: the system and how it was built, then all systems side by side on the development set.
+    `samples`: bootstrap samples."""
     learned = list(learning_charts(facts.networks))
     sections = [
         section("system", "The system", system_section(facts)),
@@ -130,7 +130,8 @@ def html(facts: Facts, samples: int = SAMPLES) -> str:
 
 
 def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Rows under the title: the system and its texts."""
+    """Yield the rows under the title, (name, value): the system and its texts, then those of
+    `facts.about`."""
     parts = list(dict.fromkeys(row.what for row in facts.features if row.what))
     name = next((row.name for row in facts.candidates if row.chosen), "")
     yield "system", f"{name}: {', '.join(parts)}" if name and parts else name
@@ -141,12 +142,12 @@ def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def section(name: str, title: str, content: str) -> str:
-    """A section of the page; empty if it has no content."""
+    """A section of the page in HTML; empty if it has no content. `name`: its id; `content`: HTML."""
     return f'<section id="{name}"><h2>{escape(title)}</h2>{content}</section>' if content else ""
 
 
 def nonempty_table(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """A table without its empty columns."""
+    """A table in HTML without its empty columns. `name`: its id."""
     used = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
     return table_html(name, caption, used, rows)
 
@@ -197,7 +198,7 @@ def sizes_section(sizes: Mapping[str, int]) -> str:
 
 
 def steps_section(steps: Sequence[StepFacts]) -> str:
-    """Planned and actual minutes of each step and of all."""
+    """Planned and actual minutes of each step and of all of them."""
     if not steps:
         return ""
     columns = [
@@ -346,7 +347,7 @@ def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
 
 
 def size_facts(build: Build) -> dict[str, int]:
-    """Numbers of pairs and lines, by description."""
+    """Numbers of pairs and lines, by description, in the order to show."""
     counts: dict[str, int] = json.loads(BuildTexts(build.work).path(COUNTS).read_text(encoding="utf-8"))
     plan = build.plan
     more = {"monolingual lines": plan.sizes.monolingual_lines} if plan.sizes.monolingual_lines else {}

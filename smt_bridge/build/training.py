@@ -40,7 +40,7 @@ BASE = "moses.ini"
 
 
 def align(build: Build) -> None:
-    """Align training text and development set together.
+    """Align training text and development set together, and write both alignments.
 
     A joint model then validates on links like those that it trains on; the development set alone is too small
     to align.
@@ -55,6 +55,7 @@ def align(build: Build) -> None:
 
 
 def train_config(build: Build) -> TrainConfig:
+    """Settings of smt-train for the texts of the build."""
     texts = BuildTexts(build.work)
     return TrainConfig(
         source=str(texts.path("train.source")),
@@ -65,7 +66,7 @@ def train_config(build: Build) -> TrainConfig:
 
 
 def train(build: Build) -> None:
-    """Train tables and count model.
+    """Train the tables and the count model in the folder MODEL.
 
     Checksums are recorded after each step of the training, since a resumed training reuses finished files.
     """
@@ -76,7 +77,8 @@ def train(build: Build) -> None:
 
 
 def filter_to_dev(build: Build) -> None:
-    """Keep the rows that the development set can use, and write an ini for them."""
+    """Write the rows of the tables that the development set can use to the folder DEV, and an ini for them.
+    DataError if there are none."""
     model, dev = build.work / MODEL, build.work / DEV
     wanted = Occurring(read_texts([str(build.work / FOLDER / "dev.source")]))
     names = train_system.TABLE, train_system.REORDERING
@@ -94,7 +96,7 @@ def filter_to_dev(build: Build) -> None:
 
 
 # ---- networks ----------------------------------------------------------------------------------------------
-# However many are trained at the same time, their files are the same.
+# Their files do not depend on how many are trained at the same time.
 
 
 NETWORKS, RUNS, LOGS = "networks", "runs", "logs"  # weights for decoding; run directories; training logs
@@ -124,7 +126,8 @@ class TrainingTask:
 
 
 def train_all(build: Build) -> None:
-    """Train the networks of the plan, `workers` at a time."""
+    """Train the networks of the plan, `workers` at a time, each in a process of its own. UserError if one of
+    these dies."""
     tasks = [network_task(build, network) for network in build.plan.networks]
     (build.work / LOGS).mkdir(exist_ok=True)
     start = partial(start_trainer, str(build.work), logging.getLogger("nmt").getEffectiveLevel())
@@ -136,7 +139,7 @@ def train_all(build: Build) -> None:
 
 
 def share(build: Build) -> float:
-    """Completed share of all trainings, according to their logs."""
+    """Completed share, 0 to 1, of all trainings, according to their logs."""
     total = sum(network.seconds for network in build.plan.networks)
     done = 0.0
     for network in build.plan.networks:

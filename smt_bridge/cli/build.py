@@ -97,7 +97,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:
-    """Inspect the texts and print the findings, as nmt-init does."""
+    """Inspect the training text and the development set, and print the findings, as nmt-init does."""
     from nmt.text.inspection import PairReport, inspect_pairs, survey_sections
     from smt_bridge.build import corpus
 
@@ -117,7 +117,8 @@ def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:
 
 
 def check_texts(config: BuildConfig) -> None:
-    """ConfigError or DataError for texts that are missing, of unequal length, or inside the output folder."""
+    """ConfigError for the standard input, a missing text or one inside the output folder; DataError for
+    parallel texts of unequal length."""
     texts = config.texts()
     if "-" in texts:
         raise ConfigError("the texts are read more than once; give files, not -")

@@ -81,7 +81,7 @@ def compile_model(args: argparse.Namespace) -> None:
     """Write the tables of a model, and a moses.ini that names them."""
     from smt_bridge.decoder import system
 
-    ini = moses_ini.read(system.ini_of(args.model))
+    ini = moses_ini.read(system.ini_path(args.model))
     table, reordering = system.table_lines(ini)
     paths = [system.feature_path(ini, line) for line in (table, *([reordering] if reordering else []))]
     check_separate([("MODEL", path) for path in (ini.path, *paths)], [("--output", args.output)])

@@ -130,7 +130,7 @@ def parser() -> options.Parser:
 
 
 def check_split(args: argparse.Namespace) -> None:
-    """ConfigError for a model or options that exclude --split-sentences."""
+    """ConfigError for a model or options with which --split-sentences cannot be used."""
     if wrong := [name for name in OUTPUTS if getattr(args, name)]:
         raise ConfigError(
             f"--split-sentences cannot be combined with {options.flags(wrong)}, which apply to whole lines; "
@@ -144,10 +144,11 @@ def check_split(args: argparse.Namespace) -> None:
 
 
 def verify_model(model: str) -> None:
-    """Verify the checksums of compiled tables. ConfigError for a model that has none."""
-    from smt_bridge.decoder.system import ini_of, verify_compiled
+    """Verify the checksums of compiled tables. ConfigError for a model that has none, DataError for a damaged
+    file."""
+    from smt_bridge.decoder.system import ini_path, verify_compiled
 
-    if not verify_compiled(moses_ini.read(ini_of(model))):
+    if not verify_compiled(moses_ini.read(ini_path(model))):
         raise ConfigError(
             f"--verify: {model} has neither a {folder.FILE} nor tables of smt-compile, which have checksums"
         )
@@ -162,13 +163,13 @@ def parse_with_defaults(hybrid: Hybrid, argv: Sequence[str] | None) -> argparse.
 
 def open_decoder(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
     """Load the decoder that the options describe. ConfigError for an output that is part of the model."""
-    from smt_bridge.decoder.system import ini_of
+    from smt_bridge.decoder.system import ini_path
 
     outputs = [(f"--{name.replace('_', '-')}", getattr(args, name) or "") for name in ("output", *OUTPUTS)]
     if hybrid:
         parts = [("MODEL", str(hybrid.folder / name)) for name in (folder.FILE, *hybrid.parts)]
         check_separate(parts, outputs)
-    ini = moses_ini.read(hybrid.ini if hybrid else ini_of(args.model))
+    ini = moses_ini.read(hybrid.ini if hybrid else ini_path(args.model))
     decoding.check_tables(ini, outputs, beside=bool(hybrid))
     return make_decoder(args, ini, hybrid)
 
@@ -183,7 +184,7 @@ def check_markup(decoder: "Decoder", args: argparse.Namespace, hybrid: Hybrid | 
         )
     for number, line in enumerate(split_lines(args, hybrid, files.preview(args.input)), 1):
         for sentence in line.sentences:
-            decoder.marked(sentence, f"{args.input}:{number}")
+            decoder.parse_line(sentence, f"{args.input}:{number}")
 
 
 def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> None:
@@ -243,12 +244,12 @@ def make_decoder(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "
 
 
 def text_lines(args: argparse.Namespace, hybrid: Hybrid | None) -> "Lines | None":
-    """Conversion of lines to words and back; None for tokenized lines without a glossary."""
+    """Create the converter of lines to words and back; None for tokenized lines without a glossary."""
     from smt_bridge.hybrid import decoder as hybrids
     from smt_bridge.hybrid.decoder import GlossaryLines
 
     if hybrid:
-        return hybrids.lines_of(hybrid, longest_line(args), args.glossary)
+        return hybrids.make_lines(hybrid, longest_line(args), args.glossary)
     return GlossaryLines(glossary.read_tokenized(args.glossary)) if args.glossary else None
 
 
@@ -262,7 +263,7 @@ def split_lines(args: argparse.Namespace, hybrid: Hybrid | None, lines: Iterable
 
 
 class PhraseTranslator:
-    """A decoder with the options of smt-decode."""
+    """A decoder with the outputs of smt-decode, which translates blocks of lines."""
 
     def __init__(self, args: argparse.Namespace, decoder: "Decoder", hybrid: Hybrid | None) -> None:
         self.args, self.decoder, self.hybrid = args, decoder, hybrid
@@ -271,13 +272,13 @@ class PhraseTranslator:
 
     def models(self) -> list[Path]:
         """The files, besides the input, that translations depend on."""
-        from smt_bridge.decoder.system import files_of
+        from smt_bridge.decoder.system import system_files
 
         options_files = [Path(path) for path in (self.args.weights, self.args.glossary) if path]
         if self.hybrid:
             names = (folder.FILE, *self.hybrid.parts)
             return [*(self.hybrid.folder / name for name in names), *options_files]
-        return [*files_of(self.decoder.system.ini), *options_files]
+        return [*system_files(self.decoder.system.ini), *options_files]
 
     def lines(self, block: LineBlock) -> OutputLines:
         """Translate a block; returns the lines that it adds to each output."""
@@ -299,7 +300,7 @@ class PhraseTranslator:
 
 
 def writers(decoder: "Decoder") -> "dict[str, Writer]":
-    """Functions that write the outputs besides the translation, by name of the option."""
+    """Functions that format the lines of the outputs besides the translation, by name of the option."""
     from smt_bridge.decoder import feature_values, translation
 
     def explained(number: int, result: "PhraseTranslation") -> Iterable[str]:
@@ -338,11 +339,11 @@ def translate_input(
         return
     ini = decoding.absolute_ini(work.decoder.system.ini, bool(work.hybrid))
     with job.run(partial(load_translator, ini=ini), work) as compute:
-        yield compute(cut_chunks(lines, work.decoder.all_marked(sentences, name, numbers)))
+        yield compute(cut_chunks(lines, work.decoder.parse_lines(sentences, name, numbers)))
 
 
 def cut_chunks(lines: Iterator[SplitLine], marked: "Iterator[MarkedLine]") -> Iterator[TextChunk[LineBlock]]:
-    """Cut lines into chunks. `marked`: the parsed sentences of all lines."""
+    """Cut lines into chunks of BLOCK lines. `marked`: the parsed sentences of all lines, in order."""
     first = 0
     while block := list(islice(lines, BLOCK)):
         size = sum(len(line.sentences) for line in block)

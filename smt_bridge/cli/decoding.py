@@ -61,7 +61,7 @@ def uses_threads(args: argparse.Namespace) -> bool:
 
 
 def absolute_ini(ini: Ini, beside: bool = False) -> Ini:
-    """An ini with absolute paths, for other processes. `beside`: look for tables only beside the ini."""
+    """An ini with absolute paths, for other processes. `beside`: look for tables only in the ini's folder."""
     return moses_ini.with_absolute_paths(ini, ini.roots(beside))
 
 
@@ -97,8 +97,11 @@ def load_decoder(
     lines: "Lines | None" = None,
     beside: bool = False,
 ) -> "Decoder":
-    """Load the decoder of an ini as the options say. `lines`: converts lines of raw text, or applies a
-    glossary; `beside`: look for tables and models only beside the ini."""
+    """Load the decoder of an ini with the options of `add_search`. `nbest`, `distinct`, `explain`: see
+    DecoderConfig; `weights`: override those of the ini; `lines`: converts lines of raw text, or applies a
+    glossary; `beside`: look for tables and models only in the ini's folder. Logs a description of the
+    decoder, and a warning if plain search has to be used. ConfigError or DataError for a model that the
+    engine cannot use."""
     from nmt.compute.compiled import HAVE_NUMBA
     from smt_bridge.decoder import system as systems
     from smt_bridge.decoder.cache import Cache

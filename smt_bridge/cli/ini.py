@@ -1,4 +1,5 @@
-"""smt-ini: show, check and edit a moses.ini. num-features and weights change together, other bytes stay."""
+"""smt-ini: show, check and edit a moses.ini. Edits change num-features and weights together, and no other
+byte."""
 
 import argparse
 import logging
@@ -93,6 +94,7 @@ def parser() -> options.Parser:
 
 
 def add_feature_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the action add-feature."""
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--name", help="the feature that gets more scores, e.g. TranslationModel0")
     target.add_argument("--line", help="a new feature line, e.g. 'KENLM name=LM1 factor=0 path=... order=5'")
@@ -107,6 +109,7 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show(ini: Ini) -> None:
+    """Print a table of the features."""
     print("name\ttype\tscores\tweights\tpath")
     for feature in ini.features:
         values = ini.weights.get(feature.name)
@@ -115,7 +118,8 @@ def show(ini: Ini) -> None:
 
 
 def edit(args: argparse.Namespace, ini: Ini) -> Ini:
-    """Return the ini edited as the action says."""
+    """Return the ini with the edit of the action. ConfigError or DataError for an edit that does not fit
+    it."""
     if args.action == "set-weights":
         return moses_ini.set_weights(ini, moses_ini.read_weights(args.weights))
     if args.action == "set-path":

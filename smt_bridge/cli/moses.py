@@ -57,7 +57,7 @@ def parser() -> options.Parser:
 
 
 def add_text(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the arguments INI and --input."""
+    """Add the arguments INI and --input. `what`: help text of --input."""
     parser.add_argument("ini", type=InputPath, metavar="INI", help="the moses.ini")
     parser.add_argument("--input", "-i", type=InputPath, required=True, metavar="TEXT", help=what)
 
@@ -108,7 +108,8 @@ def add_tune(parser: options.ActionParser) -> None:
 
 
 def check_ini(ini: str) -> None:
-    """DataError with the first problem of a moses.ini; smt-ini check lists all of them."""
+    """DataError with the first problem of the moses.ini at path `ini`, and the number of further ones. Tables
+    are checked by their first lines only."""
     issues = list(check_system.problems(moses_ini.read(ini), ["."], thorough=False))
     if issues:
         raise DataError(

@@ -1,5 +1,5 @@
-"""smt-propose: let an encoder-decoder propose phrase pairs, for source phrases that a table lacks or covers
-thinly."""
+"""smt-propose: let an encoder-decoder propose phrase pairs, for source phrases that a table lacks or for
+which it has few rows."""
 
 import argparse
 import logging
@@ -85,8 +85,8 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, line: str) -> None:
-    """Propose rows for the phrases of the texts that the table hardly covers, and write both tables with
-    them. `line`: how torch was set up, for the log."""
+    """Propose rows for the phrases of the texts that the table lacks or covers thinly, and write both tables
+    with them. `line`: how torch was set up, for the log. DataError if there are no such phrases."""
     from smt_bridge.tables import propose
 
     config = arguments.parse_settings(ProposeConfig, args)
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace, line: str) -> None:
 
 
 def load_networks(args: argparse.Namespace) -> "Networks":
-    """Load the networks that the options name."""
+    """Load the networks that the options name. ConfigError for one that reads raw text."""
     from nmt.runs.torch_run import TorchRun
     from smt_bridge.tables.propose import Networks
 
@@ -155,8 +155,9 @@ def start_networks(args: argparse.Namespace) -> "NetworkExecutor":
 def load_in_worker(
     args: argparse.Namespace, arithmetic: "Arithmetic", models: Mapping[str, str], inverse: str
 ) -> "Callable[[NetworkRequest], NetworkAnswers]":
-    """In a worker: load the same networks, to be computed with the same arithmetic. DataError for files that
-    differ."""
+    """In a worker: load the same networks, and set up the same arithmetic. Returns the function that computes
+    with them. `models`: checksums by path; `inverse`: identity of the model of the other direction. DataError
+    for models that differ."""
     store.check_digests(models)
     arithmetic.use()
     networks = load_networks(args)

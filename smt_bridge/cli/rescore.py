@@ -178,7 +178,7 @@ def check_mbr(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec]) -> None:
-    """Load the features and rescore."""
+    """Load the features of `specs`, rescore the lists, and write the outputs."""
     settings, line = FeatureSettings(), ""
     if specs:
         settings, line = shared_options.set_up_features(args, specs, args.output or args.best)

@@ -47,7 +47,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def write_selection(args: argparse.Namespace, sides: "Sequence[Side]", values: "Floats") -> None:
-    """Select lines by their cross-entropy differences `values`, and write them."""
+    """Select lines by their cross-entropy differences `values` (lines,), and write them. `sides`: models of
+    each language."""
     from nmt.ngram import selection
 
     if args.keep:
@@ -146,7 +147,7 @@ class DifferenceScorer:
 
 
 def cut_chunks(paths: Sequence[str]) -> Iterator[TextChunk[list[tuple[str, ...]]]]:
-    """Cut the general text into chunks."""
+    """Cut the general text into chunks of parallel lines. `paths`: one or both sides."""
     from nmt.ngram import selection
 
     first = 0
@@ -163,7 +164,7 @@ def count_progress(parts: Iterable[FinishedChunk], progress: Progress) -> Iterat
 
 
 def print_sizes(trials: "Sequence[Trial]") -> int:
-    """Print the perplexity for each size that was tried; returns the best size."""
+    """Print a table of the perplexity for each size that was tried; returns the best size, in lines."""
     chosen = min(trials, key=lambda trial: trial.perplexity)
     print("lines\tperplexity\tbest")
     for trial in trials:

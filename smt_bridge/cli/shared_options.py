@@ -1,4 +1,4 @@
-"""Options that commands share: phrase tables, memory, features."""
+"""Options that commands share: parallel texts, phrase tables, memory of extraction, features."""
 
 import argparse
 from collections.abc import Sequence
@@ -87,6 +87,7 @@ GB = {"G": 1.0, "M": 1e-3}  # GB of each unit
 
 
 def add_memory(parser: argparse.ArgumentParser) -> None:
+    """Add --memory."""
     parser.add_argument(
         "--memory",
         type=parse_gigabytes,
@@ -145,7 +146,8 @@ def check_models_separate(
     inputs: Sequence[tuple[str, str]],
     outputs: Sequence[tuple[str, str | None]],
 ) -> None:
-    """ConfigError if an output is an input or a model of a feature."""
+    """ConfigError if an output is an input or a model of a feature. `inputs`, `outputs`: pairs of option and
+    path."""
     models = [(f"--feature {spec.kind}", spec.path) for spec in specs]
     arguments.check_separate([*inputs, *models, ("--backoff", args.backoff)], outputs)
 
@@ -153,8 +155,8 @@ def check_models_separate(
 def set_up_features(
     args: argparse.Namespace, specs: Sequence[FeatureSpec], output: str
 ) -> tuple[FeatureSettings, str]:
-    """Import torch, if a feature needs it, and choose its back end, that of the job that is resumed if there
-    is one. Returns the settings of features and a line for the log."""
+    """Import torch and choose its back end, if a feature needs it; a resumed job keeps its back end. Returns
+    the settings of features, and a line for the log. `output`: path beside which the job folder is."""
     if not need_torch(specs):
         settings = arguments.parse_settings(FeatureSettings, args, threads=args.threads or 1)
         return settings, jobs.describe_workers(args)

@@ -99,17 +99,17 @@ def parser() -> options.Parser:
 class TuningPaths:
     """The files of a tuning."""
 
-    ini: str
-    output: Path
-    work: Path
+    ini: str  # path of the model's ini
+    output: Path  # the tuned ini
+    work: Path  # folder of the iterations
     start: Ini  # the model's ini, with paths that are valid in the folder of the output
 
 
 def tuning_paths(args: argparse.Namespace) -> TuningPaths:
     """Paths of the tuning's files. ConfigError if an output is the model's ini or one of its tables."""
-    from smt_bridge.decoder.system import ini_of
+    from smt_bridge.decoder.system import ini_path
 
-    path = ini_of(args.model)
+    path = ini_path(args.model)
     folder = Path(path).parent
     output = Path(args.output or folder / f"{Path(path).name.removesuffix('.ini')}.tuned.ini")
     work = Path(args.work or f"{output}.tuning")
@@ -121,7 +121,7 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
 
 
 def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
-    """Run the tuning loop; write the best weights, and those of --final-seeds."""
+    """Run the tuning loop, write the best weights and those of --final-seeds, and print the best BLEU."""
     from smt_bridge.tuning import loop
     from smt_bridge.tuning.loop import starting_weights, whole_weights
 
@@ -143,18 +143,19 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
     log.info(
         "%s; the best of %d iterations is %d: BLEU %.2f; %s", reason, count, best + 1, score, paths.output
     )
-    if warning := tuning.nothing_gained():
+    if warning := tuning.gain_warning():
         log.warning("%s", warning)
     print(f"BLEU\t{score:.2f}\titeration\t{best + 1}")
 
 
 def load_checked_decoder(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "Decoder":
-    """Load the decoder, and check that it accepts every line of the development text."""
+    """Load the decoder, and check that it accepts every line of the development text. DataError for a text
+    without words, bad markup, or a line that is too long."""
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
     decoder = decoding.load_decoder(args, ini, args.n_best, True)
     for number, line in enumerate(sources, 1):
-        decoder.marked(line, f"{args.source}:{number}")  # bad tags, lines that are too long
+        decoder.parse_line(line, f"{args.source}:{number}")  # bad tags, lines that are too long
     return decoder
 
 
@@ -197,14 +198,15 @@ def open_tuning(
     )
 
 
+# translates lines with weights
 Redecoding = Callable[[Weights, Sequence[str]], "Generator[PhraseTranslation]"]
 
 
 @contextmanager
 def start_decoding(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Redecoding]:
     """Yield a function that decodes lines with other weights, by threads of this process or by an executor
-    whose workers load the model once."""
-    from smt_bridge.decoder.system import files_of
+    whose workers load the model once. Makes `args.cache` absolute."""
+    from smt_bridge.decoder.system import system_files
     from smt_bridge.tuning.loop import Redecoder, decode, decode_by_executor
 
     if decoding.uses_threads(args):
@@ -212,7 +214,9 @@ def start_decoding(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Red
         return
     args.cache = args.cache and os.path.abspath(args.cache)
     ini = decoder.system.ini
-    load_remote = partial(load_in_worker, args, decoding.absolute_ini(ini), store.file_digests(files_of(ini)))
+    load_remote = partial(
+        load_in_worker, args, decoding.absolute_ini(ini), store.file_digests(system_files(ini))
+    )
     config = arguments.parse_settings(ExecutorConfig, args)
     with executors.make(Redecoder(decoder).compute, load_remote, config) as executor:
         yield lambda weights, sources: decode_by_executor(executor, decoder, weights, sources, args.source)
@@ -221,7 +225,8 @@ def start_decoding(args: argparse.Namespace, decoder: "Decoder") -> Iterator[Red
 def load_in_worker(
     args: argparse.Namespace, ini: Ini, models: Mapping[str, str]
 ) -> "Callable[[DecodingBlock], list[PhraseTranslation]]":
-    """In a worker: load the same model. DataError for files that differ."""
+    """In a worker: load the same model, and return the function that decodes a block. `models`: checksums by
+    path. DataError for files that differ."""
     from smt_bridge.tuning.loop import Redecoder
 
     store.check_digests(models)
@@ -231,7 +236,7 @@ def load_in_worker(
 def decode_text(
     args: argparse.Namespace, decode: Redecoding, sources: Sequence[str], weights: Weights
 ) -> "Generator[PhraseTranslation]":
-    """Decode the development text with other weights."""
+    """Decode the development text with other weights, with a progress bar."""
     results = decode(weights, sources)
     with options.progress(args, "sentences", len(sources)) as progress, closing(results):
         for translation in results:
@@ -242,7 +247,8 @@ def decode_text(
 def write_weights(
     args: argparse.Namespace, tuning: "Tuning", paths: TuningPaths, all_weights: "Callable[[Floats], Weights]"
 ) -> None:
-    """Write the best weights to a file of their own, and the ini with these weights."""
+    """Write the best weights to a file in the work folder, and the ini with these weights to the output.
+    `all_weights`: converts weights (D,) to those of all features."""
     best = tuning.best()
     iteration = tuning.iterations[best]
     weights = all_weights(iteration.weights)
@@ -257,7 +263,9 @@ def write_weights(
 def final_seeds(
     args: argparse.Namespace, tuning: "Tuning", work: Path, all_weights: "Callable[[Floats], Weights]"
 ) -> None:
-    """Tune again on the last pool with seeds 1, 2, ..., to show how much the result depends on the seed."""
+    """Tune again on the last pool with seeds 1, 2, ..., to show how much the result depends on the seed, and
+    write the weights of each to the work folder unless they are there. `all_weights`: as in
+    `write_weights`."""
     for seed in range(1, args.final_seeds + 1):
         path = work / f"seed-{seed}.weights"
         if not path.exists():

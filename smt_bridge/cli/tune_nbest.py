@@ -133,7 +133,8 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def tune(args: argparse.Namespace, pool: "Pool") -> "TuningPoint":
-    """Tune with each seed; returns the best point of all runs and of their start."""
+    """Tune with each seed; returns the best point of all runs and of their start. Prints the spread of
+    several runs."""
     from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import tuner
 

@@ -22,7 +22,7 @@ def add_tuner(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_tuner(args: argparse.Namespace) -> Tuner:
-    """Make the tuner that the options name. ConfigError for a value out of range."""
+    """Make the tuner that the options name, with its settings. ConfigError for a value out of range."""
     tuner = parse_settings(TUNERS[args.method], args)
     settings.check(tuner)
     return tuner

@@ -10,14 +10,13 @@ Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
-# indices of SearchState.counters
+# Indices of SearchState.counters: rows used of each kind of array; FULL is 1 once an array is too small, WORK
+# counts tried options, SCORED the language model scores that are kept.
 HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK, CONTEXTS, BLOCKS, SCORED = range(10)
 SLICE = 2_000_000  # options tried per call, about 0.2 seconds, so that Ctrl-C is handled soon
 NOTHING = -1e300  # lower than any score
-MONOTONE, SWAP, DISCONTINUOUS = range(3)
-
-
-NO_ZONE = -1
+MONOTONE, SWAP, DISCONTINUOUS = range(3)  # orientations of a phrase relative to the previous one
+NO_ZONE = -1  # in ReorderingConstraints.local
 
 
 class ReorderingConstraints(NamedTuple):
@@ -33,8 +32,9 @@ class ReorderingConstraints(NamedTuple):
 
 
 def constraints(words: int, walls: Sequence[int], zones: Sequence[tuple[int, int]]) -> ReorderingConstraints:
-    """Build the constraint arrays. A wall inside a zone applies only to the innermost zone around it, unless
-    it follows that zone's last word."""
+    """Build the constraint arrays of a sentence of `words` words. `walls`: the word before each wall;
+    `zones`: first and last word of each zone. A wall inside a zone applies only to the innermost zone around
+    it, unless it follows that zone's last word."""
     if not walls and not zones:
         words = 0
     wall, local = np.zeros(words, np.bool_), np.full(words, NO_ZONE, np.int32)
@@ -66,7 +66,7 @@ class OptionArrays(NamedTuple):
 
 
 class OptionGains(NamedTuple):
-    """Scores that the options of a sentence add to a hypothesis before language models are asked. The first
+    """Scores that the options of a sentence add to a hypothesis before language models score them. The first
     index is the orientation: MONOTONE, SWAP or DISCONTINUOUS."""
 
     gain: Floats  # (3, O) score and backward reordering score
@@ -82,29 +82,29 @@ class SearchParameters(NamedTuple):
     beam: float  # natural logarithm of the beam threshold
     distortion: int  # distortion limit in words; -1: unlimited
     distortion_weight: float
-    early: bool  # whether to use the early distortion cost
+    early: bool  # whether to use the early distortion cost (Moore and Quirk 2007)
     reordering: bool  # whether the system has a lexical reordering model
     edges: bool  # whether to keep the edges, which n-best lists need
     deferred: bool  # whether candidates wait for stateful features to score them, see compiled_search.py
-    stand_in: float  # additional weight of the first language model while candidates wait
-    pops: int  # hypotheses that cube pruning makes for a stack; 0: stack search
-    diversity: int  # least number of them for each coverage
+    stand_in: float  # additional weight of the first language model while candidates wait, see SearchModel
+    pops: int  # hypotheses that cube pruning creates for a stack; 0: stack search
+    diversity: int  # minimum number of hypotheses that cube pruning creates for each coverage
 
 
 class SearchState(NamedTuple):
     """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates, K contexts, B
     blocks of P language model scores; L language models, F stateful features."""
 
-    counters: Int64s
+    counters: Int64s  # (10,) see HYPOTHESES and so on
     # hypotheses, (H,)
     coverage: Int32s
     first: Int32s  # source words of the last phrase
     last: Int32s
     option: Int32s
     parent: Int32s
-    score: Floats
+    score: Floats  # weighted, of the phrases so far
     total: Floats  # score plus future cost
-    context: Int32s  # number of its context
+    context: Int32s  # number of its context, see below
     key: Int64s  # hash of the stateful features' recombination keys
     memory: Int64s  # (H, F) states of the stateful features
     following: Int32s  # next hypothesis in the stack

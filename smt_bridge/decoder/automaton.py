@@ -34,14 +34,14 @@ class Automaton(NamedTuple):
     unknown: int  # word id of <unk>
     start_state: int  # state after <s>
     end: int  # word id of </s>
-    records: Words64
+    records: Words64  # arrays of the trie, see nmt/ngram/trie.py
     books: Floats
     layout: Int64s
-    memo: Int64s  # (MEMO, 3) latest steps
+    memo: Int64s  # (MEMO, 3) latest results of `step`, which changes it
 
 
-def automaton_of(model: TrieModel) -> Automaton:
-    """The automaton of a model."""
+def build_automaton(model: TrieModel) -> Automaton:
+    """Build the automaton of a model. It shares the model's arrays."""
     after_begin = model.trie.state_after(0, np.array([model.begin]))
     return Automaton(
         words=len(model.hashes), unknown=model.unknown, start_state=int(after_begin[0]), end=model.end,
@@ -58,17 +58,18 @@ def read_only(array: NDArray[T]) -> NDArray[T]:
 
 
 class PlainNodes(NamedTuple):
-    """An automaton in lists, for plain Python. Log probabilities are natural."""
+    """An automaton of N n-grams as lists, for plain Python. Node 0 is the empty context, every other node an
+    n-gram. Log probabilities are natural."""
 
     children: dict[int, int]  # state * V + word: the node that they lead to
-    log_prob: list[float]  # of each node; 0 is the empty context
-    backoff: list[float]
-    link: list[int]
-    state: list[int]  # after each node
+    log_prob: list[float]  # (N + 1,)
+    backoff: list[float]  # (N + 1,) natural logarithms too
+    link: list[int]  # (N + 1,) the node without its first word
+    state: list[int]  # (N + 1,) state after the n-gram
 
 
 def plain_nodes(model: TrieModel) -> PlainNodes:
-    """Convert a model to lists."""
+    """Convert a model to lists for plain Python."""
     trie, V, lengths = model.trie, len(model.hashes), range(model.trie.order)
     children: dict[int, int] = {}
     for n in lengths[:-1]:
@@ -85,7 +86,7 @@ def plain_nodes(model: TrieModel) -> PlainNodes:
     return PlainNodes(children, log_prob, backoff, link, state)
 
 
-def silent() -> TrieModel:
+def null_model() -> TrieModel:
     """A language model that gives every word log p = 0, for systems without a language model."""
     words = NgramOrder(keys=np.arange(3), log10=np.zeros(3), backoff=np.zeros(3))
     return trie_build.compile_model(NgramModel([UNK, BOS, EOS], [words]))
@@ -93,8 +94,8 @@ def silent() -> TrieModel:
 
 @njit_forced_inline
 def step(lm: Automaton, state: int | np.int64, word: int) -> tuple[float, np.int64]:
-    """Natural log p of a word in a state; also returns the state after it. A sentence asks again and again
-    for the same ones, so the latest are remembered."""
+    """Natural log p of a word in a state; also returns the state after it. The search needs the same results
+    many times, so the latest are kept in lm.memo."""
     # Threads share the memo without a lock: the key is stored combined with the result, so that what two
     # threads have written half each is not taken for a result (Hyatt and Mann 2002).
     key = (np.int64(state) + 1) * lm.words + word
@@ -111,16 +112,17 @@ def step(lm: Automaton, state: int | np.int64, word: int) -> tuple[float, np.int
 def phrase_scores(lm: Automaton, most: Floats, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
     """Natural log p of N phrases without context; also returns upper bounds for any context: (N,), (N,)
 
-    The words of phrase i are ids[starts[i] : starts[i + 1]]. `most`: upper bounds of words, see TrieModel."""
+    The words of phrase i are ids[starts[i] : starts[i + 1]]. `most`: upper bound of the natural log p of each
+    word of the vocabulary (V,), see TrieModel.most."""
     parts = [
-        scores_of(lm, most, ids, starts[at : at + BLOCK + 1])
+        score_block(lm, most, ids, starts[at : at + BLOCK + 1])
         for at in range(0, max(1, len(starts) - 1), BLOCK)
     ]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 @njit
-def scores_of(lm: Automaton, most: Floats, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
+def score_block(lm: Automaton, most: Floats, ids: Int32s, starts: Int64s) -> tuple[Floats, Floats]:
     """Natural log p and upper bounds of one block of phrases; see `phrase_scores`."""
     count = len(starts) - 1
     score, bound = np.zeros(count), np.zeros(count)
@@ -135,7 +137,7 @@ def scores_of(lm: Automaton, most: Floats, ids: Int32s, starts: Int64s) -> tuple
 
 @njit
 def sentence_score(lm: Automaton, ids: Int32s, complete: bool) -> float:
-    """Natural log p of a sentence that starts with <s>. `complete`: include </s>."""
+    """Natural log p of the word ids of a sentence after <s>. `complete`: include </s>."""
     state, total = np.int64(lm.start_state), 0.0
     for i in range(len(ids)):
         gain, state = step(lm, state, ids[i])

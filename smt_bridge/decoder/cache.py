@@ -40,7 +40,7 @@ class CacheEntry:
     """A folder of the cache."""
 
     path: Path
-    size: int
+    size: int  # bytes
     used: float  # time of the last use, in seconds since the epoch
 
     def sources(self) -> list[str]:
@@ -52,14 +52,15 @@ class CacheEntry:
 
     @property
     def stamp(self) -> Path:
-        """The file that says that the entry has been verified."""
+        """Path of the file that records that the entry has been verified."""
         return self.path / mapped.VERIFIED
 
     def remove(self) -> None:
-        """Remove the entry. Who has mapped it keeps its content."""
+        """Remove the entry. Processes that have mapped it keep its content."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+# what reading a damaged entry may raise
 DAMAGED = (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, UserError, MemoryError)
 
 
@@ -86,8 +87,12 @@ class Cache:
         self.limit = default_limit() if limit is None else limit
 
     def keep(self, sources: Sequence[str], make: Callable[[], K], kind: type[K]) -> K:
-        """Return the result of `make()`, from the cache if an earlier call stored it for the same sources."""
-        key = key_of(sources, kind)
+        """Return the result of `make()`, from the cache if an earlier call stored it for the same sources.
+
+        `sources`: paths of the files that the result depends on; `kind`: its type, whose fields are arrays
+        and numbers. Damaged entries are replaced, with a warning; a result that cannot be stored is returned
+        all the same. OSError if a source does not exist; also the errors of `make`."""
+        key = entry_key(sources, kind)
         for entry in self.entries(key):
             try:
                 content = load_entry(entry, kind)
@@ -109,7 +114,7 @@ class Cache:
         return content
 
     def stamp(self, folder: str | Path) -> Path:
-        """The file that says that a folder outside the cache has been verified."""
+        """Path of the file that records that a folder outside the cache has been verified."""
         return mapped.stamp_file(self.folder, folder)
 
     def entries(self, key: str = "*") -> list[CacheEntry]:
@@ -123,8 +128,8 @@ class Cache:
                 yield CacheEntry(path, size, path.stat().st_mtime)
 
     def store(self, key: str, sources: Sequence[str], content: MappedRecord) -> None:
-        """Write an entry under a temporary name, rename it, and trim the cache. UserError if another process
-        is writing to the cache."""
+        """Write an entry under a temporary name, rename it, and trim the cache. `key`: see `entry_key`.
+        UserError if another process is writing to the cache, or if the entry is larger than its limit."""
         with locked(self.folder, "decoder cache"):
             self.sweep()
             part = self.folder / f"{key}{PART}"
@@ -144,8 +149,8 @@ class Cache:
             self.trim()
 
     def sweep(self) -> None:
-        """Remove what killed processes left, and entries of versions that kept them as single files. The
-        caller holds the lock, so none is being written."""
+        """Remove unfinished entries of killed processes, and the single files of older versions. The caller
+        holds the lock, so no entry is being written."""
         for left in self.folder.glob(f"*{PART}"):
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
         for old in self.folder.glob("*.npz"):
@@ -173,9 +178,9 @@ class Cache:
         return entries
 
 
-def key_of(sources: Sequence[str], kind: type[MappedRecord]) -> str:
-    """A hash of what an entry is made from: format, type and fields, and the sizes and times of its
-    sources."""
+def entry_key(sources: Sequence[str], kind: type[MappedRecord]) -> str:
+    """Hash what determines an entry: the cache format, its type and fields, and the paths, sizes and times of
+    its sources. OSError if a source does not exist."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
     made_from = {
         "format": FORMAT,

@@ -75,8 +75,8 @@ class CompiledSearch:
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
         """Find the best derivations: their options in target order, and their totals. Both lists are empty if
         walls and zones leave no way to translate the whole sentence. If memory runs out, the search is
-        repeated with twice as much."""
-        state = self.room(task)
+        repeated with twice as much. Raises Stopped once `stop` is set."""
+        state = self.thread_state(task)
         while True:
             if task.parameters.pops:
                 self.fill_cubes(state, task, stop)
@@ -85,12 +85,13 @@ class CompiledSearch:
             else:
                 self.fill(state, task, stop)
             if not state.counters[FULL]:
-                return listed_derivations(state, task, listing)
+                return list_derivations(state, task, listing)
             self.memory.factor *= 2
-            state = self.room(task, True)
+            state = self.thread_state(task, True)
 
-    def room(self, task: SearchTask, new: bool = False) -> SearchState:
-        """This thread's arrays, reallocated if they are too small for the sentence."""
+    def thread_state(self, task: SearchTask, new: bool = False) -> SearchState:
+        """Return this thread's arrays. They are reallocated if `new` is set, or if they are too small for the
+        sentence."""
         words, state, factor = task.parameters.words, self.memory.state, self.memory.factor
         needed = [(task.parameters.edges, "edge_parent"), (task.parameters.deferred, "c_stack")]
         if (
@@ -127,7 +128,7 @@ class CompiledSearch:
             )
 
     def fill_cubes(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
-        """Fill all stacks by cube pruning."""
+        """Fill all stacks by cube pruning. Sets `state.counters[FULL]` if memory runs out."""
         options, parameters, weights = task.options, task.parameters, task.model.lm_weights
         cubes = self.memory.cubes
         if (
@@ -153,7 +154,8 @@ class CompiledSearch:
                 return
 
     def fill_deferred(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
-        """Fill all stacks, rescoring each with the stateful features before it is extended."""
+        """Fill all stacks, rescoring each with the stateful features before it is extended. Sets
+        `state.counters[FULL]` if memory runs out."""
         room = np.zeros(len(self.automata), np.int32)
         start_search(state, task.options, self.automata, task.parameters, room)
         gains = option_gains(task.options, task.parameters)
@@ -185,7 +187,9 @@ class CompiledSearch:
             weighted, scorer = task.model.stateful[number], task.scorers[number]
             beam = weighted.feature.beam
             if 0 < beam < len(chosen):
-                survivors = best(gains + foreseen(state, task, stack, number, chosen, missing), beam)
+                survivors = best_indices(
+                    gains + previewed_totals(state, task, stack, number, chosen, missing), beam
+                )
                 chosen, gains = chosen[survivors], gains[survivors]
                 keys, states = keys[survivors], states[survivors]
             scored: Gains = scorer.gains(candidates(state, task, stack, number, chosen))
@@ -196,21 +200,24 @@ class CompiledSearch:
         add_candidates(state, task.parameters, task.options.forward_id, chosen, gains, keys, states)
 
 
-def foreseen(
+def previewed_totals(
     state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s, missing: float
 ) -> Floats:
-    """Estimate the totals of candidates before a feature scores them, using what the feature can preview."""
+    """Estimate the totals (N,) of the candidates of indices `chosen` (N,) before feature `number` scores
+    them, using its own preview, if it has one. `missing`: weight of the stand-in for all features that have
+    not scored yet."""
     scorer, weights = task.scorers[number], task.model.stateful[number].weights
     preview = scorer.preview(candidates(state, task, stack, number, chosen))
     if preview is None:
-        return expected(state, task, chosen, missing)
+        return expected_totals(state, task, chosen, missing)
     values, rest = preview
     previewed = task.model.stand_in_of(number) * (1 - rest)
-    return expected(state, task, chosen, missing - previewed) + values @ weights
+    return expected_totals(state, task, chosen, missing - previewed) + values @ weights
 
 
 def candidates(state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s) -> Candidates:
-    """Convert chosen candidates to the form that stateful features take."""
+    """Convert the candidates of indices `chosen` (N,) to the form that stateful features take. `number`:
+    index of the feature."""
     states = state.memory[state.c_parent[chosen], number]
     return Candidates(state.c_option[chosen].astype(np.int64), states, stack == task.parameters.words)
 
@@ -219,24 +226,25 @@ def best_candidates(state: SearchState, stack: int, beam: int) -> Int64s:
     """Indices of a stack's `beam` best candidates, or of all if it is 0; oldest first."""
     stacks = state.c_stack[: int(state.counters[CANDIDATES])]
     chosen = np.flatnonzero(stacks == stack).astype(np.int64)
-    return chosen[best(state.c_total[chosen], beam)] if 0 < beam < len(chosen) else chosen
+    return chosen[best_indices(state.c_total[chosen], beam)] if 0 < beam < len(chosen) else chosen
 
 
-def expected(state: SearchState, task: SearchTask, chosen: Int64s, missing: float | Floats) -> Floats:
-    """Estimate the totals of candidates: the first language model, weighted by `missing` (one weight, or one
-    for each candidate (N,)), stands in for stateful features that have not scored yet."""
+def expected_totals(state: SearchState, task: SearchTask, chosen: Int64s, missing: float | Floats) -> Floats:
+    """Estimate the totals of the candidates of indices `chosen`: (N,) -> (N,). The first language model,
+    weighted by `missing` (one weight, or one for each candidate (N,)), stands in for stateful features that
+    have not scored yet."""
     base = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
     whole = task.model.stand_in
     return base + (missing / whole) * (state.c_total[chosen] - base) if whole else base
 
 
-def best(scores: Floats, count: int) -> Int64s:
+def best_indices(scores: Floats, count: int) -> Int64s:
     """Indices of the `count` best scores, in increasing order."""
     return np.sort(np.argpartition(-scores, count)[:count]).astype(np.int64)
 
 
-def listed_derivations(state: SearchState, task: SearchTask, listing: Listing) -> Paths:
-    """The best derivation of filled stacks, or their n-best list."""
+def list_derivations(state: SearchState, task: SearchTask, listing: Listing) -> Paths:
+    """List the best derivation of filled stacks, or the n best if `listing.nbest` is not 0."""
     parameters, options = task.parameters, task.options
     if not listing.nbest:
         finals = select(state, parameters, parameters.words)
@@ -277,7 +285,7 @@ def best_option_path(S: SearchState, hypothesis: int) -> Int32s:
 
 @njit
 def sort_ways(S: SearchState, hypothesis: int, scores: list[float], edges: list[int]) -> None:
-    """Append the scores and edges of all ways to reach a hypothesis, best first."""
+    """Append the scores and edges of all ways to reach a hypothesis, best first, to `scores` and `edges`."""
     count = 0
     edge = S.edge[hypothesis]
     while edge >= 0:
@@ -296,8 +304,9 @@ def sort_ways(S: SearchState, hypothesis: int, scores: list[float], edges: list[
 
 
 @njit
-def digest_before(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
-    """Update the hash of a text of `size` words for `words` being prepended to it."""
+def prepend_digest(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
+    """Return the hash of a text with `words` prepended to it. `digest`: hash of the text; `size`: its number
+    of words."""
     power = np.uint64(1)
     for _ in range(size):
         power *= BASE
@@ -308,8 +317,9 @@ def digest_before(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
 
 
 @njit
-def options_from(option: list[int], after: list[int], node: int) -> Int32s:
-    """The options of a node and of all nodes after it."""
+def suffix_options(option: list[int], after: list[int], node: int) -> Int32s:
+    """The options of a node and of all nodes after it. `option[node]`: option of each node; `after[node]`:
+    the next node."""
     size, walk = 0, node
     while after[walk] >= 0:
         size += 1
@@ -324,7 +334,8 @@ def options_from(option: list[int], after: list[int], node: int) -> Int32s:
 @njit
 def derivations(S: SearchState, parameters: SearchParameters, count: int, distinct: bool, factor: int,
 start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # fmt: skip
-    """Up to `count` derivations, at least one: returns the options of each, and their totals.
+    """List up to `count` derivations, best first: returns the options of each in target order, and their
+    totals. Both are empty if the last stack is.
 
     `text[start[o] : start[o] + length[o]]` are the target words of option o. `distinct`: list each text once,
     looking only at the first count x factor derivations.
@@ -344,17 +355,17 @@ start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # 
     seen.clear()
     chosen, totals = [np.empty(0, np.int32)], np.zeros(count)
     chosen.clear()
-    looked = 0
+    examined = 0
     while len(heap) > 0 and len(chosen) < count:
         negative, _, here, way, node = heapq.heappop(heap)
         if here == 0:
-            looked += 1
-            if distinct and looked > count * factor:
+            examined += 1
+            if distinct and examined > count * factor:
                 break
             if not distinct or digest[node] not in seen:
                 seen.add(digest[node])
                 totals[len(chosen)] = -negative
-                chosen.append(options_from(option, after, node))
+                chosen.append(suffix_options(option, after, node))
             continue
         if first_way[here] < 0:
             first_way[here] = len(ways)
@@ -371,7 +382,7 @@ start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # 
         after.append(node)
         tail.append(tail[node] + S.edge_score[edge])
         size.append(size[node] + len(words))
-        digest.append(digest_before(digest[node], size[node], words))
+        digest.append(prepend_digest(digest[node], size[node], words))
         parent = int(np.int64(S.edge_parent[edge]))
         heapq.heappush(heap, (-(ways[index] + tail[node]), age, parent, 0, len(option) - 1))
         age += 1

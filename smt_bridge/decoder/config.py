@@ -60,8 +60,8 @@ BY_NAME: dict[str, "Field[object]"] = {item.name: item for item in fields(Search
 
 
 def override(name: str) -> Any:
-    """A field of SearchSettings as an option that overrides the ini. None, the default, keeps the ini's value
-    or else Moses' default."""
+    """Make the field of DecoderConfig that overrides the field `name` of SearchSettings. None, its default,
+    keeps the ini's value or else Moses' default."""
     item = BY_NAME[name]
     words = " ".join(item.default) if isinstance(item.default, tuple) else str(item.default).lower()
     text = f"{item.metadata[HELP]}; default: the ini's, or {words}"
@@ -250,7 +250,7 @@ def read_search_settings(ini: Ini) -> dict[str, object]:
         location = f"{ini.path}:{section.row + 1}"
         if name in HONORED_SECTIONS:
             item = BY_NAME[HONORED_SECTIONS[name]]
-            values[item.name] = value_of(ini.path, name, section.row, section.values, item)
+            values[item.name] = section_value(ini.path, name, section.row, section.values, item)
         elif name in RESTRICTED_SECTIONS:
             check_restricted(ini.path, name, section.values)
         elif name in REFUSED_SECTIONS:
@@ -271,9 +271,12 @@ def read_search_settings(ini: Ini) -> dict[str, object]:
     return values
 
 
-def value_of(path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[object]") -> object:
-    """Parse the single value of a section and check its range. DataError for an empty section and for a
-    second value, which Moses would ignore."""
+def section_value(
+    path: str, name: str, row: int, values: list[tuple[int, str]], item: "Field[object]"
+) -> object:
+    """Parse the single value of section `name` of the ini at `path`, and check its range. `row`: index of the
+    section's line; `values`: index and text of each line below it; `item`: the setting. DataError for an
+    empty section, for a second value, which Moses would ignore, and for a value out of range."""
     if not values:
         raise DataError(
             f"{path}:{row + 1}: [{name}] is empty, and Moses ignores it; write a value below, or remove it"
@@ -313,7 +316,8 @@ def parse_value(text: str, default: object) -> object:
 
 
 def check_restricted(path: str, name: str, values: list[tuple[int, str]]) -> None:
-    """DataError for a value other than the one that the engine supports."""
+    """DataError for a value of section `name` that the engine does not support. `values`: index and text of
+    each of its lines."""
     allowed, reason = RESTRICTED_SECTIONS[name]
     for index, (row, text) in enumerate(values):
         if index or " ".join(text.lower().split() if allowed is FALSE else text.split()) not in allowed:

@@ -28,7 +28,7 @@ from smt_bridge.decoder.arrays import (
 
 
 @njit
-def covered(gap: int, mask: np.uint64, word: int) -> bool:
+def is_covered(gap: int, mask: np.uint64, word: int) -> bool:
     """Whether a word is translated. `gap`: the first untranslated word; `mask`: one bit for each word from
     there on."""
     if word < gap:
@@ -38,7 +38,8 @@ def covered(gap: int, mask: np.uint64, word: int) -> bool:
 
 @njit
 def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, last: int, limit: int) -> bool:
-    """Whether walls and zones allow a span to be translated next. `limit`: the distortion limit."""
+    """Whether walls and zones allow the span from `start` to `last` to be translated next. `gap`, `mask`: the
+    coverage, see `is_covered`; `limit`: the distortion limit, -1 for none."""
     if start != gap:
         for word in range(gap, last):
             if C.wall[word]:
@@ -55,7 +56,7 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, las
             continue
         size, done = end - first + 1, 0
         for word in range(first, end + 1):
-            if covered(gap, mask, word):
+            if is_covered(gap, mask, word):
                 done += 1
         if done == size:
             continue
@@ -73,7 +74,7 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, las
             continue
         gap_before = False
         for word in range(first, min(end, last)):
-            if word < start and not covered(gap, mask, word):
+            if word < start and not is_covered(gap, mask, word):
                 gap_before = True
             if gap_before and C.local[word] == zone:
                 return False
@@ -85,8 +86,8 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, las
 
 @njit
 def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: int) -> int:
-    """Return the number of a coverage, which is added with its future cost if it is new; -1 if memory is
-    full."""
+    """Return the number of a coverage of a sentence of n words. A new one is added with its future cost; -1
+    if memory is full, which sets `counters[FULL]`. `future`: see OptionArrays."""
     size = len(S.coverage_table) - 1
     slot = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size
     while S.coverage_table[slot] != -1:
@@ -131,8 +132,9 @@ def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tup
 
 
 @njit
-def after(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uint64]:
-    """The coverage after a span has been translated: its first untranslated word, and its mask."""
+def extend_coverage(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uint64]:
+    """The coverage after the span from `start` to `last` has been translated too: its first untranslated
+    word, and its mask."""
     bit = np.uint64(1)
     if start != gap:
         return gap, mask | (((bit << np.uint64(last - start + 1)) - bit) << np.uint64(start - gap))
@@ -168,7 +170,7 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
                 constrained and not permits(options.constraints, gap, mask, start, last, limit)
             ):
                 continue
-            new_gap, new_mask = after(gap, mask, start, last)
+            new_gap, new_mask = extend_coverage(gap, mask, start, last)
             number = find_coverage(S, new_gap, new_mask, options.future, n)
             move = S.counters[MOVES]
             if number < 0 or move >= len(S.move_first):

@@ -24,7 +24,7 @@ from smt_bridge.decoder.arrays import (
 )
 from smt_bridge.decoder.automaton import Automaton
 from smt_bridge.decoder.coverage import find_moves
-from smt_bridge.decoder.search import ask_models, find_block, move_score, push, select
+from smt_bridge.decoder.search import find_block, move_score, push, score_with_lms, select
 
 # indices of Cubes.counters
 CELLS, HEAP, WAITING, POPS, MEMBERS = range(5)
@@ -35,25 +35,25 @@ class Cubes(NamedTuple):
 
     counters: Int64s
     member: Int32s  # (H,) hypotheses to be extended, best first for each coverage
-    first_member: Int32s  # (C,)
-    members: Int32s  # (C,)
+    first_member: Int32s  # (C,) index in `member` of the first hypothesis of a coverage
+    members: Int32s  # (C,) number of its hypotheses
     added: Int32s  # (C,) hypotheses that cells have added to a coverage
-    edge_source: Int32s  # (M,) coverage; edges have the numbers of moves
+    edge_source: Int32s  # (M,) coverage that an edge extends; edges have the numbers of moves
     edge_next: Int32s  # (M,) next edge that leads to the same stack
-    first_edge: Int32s  # (n + 1,)
+    first_edge: Int32s  # (n + 1,) first edge that leads to each stack
     last_edge: Int32s  # (n + 1,)
-    cell_edge: Int32s  # (Q,)
+    cell_edge: Int32s  # (Q,) edge of a cell
     row: Int32s  # (Q,)
     column: Int32s  # (Q,)
     score: Floats  # (Q,)
     total: Floats  # (Q,)
-    context: Int32s  # (Q,)
+    context: Int32s  # (Q,) language model context after the option
     heap: Int32s  # (Q,) cells, best first
     table: Int32s  # hash table of cells
 
 
 def allocate_cubes(state: SearchState, cells: int) -> Cubes:
-    """Allocate the memory that goes with a SearchState."""
+    """Allocate working memory for `cells` cells of a stack, for use with a SearchState."""
 
     def ints(size: int) -> Int32s:
         return np.zeros(size, np.int32)
@@ -71,7 +71,7 @@ def allocate_cubes(state: SearchState, cells: int) -> Cubes:
 
 @njit
 def start_cubes(Q: Cubes) -> None:
-    """Remove the edges of the last sentence."""
+    """Remove the edges of the previous sentence."""
     Q.counters[:] = 0
     Q.added[:] = 0
     Q.first_edge[:] = -1
@@ -129,7 +129,7 @@ def next_row(S: SearchState, Q: Cubes, parameters: SearchParameters, edge: int, 
 
 @njit_inline
 def add_cell(S: SearchState, Q: Cubes, edge: int, row: int, column: int) -> None:
-    """Let a cell wait for its scores. Sets `counters[FULL]` if memory runs out."""
+    """Add a cell to those that wait for their scores. Sets `counters[FULL]` if memory runs out."""
     cell = Q.counters[CELLS]
     if cell >= len(Q.row):
         S.counters[FULL] = 1
@@ -140,7 +140,7 @@ def add_cell(S: SearchState, Q: Cubes, edge: int, row: int, column: int) -> None
 
 @njit_inline
 def is_new(Q: Cubes, cell: int) -> bool:
-    """Whether a cell is not in the hash table yet, to which it is added."""
+    """Whether a cell is not in the hash table yet. A new cell is added to it."""
     edge, row, column = Q.cell_edge[cell], Q.row[cell], Q.column[cell]
     slots = len(Q.table) - 1
     mixed = (np.int64(edge) * MIX + np.int64(row)) * MIX + np.int64(column)
@@ -171,7 +171,7 @@ def add_to_heap(Q: Cubes, cell: int) -> None:
 
 @njit_inline
 def take_best(Q: Cubes) -> int:
-    """Remove the best cell from the heap."""
+    """Remove the best cell from the heap, and return it."""
     best, size = Q.heap[0], Q.counters[HEAP] - 1
     Q.counters[HEAP] = size
     cell, index = Q.heap[size], 0
@@ -195,7 +195,8 @@ def precedes(Q: Cubes, cell: int, rival: int) -> bool:
 
 @njit_borrowing
 def start_stack(S: SearchState, Q: Cubes, parameters: SearchParameters, stack: int) -> None:
-    """Let the first cell of each edge wait for its scores. Sets `counters[FULL]` if memory runs out."""
+    """Empty the heap, and add the first cell of each edge to those that wait for their scores. Sets
+    `counters[FULL]` if memory runs out."""
     Q.counters[CELLS] = Q.counters[HEAP] = Q.counters[WAITING] = Q.counters[POPS] = 0
     Q.table[:] = -1
     edge = Q.first_edge[stack]
@@ -209,7 +210,7 @@ def fill_stack(S: SearchState, Q: Cubes, options: OptionArrays, gains: OptionGai
 lms: tuple[Automaton, ...], weights: Floats, parameters: SearchParameters, stack: int, most: int,
 room: Int32s) -> bool:  # fmt: skip
     """Turn the best cells of a stack into hypotheses, at most `most` in this call. Returns whether the stack
-    is complete, or memory has run out."""
+    is complete, or memory has run out. `room`: scratch memory for states (L,)."""
     end = Q.counters[POPS] + most
     while not S.counters[FULL]:
         while Q.counters[WAITING] < Q.counters[CELLS]:
@@ -221,7 +222,7 @@ room: Int32s) -> bool:  # fmt: skip
             if row >= Q.members[source] or column >= options.number[span] or not is_new(Q, cell):
                 continue
             hypothesis, option = Q.member[Q.first_member[source] + row], options.first[span] + column
-            way, fixed = move_score(S, options, parameters, hypothesis, start, last, S.gap[source])
+            orientation, fixed = move_score(S, options, parameters, hypothesis, start, last, S.gap[source])
             complete = stack == parameters.words
             key = (np.int64(S.context[hypothesis]) * len(options.first) + span) * 2 + complete
             block = find_block(S, key, options.number[span])
@@ -229,8 +230,8 @@ room: Int32s) -> bool:  # fmt: skip
                 return True
             slot = block + column
             if S.lm_context[slot] < 0:
-                ask_models(S, options, lms, weights, S.context[hypothesis], option, complete, slot, room)
-            Q.score[cell] = S.score[hypothesis] + fixed + gains.gain[way, option] + S.lm_score[slot]
+                score_with_lms(S, options, lms, weights, S.context[hypothesis], option, complete, slot, room)
+            Q.score[cell] = S.score[hypothesis] + fixed + gains.gain[orientation, option] + S.lm_score[slot]
             Q.total[cell] = Q.score[cell] + S.future[S.move_coverage[edge]]
             Q.context[cell] = S.lm_context[slot]
             add_to_heap(Q, cell)

@@ -66,7 +66,7 @@ class Decoder:
         self.lines = lines or Lines()
         self.config.check()
         self.settings = search_settings(self.config, system.search)
-        self.listing = self.listing_of(self.config.nbest, self.config.distinct)
+        self.listing = self.make_listing(self.config.nbest, self.config.distinct)
         self.weights = dict(system.weights) if weights is None else system.with_weights(weights)
         self.features = system.load_features(self.config) if features is None else features
         weighted = [WeightedFeature(item, np.array(self.weights[item.name])) for item in self.features]
@@ -105,14 +105,17 @@ class Decoder:
         weights: Weights | None = None,
         cache: bool | Cache = True,
     ) -> Self:
-        """Load a model directory of smt-train, or a moses.ini. `cache`: where parsed tables and language
-        models are kept for the next time; True for the user's cache folder, False for none.
+        """Load a model directory of smt-train, or a moses.ini. `config`: options that override those of the
+        ini; `weights`: override its weights; `cache`: where parsed tables and language models are kept for
+        the next time, True for the user's cache folder, False for none.
 
         ConfigError or DataError, in one line, for a model that the engine cannot use.
         """
         return cls(systems.load(model, cache), config, weights)
 
-    def listing_of(self, nbest: int, distinct: bool) -> Listing:
+    def make_listing(self, nbest: int, distinct: bool) -> Listing:
+        """The listing of `nbest` derivations, or of the best one if it is 0, with the factor of the
+        settings."""
         return Listing(nbest, distinct, self.settings.nbest_factor or UNLIMITED_FACTOR)
 
     # ---- texts ---------------------------------------------------------------------------------------------
@@ -133,8 +136,8 @@ class Decoder:
         """The `count` best derivations of each line, best first. `distinct`: list each text only once. Raises
         the errors of `translate`, and DataError for a line that is too long for an n-best list."""
         check_lines(lines)
-        listing = self.listing_of(count, distinct)
-        marked = [self.marked(line, f"input:{number}", count) for number, line in enumerate(lines, 1)]
+        listing = self.make_listing(count, distinct)
+        marked = [self.parse_line(line, f"input:{number}", count) for number, line in enumerate(lines, 1)]
         return [self.translate_part(line, listing=listing).derivations for line in marked]
 
     def translate_all(
@@ -144,9 +147,10 @@ class Decoder:
         name: str = "input",
         numbers: Iterable[int] | None = None,
     ) -> Generator[PhraseTranslation]:
-        """Translate lines with several threads, yielding results in order; the compiled search does not hold
-        the GIL. `name`, `numbers`: name of the file and numbers of its lines, for error messages."""
-        marked = self.all_marked(lines, name, numbers)
+        """Translate lines with `workers` threads, yielding results in order; the compiled search does not
+        hold the GIL. `name`, `numbers`: name of the file and numbers of its lines, for messages; by default
+        the lines are counted from 1. Raises the DataError of `parse_line` when it comes to the line."""
+        marked = self.parse_lines(lines, name, numbers)
         if workers == 1:
             yield from map(self.translate_line, marked)
             return
@@ -163,14 +167,14 @@ class Decoder:
                 stop.set()
                 crew.shutdown(wait=False, cancel_futures=True)
 
-    def all_marked(
+    def parse_lines(
         self, lines: Iterable[str], name: str, numbers: Iterable[int] | None = None
     ) -> Iterator[MarkedLine]:
         """Parse the markup of all lines. Logs a warning for the first line that will be translated in
         parts."""
         warned, most = False, self.config.max_line_words
         for number, line in zip(numbers or count(1), lines, strict=False):
-            marked = self.marked(line, f"{name}:{number}", self.config.nbest)
+            marked = self.parse_line(line, f"{name}:{number}", self.config.nbest)
             if not warned and len(marked.words) > most:
                 log.warning("%s", sentences.long_line_warning(f"{name}:{number}", len(marked.words), most))
                 warned = True
@@ -178,13 +182,13 @@ class Decoder:
 
     # ---- one line ------------------------------------------------------------------------------------------
 
-    def marked(self, line: str, location: str = "input", nbest: int | None = None) -> MarkedLine:
+    def parse_line(self, line: str, location: str = "input", nbest: int | None = None) -> MarkedLine:
         """Parse the markup of a line. `nbest`: size of the n-best list, by default the configured one.
         DataError for a mistake in the markup, and for a line that is too long but cannot be translated in
         parts."""
         nbest = self.config.nbest if nbest is None else nbest
         try:
-            parsed = self.lines.marked(line, self.markup)
+            parsed = self.lines.parse_line(line, self.markup)
         except ValueError as error:
             raise DataError(f"{location}: {error}") from error
         bound = parsed.walls or parsed.zones or not all(option.exclusive for option in parsed.forced)
@@ -199,7 +203,7 @@ class Decoder:
     ) -> PhraseTranslation:
         """Translate a line to its best derivation, or to the `config.nbest` best ones. The translation of an
         empty line is empty. Raises Stopped once `stop` is set."""
-        marked = self.marked(line) if isinstance(line, str) else line
+        marked = self.parse_line(line) if isinstance(line, str) else line
         if len(marked.words) > self.config.max_line_words:
             parts = translation.cut_line(marked, self.config.max_line_words)
             return translation.join_parts([self.translate_part(part, stop) for part in parts])
@@ -232,7 +236,8 @@ class Decoder:
         self, task: SearchTask, paths: Sequence[Int32s], totals: Sequence[float]
     ) -> list[Derivation]:
         """Compute the feature values of derivations, best first. If the search approximated a feature, or if
-        there were two searches, totals are recomputed from exact values."""
+        there were two searches, totals are recomputed from exact values. `paths`: their options in target
+        order; `totals`: their total scores by the search."""
         columns = feature_values.columns(self.options, task, paths)
         exact = self.second is not None or any(item.feature.lossy for item in self.model.stateful)
         if exact:
@@ -260,8 +265,9 @@ class Decoder:
         )
 
     def parameters(self, sentence: Sentence, listing: Listing, distortion: int) -> SearchParameters:
-        """Search parameters for a sentence. For a sentence of more than WIDEST words, the distortion limit
-        is at most WIDEST, as coverages cannot represent longer jumps."""
+        """Search parameters for a sentence. `distortion`: distortion limit in words, -1 for none. For a
+        sentence of more than WIDEST words it is at most WIDEST, as coverages cannot represent longer
+        jumps."""
         settings, words = self.settings, len(sentence.words)
         if words > WIDEST and not 0 <= distortion <= WIDEST:
             distortion = WIDEST
@@ -282,13 +288,14 @@ class Decoder:
         )
 
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
-        """Option paths and totals, best first; none if walls and zones leave no way to translate the whole
-        sentence."""
+        """Search with the compiled search, or else the plain one. Returns option paths and totals, best
+        first; none if walls and zones leave no way to translate the whole sentence."""
         if self.compiled is None:
             plain_search = plain.cube_search if task.parameters.pops else plain.search
             return plain_search(task, listing, stop)
         return self.compiled.search(task, listing, stop)
 
     def entry(self, number: int, result: PhraseTranslation, derivation: Derivation) -> str:
-        """Format a line of an n-best list as Moses does, with segmentation and alignment."""
+        """Format an entry of an n-best list as Moses does, with segmentation and alignment. `number`: number
+        of the sentence, from 0."""
         return translation.entry(number, result.sentence, derivation, self.system.sizes)

@@ -20,6 +20,7 @@ UNKNOWN = "UnknownWordPenalty"
 PENALTIES = ("Distortion", "WordPenalty", "PhrasePenalty", UNKNOWN)
 STATEFUL = (REORDERING, "Distortion", *LANGUAGE_MODELS)  # these come first in n-best lists
 
+# arguments that a line of any kind may have
 EVERY = {"name", "num-features"}
 COMMON = {
     *EVERY,
@@ -57,7 +58,7 @@ def feature_kinds() -> tuple[str, ...]:
     return (*TABLES, *LANGUAGE_MODELS, *SEARCH_FEATURES, REORDERING, *PENALTIES)
 
 
-def stateful(kind: str) -> bool:
+def is_stateful(kind: str) -> bool:
     """Whether a kind of feature depends on the previously translated words."""
     return kind in STATEFUL or issubclass(SEARCH_FEATURES.get(kind, SearchFeature), StatefulFeature)
 
@@ -76,7 +77,9 @@ def arguments(kind: str) -> Set[str]:
 
 
 def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
-    """Group the features by kind. ConfigError for a feature or argument that the engine does not support."""
+    """Group the lines of an ini's features by kind. ConfigError for a feature or argument that the engine
+    does not support, for a second feature of the same name, and for a missing phrase table or unknown word
+    penalty."""
     by_kind: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:
@@ -112,7 +115,7 @@ def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
 
 
 def check_arguments(line: FeatureLine) -> None:
-    """ConfigError for an unknown argument of a feature, and for a value out of range."""
+    """ConfigError for an unknown or missing argument of a feature, and for a value out of range."""
     allowed = arguments(line.kind)
     for key, value in line.options.items():
         if key not in allowed:
@@ -148,6 +151,7 @@ def check_arguments(line: FeatureLine) -> None:
 
 
 def check_reordering(line: FeatureLine) -> None:
+    """ConfigError for a type of reordering model, or default scores, that the engine does not support."""
     parts = line.options.get("type", "").split("-")
     if not NEEDED <= set(parts) <= NEEDED | FREE or len(set(parts)) < len(parts) or line.scores != 6:
         raise line.error(
@@ -158,8 +162,8 @@ def check_reordering(line: FeatureLine) -> None:
 
 
 def default_reordering(line: FeatureLine) -> list[float]:
-    """Logarithms of the scores for phrase pairs that the reordering table lacks: those of default-scores=, or
-    zeros."""
+    """Natural logarithms of the six scores for phrase pairs that the reordering table lacks: those of
+    default-scores=, or zeros. ConfigError for values that are not six probabilities above 0."""
     if "default-scores" not in line.options:
         return [0.0] * 6
     words = line.options["default-scores"].split(",")
@@ -175,9 +179,10 @@ def default_reordering(line: FeatureLine) -> list[float]:
     return [math.log(value) for value in values]
 
 
-def tuneable(line: FeatureLine) -> list[int]:
+def tuneable_scores(line: FeatureLine) -> list[int]:
     """Indices of the feature's scores that n-best lists print for tuners: all of them, those selected by
-    tuneable-components=, or none with tuneable=false."""
+    tuneable-components=, or none with tuneable=false. ConfigError for tuneable-components= that does not fit
+    the feature."""
     whole = line.truth("tuneable", line.kind != UNKNOWN)
     every = list(range(line.scores))
     if "tuneable-components" not in line.options:
@@ -199,17 +204,17 @@ def tuneable(line: FeatureLine) -> list[int]:
     return [score for score in every if chosen[score]]
 
 
-def printed(ini: Ini) -> dict[str, list[int]]:
-    """Indices of the printed scores of each feature, in the order of n-best lists: stateful features first,
-    otherwise as in the ini."""
-    ordered = sorted(ini.features, key=lambda line: not stateful(line.kind))  # stable
-    components = {line.name: tuneable(line) for line in ordered}
+def printed_scores(ini: Ini) -> dict[str, list[int]]:
+    """Indices of the scores of each feature that n-best lists print, in their order: stateful features first,
+    otherwise as in the ini. Features without such scores are left out."""
+    ordered = sorted(ini.features, key=lambda line: not is_stateful(line.kind))  # stable
+    components = {line.name: tuneable_scores(line) for line in ordered}
     return {name: scores for name, scores in components.items() if scores}
 
 
 def weights(ini: Ini) -> Weights:
-    """Weights of all features. ConfigError for weights without a feature, and for a feature without weights
-    unless it is the unknown word penalty."""
+    """Weights of all scores of all features; 1 for the unknown word penalty if the ini has none. ConfigError
+    for weights without a feature, and for any other feature without weights."""
     names = {line.name for line in ini.features}
     for name, row in ini.weight_rows.items():
         if name not in names:
@@ -218,7 +223,7 @@ def weights(ini: Ini) -> Weights:
                 "line, or add the feature"
             )
     return {
-        line.name: moses_ini.weights_of(ini, line)
+        line.name: moses_ini.feature_weights(ini, line)
         if line.kind != UNKNOWN or line.name in ini.weights
         else [1.0]
         for line in ini.features

@@ -1,5 +1,8 @@
 """Feature values of derivations, recomputed from their phrases, and the contribution of each phrase to the
-total. All log probabilities are natural."""
+total. All log probabilities are natural.
+
+N: derivations; P: phrases of all of them; K: scores of a feature; D: scores of all features.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -60,7 +63,7 @@ def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> PathPhrases:
 
 
 def sums(values: NDArray[np.generic], owner: Int64s, count: int) -> Floats:
-    """Sum rows by owner: (P, K) -> (count, K)"""
+    """Sum rows by owner: (P, K) -> (count, K). `owner`: index of the sum to which each row belongs (P,)."""
     total = np.zeros((count, values.shape[1]))
     np.add.at(total, owner, values)
     return total
@@ -86,22 +89,22 @@ def distortions(phrases: PathPhrases, early: bool) -> Floats:
 
 
 def reorderings(phrases: PathPhrases, values: NDArray[np.floating]) -> Floats:
-    """The LexicalReordering scores of each phrase. `values`: all six scores of each phrase's option; those of
-    the other orientations become 0: (P, 6) -> (P, 6)"""
+    """The LexicalReordering scores of each phrase: (P, 6) -> (P, 6). `values`: all six scores of each
+    phrase's option; those of other orientations than the phrase's become 0."""
     monotone, swap = phrases.first == phrases.before_last + 1, phrases.last + 1 == phrases.before_first
-    way = np.where(monotone, MONOTONE, np.where(swap, SWAP, DISCONTINUOUS))
-    six = np.zeros((len(way), 6))
-    every = np.arange(len(way))
-    six[every, way] = values[every, way]
+    orientation = np.where(monotone, MONOTONE, np.where(swap, SWAP, DISCONTINUOUS))
+    six = np.zeros((len(orientation), 6))
+    every = np.arange(len(orientation))
+    six[every, orientation] = values[every, orientation]
     later = np.flatnonzero(~phrases.opening)
-    six[later, 3 + way[later]] = values[later - 1, 3 + way[later]]
+    six[later, 3 + orientation[later]] = values[later - 1, 3 + orientation[later]]
     return six
 
 
 def table_scores(
     builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int
 ) -> dict[str, Floats]:
-    """Scores of the phrase table and of UnknownWordPenalty: name -> (N, K)"""
+    """Scores of the phrase table and of UnknownWordPenalty, summed by owner: name -> (count, K)"""
     system = builder.system
     rows = sentence.rows[phrases.option]
     scores = np.where((rows >= 0)[:, None], system.table.log_scores(np.maximum(rows, 0)), 0.0)
@@ -118,7 +121,7 @@ def table_scores(
 
 
 def reordering_scores(builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int) -> Floats:
-    """Scores of LexicalReordering: (N, 6)"""
+    """Scores of LexicalReordering, summed by owner: (count, 6)"""
     pair = sentence.pairs()[phrases.option]
     rows = builder.rows
     known = rows.reordering(np.maximum(pair, 0))
@@ -127,8 +130,8 @@ def reordering_scores(builder: OptionBuilder, sentence: Sentence, phrases: PathP
 
 
 def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> list[float]:
-    """The scores of a language model for a derivation: log p, and with oov-feature=1 the number of words that
-    the model does not know.
+    """The scores of language model `number` for a derivation: log p, and with oov-feature=1 the number of
+    words that the model does not know. `path`: its options in target order.
 
     As in Moses, the end of the sentence is not scored after a phrase without words."""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
@@ -149,13 +152,13 @@ def search_feature_scores(
         values = check_values(feature, feature.of_options(task.sentence), task.sentence.size)
         columns[feature.name] = sums(values[phrases.option], phrases.owner, len(paths))
         if isinstance(feature, StatefulFeature):
-            values = scorer_of(feature, task).of_derivations(paths)
+            values = sentence_scorer(feature, task).of_derivations(paths)
             columns[feature.name] += check_values(feature, values, len(paths))
     return columns
 
 
-def scorer_of(feature: StatefulFeature, task: SearchTask) -> SentenceScorer:
-    """The feature's scorer in the search, or a new one if the feature was not used there because its weight
+def sentence_scorer(feature: StatefulFeature, task: SearchTask) -> SentenceScorer:
+    """The scorer of a feature in the search; a new one if the feature was not used there because its weight
     is 0."""
     for weighted, scorer in zip(task.model.stateful, task.scorers, strict=True):
         if weighted.feature is feature:
@@ -180,7 +183,8 @@ def table_columns(
 
 
 def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -> dict[str, Floats]:
-    """Compute the scores of all features for derivations: name -> (N, K)"""
+    """Compute the scores of all features for derivations, given by their options: name -> (N, K). ConfigError
+    if a feature gives scores of another shape, or that are not finite."""
     phrases = path_phrases(task.sentence, paths)
     columns = table_columns(builder, task.sentence, phrases, len(paths))
     for number, name in enumerate(builder.system.lm_names):
@@ -189,14 +193,15 @@ def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -
 
 
 def features(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
-    """Feature values of derivations in the order of n-best lists: (N, D)"""
+    """Printed feature values of derivations in the order of n-best lists: (N, D). `columns`: scores of each
+    feature, name -> (N, K)."""
     printed = [columns[name][:, scores] for name, scores in builder.system.printed.items()]
     count = len(next(iter(columns.values())))
     return np.hstack([np.zeros((count, 0)), *printed])
 
 
 def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
-    """Total scores of derivations, the weighted sums of their feature values: (N,)"""
+    """Total scores of derivations, the weighted sums of their feature values: name -> (N, K) becomes (N,)"""
     total: Floats = sum(columns[name] @ np.array(weights) for name, weights in builder.weights.items())
     return total
 
@@ -205,11 +210,12 @@ def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
 # The contribution of each phrase to its derivation's total, feature by feature: value x weight.
 #
 # There are P phrases in target order and D scores of all features, including those that n-best lists do not
-# print. Row P is the end of the sentence. The sum of all rows is the total.
+# print. Row P, the last one, is the end of the sentence. The sum of all rows is the total.
 
 
 def phrase_shares(builder: OptionBuilder, task: SearchTask, path: Int32s) -> Floats:
-    """Weighted feature values of each phrase, in the order of the builder's weights: (P + 1, D)"""
+    """Weighted feature values of each phrase of a derivation, in the order of the builder's weights: (P + 1,
+    D). `path`: its options in target order."""
     columns = phrase_values(builder, task, path)
     count = len(path) + 1
     rows = [columns[name] * np.array(weights) for name, weights in builder.weights.items()]
@@ -255,7 +261,7 @@ def phrase_search_scores(
         ]
         rows = np.vstack([of_options, np.zeros((1, feature.scores))])
         if isinstance(feature, StatefulFeature):
-            rows += step_scores(feature, scorer_of(feature, task), path)
+            rows += step_scores(feature, sentence_scorer(feature, task), path)
         columns[feature.name] = rows
     return columns
 
@@ -272,7 +278,7 @@ def step_scores(feature: SearchFeature, scorer: SentenceScorer, path: Int32s) ->
     return np.vstack([*rows, whole - sum(rows)])
 
 
-# ---- as a table --------------------------------------------------------------------------------------------
+# ---- explanations as a table -------------------------------------------------------------------------------
 
 EXPLAIN_COLUMNS = ("line", "row", "source words", "source", "target", "total")
 

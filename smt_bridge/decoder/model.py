@@ -1,4 +1,5 @@
-"""The scoring model that compiled and plain search share."""
+"""Language models that score word by word, and the model, task and listing of a search, which compiled and
+plain search share."""
 
 import math
 import threading
@@ -19,7 +20,7 @@ from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParame
 from smt_bridge.decoder.automaton import (
     Automaton,
     PlainNodes,
-    automaton_of,
+    build_automaton,
     phrase_scores,
     plain_nodes,
     read_only,
@@ -34,13 +35,15 @@ State = TypeVar("State")  # the part of the history that the model needs; hashab
 
 
 class WordLM(ABC, Generic[State]):
-    """A language model that scores word by word, in natural logarithms. It has its own word ids."""
+    """A language model that scores word by word, in natural logarithms. It has its own word ids, from
+    `number`. Several threads may share one."""
 
     automaton: Automaton | None = None  # arrays for compiled search, if the model has them
 
     @abstractmethod
     def number(self, word: str) -> int:
-        """The id of a word."""
+        """The id of a word; that of <unk> for a word that the model does not know, if it has one id for
+        all."""
 
     @abstractmethod
     def knows(self, word: str) -> bool:
@@ -90,12 +93,12 @@ AnyWordLM = WordLM[Any]  # with any type of state
 
 
 class AutomatonLM(WordLM[int]):
-    """An n-gram model as an automaton."""
+    """An n-gram model as an automaton, for compiled and plain search."""
 
     automaton: Automaton
 
     def __init__(self, model: TrieModel) -> None:
-        self.model, self.automaton = model, automaton_of(model)
+        self.model, self.automaton = model, build_automaton(model)
         self.most = read_only(model.most)
         self.ids = WordIds(model.pool, model.unknown)
 
@@ -113,7 +116,7 @@ class AutomatonLM(WordLM[int]):
 
     @cached_property
     def nodes(self) -> PlainNodes:
-        """The model for plain Python."""
+        """The model as lists, converted when plain search first needs it."""
         return plain_nodes(self.model)
 
     def step(self, state: int, word: int) -> tuple[float, int]:
@@ -142,7 +145,8 @@ class AutomatonLM(WordLM[int]):
 
 
 class KenLMWords(WordLM[Hashable]):
-    """A binary model of KenLM. Its states can be compared and hashed, as recombination requires."""
+    """A binary model of KenLM, which only plain search can use. Its states can be compared and hashed, as
+    recombination requires."""
 
     def __init__(self, model: KenLM) -> None:
         self.kenlm, self.model = model.kenlm, model.model
@@ -210,11 +214,12 @@ class SearchModel:
 
     @property
     def stand_in(self) -> float:
-        """Additional weight of the first language model for stateful features that have not scored yet."""
+        """Additional weight of the first language model while it stands in for stateful features that have
+        not scored yet: the sum of their `stand_in` x weight."""
         return sum(map(self.stand_in_of, range(len(self.stateful))))
 
     def stand_in_of(self, number: int) -> float:
-        """The contribution of one stateful feature to `stand_in`."""
+        """The contribution of the stateful feature of index `number` to `stand_in`."""
         weighted = self.stateful[number]
         return float(weighted.feature.stand_in * weighted.weights[0])
 
@@ -241,4 +246,4 @@ class Listing(NamedTuple):
 
     nbest: int  # size of the n-best list; 0: only the best derivation
     distinct: bool  # whether to list each text only once
-    factor: int  # with `distinct`: look at most at nbest x factor derivations
+    factor: int  # with `distinct`: examine at most nbest x factor derivations

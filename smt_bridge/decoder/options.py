@@ -32,7 +32,7 @@ from smt_bridge.moses.ini import Weights
 
 NO_ROWS = np.zeros(0, np.int64)
 NOT_LOOKED_UP = -1  # id of a word in a language model
-REMEMBERED = 1 << 20  # rows of source phrases whose best rows are remembered
+REMEMBERED = 1 << 20  # rows in RowScores.best, after which it is emptied
 
 
 class RowValues(NamedTuple):
@@ -44,8 +44,8 @@ class RowValues(NamedTuple):
 
 
 class RowScores:
-    """Scores of a phrase table's rows under given weights, computed for the rows that a sentence needs.
-    Several threads may share it. L: language models; V: words of the table; O: rows of a call."""
+    """Scores of a phrase table's rows under given weights, computed for the rows that a sentence needs, and
+    cached. Several threads may share it. L: language models; V: words of the table; O: rows of a call."""
 
     def __init__(
         self, system: PhraseBasedSystem, settings: SearchSettings, weights: Weights, model: SearchModel
@@ -66,12 +66,13 @@ class RowScores:
         self.remembered = 0  # rows in `best`
 
     def best_rows(self, nodes: Sequence[int]) -> dict[int, Int64s]:
-        """The rows of source nodes within the table limit, best first."""
+        """The rows of source nodes within the table limit, best first: node -> rows. Best is the highest
+        estimate, see RowValues."""
         cached = {node: rows for node in nodes if (rows := self.best.get(node)) is not None}
         new = sorted({*nodes} - cached.keys())
         if not new:
             return cached
-        ranges = [self.system.table.rows_of(node) for node in new]
+        ranges = [self.system.table.node_rows(node) for node in new]
         rows = np.concatenate([np.arange(each.start, each.stop) for each in ranges])
         sizes = np.array([len(each) for each in ranges])
         owner = np.repeat(np.arange(len(new)), sizes)
@@ -88,7 +89,7 @@ class RowScores:
         return cached | chosen
 
     def values(self, rows: Int64s) -> RowValues:
-        """Score rows: (O,) -> (O,) each"""
+        """Score rows under the weights: (O,) -> (O,) each"""
         system, table = self.system, self.system.table
         text, starts = table.target_words(rows)
         ids = self.lm_words(text)
@@ -127,7 +128,8 @@ class RowScores:
         return total
 
     def reordering(self, rows: Int64s) -> NDArray[np.floating]:
-        """Reordering scores of rows, those of the ini for rows that the reordering table lacks: (O, 6)"""
+        """Reordering scores of rows, natural logarithms: (O,) -> (O, 6). Rows that the reordering table lacks
+        have the default scores of the ini."""
         if not self.system.reordering_name:
             return np.zeros((len(rows), 6), np.float32)
         values = self.system.table.log_reordering(rows)
@@ -135,10 +137,10 @@ class RowScores:
         return np.where(missing, self.default_reordering, values) if missing.any() else values
 
     def forward_ids(self, rows: Int64s, paired: NDArray[np.bool_]) -> Int32s:
-        """Numbers of rows, equal for equal forward scores; -1 for rows that are not `paired`, and those that
-        the reordering table lacks: (O,), (O,) -> (O,)"""
+        """Number rows so that rows with equal forward scores have equal numbers: (O,), (O,) -> (O,). The
+        number is -1 for rows that are not `paired` and for those that the reordering table lacks."""
         values = self.system.table.log_reordering(rows)[:, 3:]
-        return numbered(values, paired & ~np.isnan(values).any(1))
+        return number_rows(values, paired & ~np.isnan(values).any(1))
 
 
 def weighted_sum(scores: NDArray[np.floating], weights: Sequence[float]) -> Floats:
@@ -150,9 +152,9 @@ def weighted_sum(scores: NDArray[np.floating], weights: Sequence[float]) -> Floa
     return total
 
 
-def numbered(values: NDArray[np.floating], listed: NDArray[np.bool_]) -> Int32s:
-    """Numbers of the rows of a matrix, equal for equal rows, -1 where they are not `listed`: (O, K), (O,) ->
-    (O,)"""
+def number_rows(values: NDArray[np.floating], listed: NDArray[np.bool_]) -> Int32s:
+    """Number the rows of a matrix so that equal rows have equal numbers; -1 where they are not `listed`:
+    (O, K), (O,) -> (O,)"""
     numbers = np.zeros(len(values), np.int64)
     for column in values.T:  # column by column is faster than sorting rows
         distinct, inverse = np.unique(column, return_inverse=True)
@@ -183,8 +185,9 @@ def forced_options(
     last: int,
     rows: TableRows,
 ) -> tuple[TableRows, list[ExtraOption]]:
-    """The rows of the table that remain for a span; also returns the forced options of exactly this span.
-    `node`: the span's source node."""
+    """Apply the translations that a line forces to the span from word `first` to word `last`. Returns those
+    of its table rows `rows` that remain, and the forced options of exactly this span. `policy`: see above;
+    `node`: the span's source node in the table."""
     overlapping = [option for option in forced if option.first <= last and first <= option.last]
     if any(option.exclusive or policy == "exclusive" for option in overlapping):
         rows = rows[:0]
@@ -200,7 +203,8 @@ def forced_options(
 
 
 def holds_forced(target: list[str], first: int, last: int, option: ForcedTranslation) -> bool:
-    """Whether a row of the table contains a forced translation in both its source and its target."""
+    """Whether a row of the table, with the source span from `first` to `last` and the target words `target`,
+    contains a forced translation in both."""
     starts = range(len(target) - len(option.words) + 1)
     inside = first <= option.first and option.last <= last
     return inside and any(target[start : start + len(option.words)] == option.words for start in starts)
@@ -208,9 +212,9 @@ def holds_forced(target: list[str], first: int, last: int, option: ForcedTransla
 
 def forced_extra(option: ForcedTranslation, table: PhraseTable, node: int) -> ExtraOption:
     """The option of a forced translation. Its log probability is split evenly among the table's scores; its
-    reordering scores are those of the same phrase pair in the table."""
+    reordering scores are those of the same phrase pair in the table. `node`: its source node in the table."""
     columns = table.scores.shape[1]
-    pair = next((row for row in table.rows_of(node) if table.text(row) == option.words), None)
+    pair = next((row for row in table.node_rows(node) if table.text(row) == option.words), None)
     return ExtraOption(
         option.words,
         list(option.points),
@@ -245,8 +249,8 @@ class OptionBuilder:
         self.longest = min(settings.max_phrase_length, system.table.longest)
 
     def gather(self, line: MarkedLine) -> Sentence:
-        """Collect the options of a line with at least one word: rows of the table and translations forced by
-        the line; a word with neither is an unknown word."""
+        """Collect the options of a line with at least one word: rows of the table within its limit, and
+        translations forced by the line. A word with neither becomes an unknown word."""
         longest = min(
             max([self.longest, *(option.last - option.first + 1 for option in line.forced)]), len(line.words)
         )
@@ -282,7 +286,7 @@ class OptionBuilder:
         return ExtraOption([word], [(0, 0)])
 
     def sentence(self, words: list[str], gathered: GatheredOptions, longest: int) -> Sentence:
-        """Convert gathered options to arrays."""
+        """Convert gathered options to arrays. `longest`: number of words of the longest span."""
         table, extras, rows = self.system.table, gathered.extras, np.concatenate(gathered.rows)
         outside, extra_ids = self.word_numbers(extras)
         extra_cut = np.cumsum([0, *(len(extra.words) for extra in extras)])
@@ -308,7 +312,8 @@ class OptionBuilder:
         )
 
     def word_numbers(self, extras: Sequence[ExtraOption]) -> tuple[list[str], Int32s]:
-        """Words of extra options that are not in the table; also returns the ids of all their words."""
+        """The distinct words of extra options that are not in the table; also returns the ids (W,) of all
+        their words, as in Sentence.text."""
         words, outside = self.system.table.words, dict[str, int]()
         ids = [
             word_id if word_id >= 0 else len(words) + outside.setdefault(word, len(outside))
@@ -321,7 +326,8 @@ class OptionBuilder:
     def score(
         self, sentence: Sentence, line: MarkedLine, stop: threading.Event | None = None
     ) -> OptionArrays:
-        """Score the options of a sentence for the search."""
+        """Score the options of a sentence for the search. `line`: its walls and zones become constraints.
+        ConfigError if a feature gives scores of another shape; raises Stopped once `stop` is set."""
         rows, scores, n = sentence.rows, self.rows, len(sentence.words)
         score, bound, estimate = scores.values(np.maximum(rows, 0))
         pair = sentence.pairs()
@@ -356,7 +362,7 @@ class OptionBuilder:
         )
 
     def extra_score(self, extra: ExtraOption) -> float:
-        """Weighted score of an option outside the table, without language models."""
+        """Weighted score of an option that is not in the table, without language models."""
         score = self.system.weight("PhrasePenalty", self.weights) - self.system.weight(
             "WordPenalty", self.weights
         ) * len(extra.words)

@@ -29,8 +29,8 @@ class WordPool(Sequence[str]):
     """The words with ids 0 to V - 1. Decoded when first used, so that opening a large pool costs nothing."""
 
     def __init__(self, text: Bytes, cut: Ints) -> None:
-        """`text`: UTF-8 of all words, one after the other; `cut` (V + 1,): word i is text[cut[i] : cut[i +
-        1]]."""
+        """`text`: UTF-8 of all words, sorted and joined; `cut` (V + 1,): word i is text[cut[i] :
+        cut[i + 1]]."""
         self.text, self.cut = text, cut
         self.decoded: dict[int, str] = {}
 
@@ -62,14 +62,15 @@ class WordPool(Sequence[str]):
         return number if number < len(self) and self.encoded(number) == code else -1
 
 
-def joined(texts: Sequence[bytes]) -> tuple[Bytes, Int64s]:
-    """Texts as one array of bytes, and the N + 1 offsets at which they begin and end."""
+def concatenate_texts(texts: Sequence[bytes]) -> tuple[Bytes, Int64s]:
+    """Join N texts into one array of bytes; also returns offsets (N + 1,): text i is text[cut[i] : cut[i +
+    1]]."""
     cut = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return np.frombuffer(b"".join(texts), np.uint8), cut
 
 
 def new_vocabulary() -> defaultdict[bytes, int]:
-    """An empty vocabulary that gives every new word the next id."""
+    """An empty vocabulary: looking up a new word adds it with the next id."""
     return defaultdict(count().__next__)
 
 
@@ -102,8 +103,8 @@ class PhraseTrie(NamedTuple):
 
 
 def build_trie(ids: Int32s, cut: Int64s, words: int) -> tuple[PhraseTrie, Int64s]:
-    """A trie of P phrases, phrase i of the words ids[cut[i] : cut[i + 1]]; also returns the node of each:
-    (P,). `words`: size of the vocabulary."""
+    """Build a trie of P phrases; also returns the node of each: (P,). The word ids of phrase i are ids[cut[i]
+    : cut[i + 1]]. `words`: size of the vocabulary."""
     node, lengths = np.zeros(len(cut) - 1, np.int64), np.diff(cut)
     parent, word, levels = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], [0, 1]
     for depth in range(int(lengths.max(initial=0))):
@@ -125,7 +126,8 @@ def build_trie(ids: Int32s, cut: Int64s, words: int) -> tuple[PhraseTrie, Int64s
 
 
 def is_trie(trie: PhraseTrie, words: int) -> bool:
-    """Whether all indices of a trie are within bounds, and all its paths end at the empty phrase."""
+    """Whether all indices of a trie are within bounds, and all its paths end at the empty phrase. `words`:
+    size of the vocabulary."""
     nodes = len(trie.parent)
     levels = trie.levels
     if (
@@ -146,8 +148,10 @@ def is_trie(trie: PhraseTrie, words: int) -> bool:
 
 @njit
 def find_spans(ids: Int32s, children: Int32s, word: Ints, longest: int) -> Int32s:
-    """The nodes of all spans of at most `longest` words of a sentence, 0 for a span that the trie lacks: (n,)
-    -> (n * longest,). The span of k words from word i has the index i * longest + k - 1."""
+    """Find the nodes of all spans of at most `longest` words of a sentence, 0 for a span that the trie lacks:
+    (n,) -> (n * longest,). The span of k words from word i has the index i * longest + k - 1.
+
+    `ids`: word ids, -1 for words outside the vocabulary; `children`, `word`: see PhraseTrie."""
     n = len(ids)
     nodes = np.zeros(n * longest, np.int32)
     for start in range(n):
@@ -171,8 +175,10 @@ def find_spans(ids: Int32s, children: Int32s, word: Ints, longest: int) -> Int32
 
 @njit
 def path_words(nodes: Int32s, parent: Int32s, word: Ints, starts: Int64s) -> Int32s:
-    """The words of phrases, one phrase after the other; those of nodes[i] begin at starts[i]: (O,), (O + 1,)
-    -> (W,)"""
+    """Word ids of the phrases that end at given nodes of a trie, one phrase after the other: (O,) -> (W,).
+
+    `parent`, `word`: see PhraseTrie; the words of phrase i go to text[starts[i] : starts[i + 1]], starts
+    (O + 1,)."""
     text = np.empty(starts[-1], np.int32)
     for i in range(len(nodes)):
         node = nodes[i]

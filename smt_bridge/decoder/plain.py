@@ -26,8 +26,9 @@ Key = tuple[Hashable, ...]  # hypotheses with equal keys are recombined
 
 @dataclass
 class SearchNode:
-    """A hypothesis. `ways` lists all recombined ways to reach it, as (total score, edge score, parent,
-    option); `score` is the highest of these total scores."""
+    """A hypothesis. `ways` lists all recombined ways to reach it, as (score, edge score, parent, option),
+    where the edge score is what the option adds to the parent's score; `score` is the highest of these
+    scores."""
 
     covered: frozenset[int]
     first: int  # first source word of the last phrase
@@ -35,7 +36,7 @@ class SearchNode:
     contexts: tuple[Hashable, ...]  # states of the language models
     memory: tuple[int, ...]  # states of the stateful features
     score: float
-    total: float
+    total: float  # score plus future cost
     parent: "SearchNode | None" = None
     option: int = -1
     ways: list[tuple[float, float, "SearchNode", int]] = field(default_factory=list)
@@ -208,13 +209,13 @@ def search(task: SearchTask, listing: Listing, stop: threading.Event | None = No
     if not finals:
         return [], []
     if not listing.nbest:
-        return [path_of(finals[0])], [finals[0].score]
+        return [best_path(finals[0])], [finals[0].score]
     return best_paths(finals, task, listing)
 
 
 def add_to_stack(stack: dict[Key, SearchNode], key: Key, node: SearchNode) -> None:
-    """Add a hypothesis to a stack. If it recombines with one that is there, it becomes another way to reach
-    that one."""
+    """Add a hypothesis to a stack. If the stack has one with the same recombination key, it becomes another
+    way to reach that one."""
     assert node.parent
     way = (node.score, node.score - node.parent.score, node.parent, node.option)
     recombined = stack.setdefault(key, node)
@@ -237,7 +238,7 @@ def survivors(stack: dict[Key, SearchNode], parameters: SearchParameters) -> lis
     return [node for node in nodes if node.total >= nodes[0].total + beam or math.isinf(beam)]
 
 
-def path_of(node: SearchNode) -> Int32s:
+def best_path(node: SearchNode) -> Int32s:
     """The options of the best derivation of a hypothesis, in target order."""
     path = []
     while node.parent:
@@ -247,8 +248,8 @@ def path_of(node: SearchNode) -> Int32s:
 
 
 def best_paths(finals: Sequence[SearchNode], task: SearchTask, listing: Listing) -> Paths:
-    """List the n best derivations in the graph of recombined hypotheses, best first: their options in target
-    order, and their total scores."""
+    """List the n best derivations that end in `finals`, the hypotheses of the last stack, best first: their
+    options in target order, and their total scores."""
     heap: list[tuple[float, int, SearchNode, tuple[int, ...], float]] = []
     for age, node in enumerate(finals):
         heap.append((-node.score, age, node, (), 0.0))
@@ -287,7 +288,7 @@ class Edge:
 
 
 def cube_search(task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
-    """Option paths and totals, best first: one, or the n best."""
+    """Search by cube pruning; arguments, results and errors as for `search`."""
     n = task.parameters.words
     empty: frozenset[int] = frozenset()
     contexts = tuple(lm.start() for lm in task.model.word_lms)
@@ -296,18 +297,18 @@ def cube_search(task: SearchTask, listing: Listing, stop: threading.Event | None
     nodes = [start]
     for stack in range(1, n + 1):
         go_on(stop)
-        for words, edge in edges_of(nodes, task):
+        for words, edge in extension_edges(nodes, task):
             edges[stack - 1 + words].append(edge)
-        nodes = survivors(fill(edges[stack], task), task.parameters)
+        nodes = survivors(fill_stack(edges[stack], task), task.parameters)
     if not nodes:
         return [], []
     if not listing.nbest:
-        return [path_of(nodes[0])], [nodes[0].score]
+        return [best_path(nodes[0])], [nodes[0].score]
     return best_paths(nodes, task, listing)
 
 
-def edges_of(nodes: Sequence[SearchNode], task: SearchTask) -> list[tuple[int, Edge]]:
-    """The edges that extend the hypotheses of a stack, each with the number of words of its span."""
+def extension_edges(nodes: Sequence[SearchNode], task: SearchTask) -> list[tuple[int, Edge]]:
+    """List the edges that extend the hypotheses of a stack, each with the number of words of its span."""
     options, parameters, edges = task.options, task.parameters, list[tuple[int, Edge]]()
     groups = dict[frozenset[int], list[SearchNode]]()
     for node in nodes:
@@ -332,8 +333,9 @@ def may_follow(node: SearchNode, first: int, last: int, task: SearchTask) -> boo
     )
 
 
-def fill(edges: Sequence[Edge], task: SearchTask) -> dict[Key, SearchNode]:
-    """The hypotheses that the best cells of the edges of a stack give."""
+def fill_stack(edges: Sequence[Edge], task: SearchTask) -> dict[Key, SearchNode]:
+    """Turn the best cells of the edges that lead to a stack into hypotheses: recombination key -> hypothesis.
+    A cell is a hypothesis of an edge extended by one of its options."""
     parameters, stack = task.parameters, dict[Key, SearchNode]()
     cells = list[tuple[float, int, tuple[int, int, int], Key, SearchNode]]()
     seen, added, pops, best = set[tuple[int, int, int]](), dict[frozenset[int], int](), 0, -math.inf

@@ -45,8 +45,11 @@ from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_mo
 def push(S: SearchState, parameters: SearchParameters, forward_id: Int32s, parent: int, option: int,
 coverage: int, first: int, last: int, score: float, total: float, context: int, key: int,
 edge_score: float) -> int:  # fmt: skip
-    """Add a hypothesis to its stack, or recombine it with an equivalent one. Returns its number, or -1 if the
-    equivalent one is better or memory is full."""
+    """Add the hypothesis that extends `parent` by `option` to its stack, or recombine it with an equal one.
+    Returns its number; -1 if the equal one is better, or memory is full, which sets `counters[FULL]`.
+
+    `first`, `last`: source words of the option; `total`: score plus future cost; `context`: number of its
+    language model context; `key`: hash of recombination keys; `edge_score`: what the option adds."""
     forward = forward_id[option] if parameters.reordering else -1
     mixed = np.int64(coverage) * MIX + np.int64(last) * np.int64(6364136223846793005) + key
     if parameters.reordering:
@@ -117,7 +120,7 @@ def stack_members(S: SearchState, stack: int) -> Int32s:
 
 @njit
 def prune_stack(S: SearchState, parameters: SearchParameters, stack: int) -> None:
-    """Keep only the best hypotheses of a stack, and raise its threshold to the worst of them."""
+    """Keep only the best hypotheses of a stack, and raise its threshold to the total of the worst of them."""
     ids = stack_members(S, stack)
     order = np.argsort(-S.total[ids], kind="mergesort")
     S.head[stack], S.size[stack] = -1, 0
@@ -178,8 +181,8 @@ gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
 
 @njit_inline
 def find_context(S: SearchState, states: Int32s) -> int:
-    """Return the number of a context, the states of the language models (L,), which is added if it is new; -1
-    if memory is full."""
+    """Return the number of a context, given by the states of the language models (L,). A new one is added; -1
+    if memory is full, which sets `counters[FULL]`."""
     mixed = np.int64(0)
     for model in range(len(states)):
         mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(states[model])
@@ -206,8 +209,9 @@ def find_context(S: SearchState, states: Int32s) -> int:
 
 @njit_inline
 def find_block(S: SearchState, key: int, size: int) -> int:
-    """The start of a block of `size` language model scores, which is added if it is new; -1 if it is larger
-    than the memory. If memory is full, all blocks are forgotten and computed again."""
+    """Return the start of the block of `size` language model scores of `key`, a context and a span. A new one
+    is added, without scores; -1 if it is larger than the memory, which sets `counters[FULL]`. If memory is
+    full, all blocks are forgotten and computed again."""
     if S.counters[BLOCKS] >= len(S.block_key) or S.counters[SCORED] + size > len(S.lm_score):
         forget_blocks(S)
         if size > len(S.lm_score):
@@ -236,11 +240,12 @@ def forget_blocks(S: SearchState) -> None:
 
 
 @njit_inline
-def ask_models(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
+def score_with_lms(S: SearchState, options: OptionArrays, lms: tuple[Automaton, ...], weights: Floats,
 context: int, option: int, complete: bool, slot: int, room: Int32s) -> None:  # fmt: skip
-    """Compute the language model scores of an option after a context, and the context after it, and store
-    them at `slot`. `complete`: with the end of the sentence; `room`: scratch memory for states (L,)."""
-    spoken = 0.0
+    """Score an option after a context with all language models, and store the weighted sum and the number of
+    the context after it at `slot`. `complete`: with the end of the sentence; `room`: scratch memory for
+    states (L,)."""
+    weighted = 0.0
     stop = options.start[option] + options.length[option]
     # As in Moses, the end of the sentence is not scored after a phrase without words.
     end = stop + 1 if complete and options.length[option] > 0 else stop
@@ -248,12 +253,12 @@ context: int, option: int, complete: bool, slot: int, room: Int32s) -> None:  # 
         lm, state, alone = lms[model], S.states[context, model], 0.0
         for index in range(options.start[option], end):
             more, state = step(lm, state, options.words[model, index] if index < stop else lm.end)
-            spoken += weights[model] * more
+            weighted += weights[model] * more
             alone += more
         room[model] = state
         if model == 0 and len(S.lm_alone):
             S.lm_alone[slot] = alone
-    S.lm_score[slot], S.lm_context[slot] = spoken, find_context(S, room)
+    S.lm_score[slot], S.lm_context[slot] = weighted, find_context(S, room)
 
 
 # ---- search ------------------------------------------------------------------------------------------------
@@ -267,13 +272,13 @@ start: int, last: int, gap: int) -> tuple[int, float]:  # fmt: skip
     word."""
     prev_last, jump = S.last[hypothesis], abs(start - S.last[hypothesis] - 1)
     swapped = last + 1 == S.first[hypothesis]
-    way = MONOTONE if start == prev_last + 1 else SWAP if swapped else DISCONTINUOUS
+    orientation = MONOTONE if start == prev_last + 1 else SWAP if swapped else DISCONTINUOUS
     if parameters.early:
         jump = early_distortion(start, last, prev_last, gap)
     fixed = -jump * parameters.distortion_weight
     if parameters.reordering and hypothesis > 0:
-        fixed += options.forward[S.option[hypothesis], way]
-    return way, fixed
+        fixed += options.forward[S.option[hypothesis], orientation]
+    return orientation, fixed
 
 
 SLACK = 1e-6  # more than rounding can change a total: bounds are added in another order than scores
@@ -284,24 +289,25 @@ def option_gains(options: OptionArrays, parameters: SearchParameters) -> OptionG
     """Compute the scores of options that do not depend on the hypothesis that they extend."""
     size = len(options.score)
     gain, most = np.empty((3, size)), np.empty((3, size))
-    for way in range(3):
+    for orientation in range(3):
         for option in range(size):
-            gain[way, option] = options.score[option]
+            gain[orientation, option] = options.score[option]
             if parameters.reordering:
-                gain[way, option] += options.backward[option, way]
+                gain[orientation, option] += options.backward[option, orientation]
         for span in range(len(options.first)):
             best = -np.inf
             for option in range(options.first[span] + options.number[span] - 1, options.first[span] - 1, -1):
-                best = max(best, gain[way, option] + options.bound[option])
-                most[way, option] = best
+                best = max(best, gain[orientation, option] + options.bound[option])
+                most[orientation, option] = best
     return OptionGains(gain, most)
 
 
 @njit_borrowing
 def expand(S: SearchState, options: OptionArrays, gains: OptionGains, lms: tuple[Automaton, ...],
 weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) -> None:  # fmt: skip
-    """Extend a hypothesis by every option that its coverage and the distortion limit allow. `room`: scratch
-    memory for states (L,)."""
+    """Extend a hypothesis by every option that its coverage and the distortion limit allow: adds hypotheses
+    to their stacks or, if `parameters.deferred`, candidates. Sets `counters[FULL]` if memory runs out.
+    `room`: scratch memory for states (L,)."""
     coverage, context = S.coverage[hypothesis], S.context[hypothesis]
     if S.first_move[coverage] < 0:
         find_moves(S, options, parameters, coverage)
@@ -312,15 +318,15 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
         start, last, reached = S.move_first[move], S.move_last[move], S.move_coverage[move]
         if parameters.distortion >= 0 and abs(start - prev_last - 1) > parameters.distortion:
             continue
-        way, fixed = move_score(S, options, parameters, hypothesis, start, last, S.gap[coverage])
+        orientation, fixed = move_score(S, options, parameters, hypothesis, start, last, S.gap[coverage])
         base, stack, future = S.score[hypothesis] + fixed, S.covered[reached], S.future[reached]
         span = start * parameters.longest + last - start
         S.counters[WORK] += 1 + options.number[span]
         first_option, block, complete = options.first[span], -1, stack == parameters.words
         for option in range(first_option, first_option + options.number[span]):
-            gain = gains.gain[way, option]
+            gain = gains.gain[orientation, option]
             if not parameters.deferred:
-                if base + future + gains.most[way, option] < S.worst[stack] - SLACK:
+                if base + future + gains.most[orientation, option] < S.worst[stack] - SLACK:
                     break  # neither this option nor those after it can reach the stack
                 if base + gain + future + options.bound[option] < S.worst[stack]:
                     continue
@@ -331,7 +337,7 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                     return
             slot = block + option - first_option
             if S.lm_context[slot] < 0:
-                ask_models(S, options, lms, weights, context, option, complete, slot, room)
+                score_with_lms(S, options, lms, weights, context, option, complete, slot, room)
                 if S.counters[FULL]:
                     return
             score = base + gain + S.lm_score[slot]
@@ -361,7 +367,8 @@ def start_search(
     parameters: SearchParameters,
     room: Int32s,
 ) -> None:
-    """Empty all stacks and put the initial hypothesis, which has translated nothing, into the first."""
+    """Empty all stacks and put the initial hypothesis, which has translated nothing, into the first. `room`:
+    scratch memory for states (L,)."""
     S.counters[:] = 0
     S.table[:] = -1
     S.coverage_table[:] = -1
@@ -387,8 +394,8 @@ def start_search(
 def expand_from(S: SearchState, options: OptionArrays, gains: OptionGains, lms: tuple[Automaton, ...],
 weights: Floats, parameters: SearchParameters, stack: int, rank: int, room: Int32s,
 most: int) -> int:  # fmt: skip
-    """Extend the hypotheses of a stack from rank `rank` on. Returns the rank at which to continue after
-    `most` options, or -1 if the stack is finished."""
+    """Extend the hypotheses of a stack from rank `rank` on, 0 being the best. Returns the rank at which to
+    continue once `most` options have been tried, or -1 if the stack is finished or memory has run out."""
     end = S.counters[WORK] + most
     chosen = select(S, parameters, stack)
     for index in range(rank, len(chosen)):

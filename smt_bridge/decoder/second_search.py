@@ -1,12 +1,12 @@
-"""A second search for systems with networks: what the search with networks loses, a search without them often
-finds.
+"""A second search for systems with networks, without these: it often finds translations that the search with
+networks has pruned.
 
 The search with networks prunes candidates before they are scored, and recombines hypotheses that have read
 different words. For some sentences it thus ends with a translation whose total score is below that of one
 that it has dropped; larger stacks and beams hardly help. The second search leaves out the stateful features.
 The first language model stands in for them, with the weight by which the first search ranks candidates that
 wait for their scores, so both rank by the same options and future costs. The best of its list are then scored
-by all features, and compete with what the first search has found.
+by all features, and compete with those of the first search.
 """
 
 import threading
@@ -26,8 +26,8 @@ class SecondSearch:
     """The search without stateful features. Several threads may share it."""
 
     def __init__(self, model: SearchModel, count: int, factor: int) -> None:
-        """`model`: that of the first search. `count`: number of different texts to list, from the best count
-        x `factor` derivations."""
+        """`model`: that of the first search. `count`: number of different texts to list; at most count x
+        `factor` derivations are examined for them."""
         weights = model.lm_weights.copy()
         weights[0] += model.stand_in
         self.model = replace(model, lm_weights=weights, stateful=())
@@ -36,9 +36,9 @@ class SecondSearch:
         self.compiled = compiled_search(model)
 
     def paths(self, task: SearchTask, stop: threading.Event | None = None) -> list[Int32s]:
-        """Search again for a task of the first search, under its constraints. Returns the best derivations as
-        options in target order; an empty list if walls and zones leave no way to translate the whole
-        sentence."""
+        """Search again for a task of the first search, under its constraints. Returns the best derivations,
+        each as option indices in target order; an empty list if walls and zones leave no way to translate the
+        whole sentence. Raises Stopped once `stop` is set."""
         own = replace(
             task,
             # the bounds of the first search are for the language model's own weight
@@ -57,7 +57,7 @@ def union(first: Sequence[Int32s], second: Sequence[Int32s]) -> list[Int32s]:
 
 
 def best_of_both(derivations: Sequence[Derivation], listing: Listing) -> list[Derivation]:
-    """Select the derivations to list from those of both searches, sorted by score."""
+    """Select the derivations to list. `derivations`: those of both searches, sorted by total, best first."""
     if listing.distinct:
         texts = dict[tuple[str, ...], Derivation]()
         for derivation in derivations:

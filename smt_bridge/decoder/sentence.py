@@ -131,21 +131,23 @@ class Sentence:
 def future_costs(
     n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
 ) -> Floats:
-    """The best score of any sequence of options that covers each span, ignoring reordering: (n, n)"""
+    """Compute the best score of any sequence of options that covers each span, ignoring reordering: (n, n).
+    Entry (i, j) is the span of words i to j. `first`, `number`: see `span_index`; `estimate`: score of each
+    option (O,). Raises Stopped once `stop` is set."""
     cost = np.full((n, n), -1e9)
     size, start = 1, 0
     while size <= n:
         go_on(stop)
-        size, start = costs_from(cost, size, start, longest, first, number, estimate)
+        size, start = fill_costs(cost, size, start, longest, first, number, estimate)
     return cost
 
 
 @njit
-def costs_from(
+def fill_costs(
     cost: Floats, size: int, start: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
 ) -> tuple[int, int]:
-    """Fill in costs from a given span on, shortest spans first, for a limited amount of work. Returns the
-    size and the first word of the span to continue with."""
+    """Fill in `cost` from the span of `size` words from word `start` on, shortest spans first, for a limited
+    amount of work. Returns the size and the first word of the span to continue with."""
     n, work = len(cost), 0
     while size <= n and work < SLICE:
         last = start + size - 1
@@ -172,9 +174,9 @@ def target_words(
     extra_cut: Int64s,
     extra_words: Int32s,
 ) -> tuple[Int32s, Int32s, Int32s]:
-    """Offsets, lengths and words of options. Option i is a row of the table with lengths[i] target words, the
-    path to nodes[i] of the trie of `parent` and `word`; or, if rows[i] is -1 - k, extra option k with the
-    words extra_words[extra_cut[k] : extra_cut[k + 1]]."""
+    """Offsets (O,), lengths (O,) and words (W,) of options, for Sentence.start, length and text. Option i is
+    a row of the table with lengths[i] target words, the path to nodes[i] of the trie of `parent` and `word`;
+    or, if rows[i] is -1 - k, extra option k with the words extra_words[extra_cut[k] : extra_cut[k + 1]]."""
     start, length = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)
     total = 0
     for i in range(len(rows)):

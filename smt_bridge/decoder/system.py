@@ -16,7 +16,7 @@ from nmt.ngram.count_models import KenLM
 from nmt.ngram.trie_model import TrieModel
 from nmt.runs.directory import model_files
 from smt_bridge.decoder import feature_lines
-from smt_bridge.decoder.automaton import silent
+from smt_bridge.decoder.automaton import null_model
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
@@ -50,7 +50,7 @@ class PhraseBasedSystem:
     @property
     def word_lms(self) -> Sequence[AnyWordLM]:
         """The language models; if the system has none, one that scores nothing."""
-        return self.lms or [AutomatonLM(silent())]
+        return self.lms or [AutomatonLM(null_model())]
 
     def load_features(self, config: DecoderConfig) -> list[SearchFeature]:
         """Load the system's features in SEARCH_FEATURES. ConfigError for one that cannot be used."""
@@ -68,10 +68,11 @@ class PhraseBasedSystem:
         }
 
     def with_weights(self, weights: Weights) -> Weights:
-        """The ini's weights with some of them replaced. A feature's new weights are for all its scores or for
-        the printed ones.
+        """The weights of all scores, with those of `weights` in place of the ini's. A feature's new weights
+        are for all its scores or for the printed ones.
 
-        ConfigError for weights that are missing, too many or too few, or that belong to no feature."""
+        ConfigError if a printed feature has no new weights, for too many or too few of them, and for those of
+        a feature that the system lacks."""
         merged = dict(self.weights)
         for name, values in weights.items():
             if name not in merged:
@@ -100,8 +101,9 @@ class PhraseBasedSystem:
         return weights[name][0] if name else 0.0
 
 
-def ini_of(model: str) -> str:
-    """The path of the moses.ini in a model directory; the path of an ini is returned unchanged."""
+def ini_path(model: str) -> str:
+    """The path of the moses.ini in a model directory; the path of an ini is returned unchanged. DataError for
+    a folder without a moses.ini."""
     path = Path(model)
     if path.is_dir():
         path = path / "moses.ini"
@@ -119,15 +121,16 @@ def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
     `use_cache`: keep parsed tables and language models in the user's cache, or in the given one, from which
     they load much faster next time.
     """
-    return load_ini(moses_ini.read(ini_of(model)), use_cache)
+    return load_ini(moses_ini.read(ini_path(model)), use_cache)
 
 
 def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> PhraseBasedSystem:
-    """Load a system from a parsed ini. `beside`: look up relative paths only in the ini's folder."""
+    """Load a system from a parsed ini; see `load`. `beside`: look up relative paths only in the ini's
+    folder."""
     cache = Cache() if use_cache is True else use_cache or None
     search = read_search_settings(ini)
     table_line, reordering_line = table_lines(ini)
-    printed, weights = feature_lines.printed(ini), feature_lines.weights(ini)
+    printed, weights = feature_lines.printed_scores(ini), feature_lines.weights(ini)
     if "table-limit" in table_line.options:
         search["table_limit"] = table_line.count("table-limit")
     paths = {
@@ -195,7 +198,9 @@ def load_table(
 
 
 def load_compiled(ini: Ini, path: str, reordering: str | None, cache: Cache | None) -> PhraseTable:
-    """Map a folder of smt-compile. DataError for another folder, and one that does not fit the ini."""
+    """Map the arrays in a folder of smt-compile. DataError for any other folder, and for one that does not
+    fit the ini. `path`, `reordering`: of the phrase table and the reordering table, which have to be the
+    same."""
     for folder in filter(None, (path, reordering)):
         if not mapped.is_mapped(folder):
             raise DataError(f"{folder}: expected a text table, or a folder made by smt-compile")
@@ -224,7 +229,7 @@ def verify_compiled(ini: Ini) -> bool:
 
 
 def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
-    """Look up the path of a feature's file. DataError if it does not exist."""
+    """Look up the path of a feature's file or folder. DataError if it does not exist."""
     name = feature.options["path"]
     for root in ini.roots(beside):
         path = find_table(name, root)
@@ -233,7 +238,7 @@ def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
     raise DataError(f"{feature.location}: {name} found neither in the current folder nor beside the ini")
 
 
-def files_of(ini: Ini, beside: bool = False) -> list[Path]:
+def system_files(ini: Ini, beside: bool = False) -> list[Path]:
     """Paths of all files of a system: its ini, tables and models, and the files listed in the manifests of
     run directories. DataError for a missing file."""
     paths = [Path(ini.path)]
@@ -244,8 +249,8 @@ def files_of(ini: Ini, beside: bool = False) -> list[Path]:
 
 
 def check_order(line: FeatureLine, path: str) -> None:
-    """ConfigError for an order= below that of the file. KENLM ignores the option, as we do, but SRILM and
-    IRSTLM would drop the longer n-grams."""
+    """ConfigError if order= in the line of a language model is below the order of the ARPA file at `path`.
+    KENLM ignores the option, as this engine does, but SRILM and IRSTLM would drop the longer n-grams."""
     if (
         line.kind == "KENLM"
         or "order" not in line.options
@@ -330,7 +335,8 @@ def feature_names(system: PhraseBasedSystem) -> list[FeatureName]:
 
 
 def score_names(kind: str, count: int) -> list[str]:
-    """Descriptions of a feature's scores. Table columns beyond those of Moses are numbered."""
+    """Descriptions of the `count` scores of a feature of kind `kind`; empty if there are none. Table columns
+    beyond those of Moses are numbered."""
     if kind == "PhraseDictionaryMemory" and count >= len(TABLE_SCORES):
         return [*TABLE_SCORES, *(f"column {number}" for number in range(len(TABLE_SCORES) + 1, count + 1))]
     if kind == REORDERING and count == len(ORIENTATIONS):

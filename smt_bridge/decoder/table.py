@@ -81,18 +81,19 @@ class PhraseTable:
 
     def nodes(self, words: Sequence[str], longest: int) -> Int32s:
         """The source nodes of all spans of at most `longest` words of a sentence, 0 where the table has no
-        such phrase: (n * longest,), see `find_spans`."""
+        such phrase: (n * longest,), in the order of `find_spans`."""
         ids = np.array([self.words.find(word) for word in words], np.int32)
         return find_spans(ids, self.source_children, self.source_word, longest)
 
-    def rows_of(self, node: int) -> range:
-        """The rows of a source node; those of node 0 are none."""
+    def node_rows(self, node: int) -> range:
+        """The rows of a source node; none for node 0."""
         return range(int(self.starts[node]), int(self.starts[node + 1]))
 
     def of(self, source: str) -> range:
-        """The rows of a source phrase, whose words are separated by single blanks."""
+        """The rows of a source phrase, whose words are separated by single blanks; none for a phrase that the
+        table lacks."""
         words = source.split(" ")
-        return self.rows_of(int(self.nodes(words, len(words))[len(words) - 1]))
+        return self.node_rows(int(self.nodes(words, len(words))[len(words) - 1]))
 
     # ---- rows ----------------------------------------------------------------------------------------------
 
@@ -111,16 +112,17 @@ class PhraseTable:
         return [self.words[word] for word in self.target_words(np.array([row]))[0].tolist()]
 
     def log_scores(self, rows: Ints) -> Floats:
-        """The scores of rows: (O,) -> (O, F)"""
-        return decoded(self.scores[rows], self.score_values)
+        """The scores of rows, natural logarithms: (O,) -> (O, F)"""
+        return decode_scores(self.scores[rows], self.score_values)
 
     def log_reordering(self, rows: Ints) -> Floats:
-        """The reordering scores of rows, nan for a row that the reordering table lacks: (O,) -> (O, 6)"""
-        return decoded(self.reordering[rows], self.reordering_values)
+        """The reordering scores of rows, natural logarithms, nan for a row that the reordering table lacks:
+        (O,) -> (O, 6)"""
+        return decode_scores(self.reordering[rows], self.reordering_values)
 
     def points(self, row: int) -> list[tuple[int, int]]:
-        """Alignment points of a row; empty if the table has none."""
-        return points_of(self.points_text(row))
+        """Alignment points (source, target) of a row; empty if the table has none."""
+        return parse_points(self.points_text(row))
 
     def points_text(self, row: int) -> bytes:
         """The alignment field of a row, as text."""
@@ -175,20 +177,20 @@ class PhraseTable:
         )
 
 
-def points_of(text: bytes) -> list[tuple[int, int]]:
-    """Parse an alignment field: 0-0 1-1."""
+def parse_points(text: bytes) -> list[tuple[int, int]]:
+    """Parse an alignment field, such as 0-0 1-1, to points (source, target)."""
     return [
         (int(source), int(target)) for source, _, target in (point.partition(b"-") for point in text.split())
     ]
 
 
-def decoded(scores: Scores, values: Floats) -> Floats:
+def decode_scores(scores: Scores, values: Floats) -> Floats:
     """The values of scores that may be codes: (O, F), (F, K) -> (O, F)"""
     return values[np.arange(len(values)), scores] if values.shape[1] else np.asarray(scores, np.float32)
 
 
 def smallest(values: Ints, *types: type[np.integer]) -> Ints:
-    """Convert integers to the first of the types that holds them."""
+    """Convert integers to the first of the types that holds them all."""
     most = int(values.max(initial=0))
     return values.astype(next(kind for kind in types if most <= np.iinfo(kind).max))
 
@@ -205,7 +207,7 @@ def are_words(words: WordPool) -> bool:
 
 
 def are_codes(scores: Scores, values: Floats) -> bool:
-    """Whether each score has a value."""
+    """Whether each score has a value: (O, F), (F, K)"""
     if values.ndim != 2 or len(values) != scores.shape[1]:
         return False
     if not values.shape[1]:
@@ -234,8 +236,8 @@ Codes = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 def quantize(table: PhraseTable, bits: int) -> PhraseTable:
-    """A table with the scores of its phrase and reordering tables in 8 or 16 bits. ValueError for a table
-    that is quantized already."""
+    """Return a copy of the table whose translation and reordering scores are codes of 8 or 16 bits.
+    ValueError for a table that is quantized already."""
     if table.score_values.shape[1]:
         raise ValueError("quantized already")
     scores, score_values = quantize_scores(table.scores, bits)  # type: ignore[arg-type]
@@ -250,7 +252,8 @@ def quantize(table: PhraseTable, bits: int) -> PhraseTable:
 
 
 def quantize_scores(scores: Floats, bits: int) -> tuple[Codes, Floats]:
-    """The codes of scores, and the values of each column, which may include nan: (R, F) -> (R, F), (F, K)"""
+    """Return the codes of scores, and the code book of each column: (R, F) -> (R, F), (F, K). Scores may be
+    nan. `bits`: 8 or 16."""
     codes = cast(Codes, np.zeros(scores.shape, CODE_TYPES[bits]))
     books = list[Floats]()
     for column in range(scores.shape[1]):
@@ -262,7 +265,7 @@ def quantize_scores(scores: Floats, bits: int) -> tuple[Codes, Floats]:
 
 
 def stack_books(books: Sequence[Floats]) -> Floats:
-    """Code books as rows of equal length, which the last value of each fills: (F, K)"""
+    """Stack code books as rows of equal length, padded with their last values: (F, K)"""
     size = max(map(len, books), default=1)
     return np.array([np.pad(book, (0, size - len(book)), "edge") for book in books], np.float32).reshape(
         len(books), size
@@ -270,8 +273,8 @@ def stack_books(books: Sequence[Floats]) -> Floats:
 
 
 def code_book(values: Floats, size: int) -> Floats:
-    """At most `size` values that stand for those of a column, in increasing order; nan, if a value is nan, is
-    the last."""
+    """Choose at most `size` values that represent those of a column: (R,) -> (K,), in increasing order. If a
+    value is nan, the last one is nan."""
     distinct, counts = np.unique(values, return_counts=True)  # one nan, the last
     if len(distinct) <= size:
         return distinct
@@ -282,7 +285,8 @@ def code_book(values: Floats, size: int) -> Floats:
 
 
 def clusters(values: NDArray[np.float64], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Centers of at most `size` clusters of sorted values: (N,), (N,) -> (K,)"""
+    """Centers of at most `size` clusters of sorted values with weights, in increasing order: (N,), (N,) ->
+    (K,)"""
     share = np.cumsum(np.cbrt(weights))  # density to the power of 1/3 has the least squared error
     centers = np.unique(values[np.searchsorted(share, (np.arange(size) + 0.5) / size * share[-1])])
     for _ in range(ROUNDS):
@@ -294,7 +298,7 @@ def clusters(values: NDArray[np.float64], weights: NDArray[np.float64], size: in
 
 
 def nearest(values: Floats, book: Floats) -> NDArray[np.int64]:
-    """The index of the nearest value of a code book: (R,), (K,) -> (R,)"""
+    """The index of the nearest value of a code book; for nan, that of its nan: (R,), (K,) -> (R,)"""
     finite = book[~np.isnan(book)]
     codes = np.searchsorted((finite[1:] + finite[:-1]) / 2, values)
     return np.where(np.isnan(values), len(finite), codes)

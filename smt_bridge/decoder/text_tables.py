@@ -14,7 +14,7 @@ from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
-from smt_bridge.decoder.phrases import build_trie, joined, new_vocabulary, word_ids
+from smt_bridge.decoder.phrases import build_trie, concatenate_texts, new_vocabulary, word_ids
 from smt_bridge.decoder.table import PhraseTable, smallest
 
 log = logging.getLogger(__name__)
@@ -36,8 +36,8 @@ SCORE_BYTES = b"0123456789.eE+- \t"
 
 
 def check_line(line: bytes, location: str) -> PhrasePair:
-    """Parse a line. DataError for a line that Moses refuses or misreads, and for sparse features, which the
-    embedded engine does not support."""
+    """Parse a line of a phrase table. DataError for a line that Moses refuses or misreads, and for sparse
+    features, which the embedded engine does not support. `location`: file:line, for messages."""
     pair = phrase_table.parse(line, location)
     phrase_table.check(pair, location)
     fields = pair.fields()
@@ -51,7 +51,8 @@ def check_line(line: bytes, location: str) -> PhrasePair:
 
 
 def check_lines(path: str, columns: int) -> None:
-    """Read a table line by line. DataError for the first mistake."""
+    """Check a phrase table line by line. DataError for the first mistake, for lines without `columns` scores,
+    and for an empty file."""
     number = 0
     for number, line in enumerate(files.read_byte_lines(path), 1):
         location = f"{path}:{number}"
@@ -65,12 +66,12 @@ def check_lines(path: str, columns: int) -> None:
         raise DataError(f"{path}: empty file, expected a phrase table")
 
 
-def sound_phrases(phrases: Iterable[bytes]) -> Ints | None:
-    """The number of words of each phrase, if all are UTF-8 and free of characters that have a special meaning
-    in Moses (factors, non-terminals).
+def sound_phrase_lengths(phrases: Iterable[bytes]) -> Ints | None:
+    """The number of words of each phrase (N,), if all are UTF-8 and free of characters that have a special
+    meaning in Moses (factors, non-terminals).
 
-    Otherwise None; also for oddities that are rare enough to be checked line by line: tabs, repeated spaces,
-    empty phrases."""
+    Otherwise None; also for tabs, repeated spaces and empty phrases, which are rare enough to be checked line
+    by line."""
     text = b"\n".join(phrases)
     if not text.isascii():
         try:
@@ -91,9 +92,9 @@ def sound_phrases(phrases: Iterable[bytes]) -> Ints | None:
     return np.diff(ends, prepend=-1)
 
 
-def sound_alignments(alignments: Iterable[bytes]) -> Ints | None:
-    """The minimum number of source and of target words that each distinct alignment requires, (A, 2); None if
-    one is not of the form 0-0 1-1."""
+def sound_alignment_sizes(alignments: Iterable[bytes]) -> Ints | None:
+    """The minimum number of source and of target words that each distinct alignment requires: (A, 2). None if
+    an alignment is not of the form 0-0 1-1."""
     needed = []
     for alignment in alignments:
         if not phrase_table.ALIGNMENT.fullmatch(alignment):
@@ -109,27 +110,28 @@ def sound_alignments(alignments: Iterable[bytes]) -> Ints | None:
 
 
 class ScoreReader:
-    """Reads the score fields of a table as logarithms. Only a block of them is kept as text."""
+    """Reads the score fields of a table as natural logarithms. At most BLOCK rows are kept as text."""
 
     def __init__(self, columns: int, refuse: Callable[[], NoReturn]) -> None:
-        """`refuse`: raises the error for fields that cannot be read."""
+        """`columns`: scores of a row; `refuse`: raises the error for fields that cannot be read."""
         self.columns, self.refuse = columns, refuse
         self.texts: list[bytes] = []
         self.blocks: list[Floats] = []
         self.sound = True  # whether no field has more than digits, signs and blanks
 
     def add(self, text: bytes) -> None:
+        """Add the score field of the next row."""
         self.texts.append(text)
         if len(self.texts) == BLOCK:
             self.flush()
 
     def flush(self) -> None:
-        """Parse the fields that are still text."""
+        """Parse the fields that are still text. Calls `refuse` for one that cannot be read."""
         if b"".join(self.texts).translate(None, SCORE_BYTES):  # such as `inf`
             self.sound = False
             self.texts = [text.strip(b" \t\r") for text in self.texts]
         try:
-            self.blocks.append(logs(numbers(self.texts, self.columns)))
+            self.blocks.append(natural_logs(numbers(self.texts, self.columns)))
         except ValueError:
             self.refuse()
         self.texts = []
@@ -142,8 +144,8 @@ class ScoreReader:
 
 
 def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
-    """Parse score fields: (N, columns). ValueError for the wrong number of scores, and for values that are
-    not probabilities in single precision."""
+    """Parse N score fields to probabilities: (N, columns). ValueError for the wrong number of scores, and for
+    values that are negative or too large for single precision."""
     if not any(text.strip() for text in texts):  # numpy would warn
         raise ValueError
     values = np.loadtxt(texts, np.float64, comments=None, ndmin=2, encoding="ascii")
@@ -152,19 +154,20 @@ def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
     return values
 
 
-def logs(values: NDArray[np.float64]) -> Floats:
+def natural_logs(values: NDArray[np.float64]) -> Floats:
+    """Natural logarithms of probabilities, FLOOR at least."""
     with np.errstate(divide="ignore"):
         return np.maximum(np.log(values), FLOOR).astype(np.float32)
 
 
 def refuse_table(path: str, columns: int) -> NoReturn:
-    """Raise the DataError of a table with scores that cannot be read."""
+    """Raise the DataError, with the line, for a phrase table with scores that cannot be read."""
     check_lines(path, columns)
     raise DataError(f"{path}: cannot be read as a phrase table")
 
 
 def refuse_reordering(path: str) -> NoReturn:
-    """Raise the DataError of a reordering table with scores that cannot be read."""
+    """Raise the DataError, with the line, for a reordering table with scores that cannot be read."""
     for number, line in enumerate(files.read_byte_lines(path), 1):
         parts = line.split(b"|||", 3)
         try:
@@ -181,7 +184,8 @@ def refuse_reordering(path: str) -> NoReturn:
 
 
 class RowCollector:
-    """Collects the rows of a table while the file is read."""
+    """Collects the rows of a phrase table while the file is read. Distinct phrases and alignments are stored
+    once, and each row has their numbers."""
 
     def __init__(self, path: str, columns: int) -> None:
         self.path, self.columns = path, columns
@@ -194,6 +198,8 @@ class RowCollector:
         self.scores = ScoreReader(columns, partial(refuse_table, path, columns))
 
     def add(self, line: bytes) -> None:
+        """Add the next line of the table. DataError for one that does not have the fields of a phrase
+        table."""
         parts = line.split(b"|||")
         count = len(parts)
         if count < 3 or (
@@ -208,8 +214,8 @@ class RowCollector:
         )
 
     def check(self) -> None:
-        """DataError for the first line with anything that Moses refuses or misreads. Also makes single blanks
-        of all blanks between words."""
+        """DataError for the first line with anything that Moses refuses or misreads. Also replaces the blanks
+        between two words by a single one."""
         if not self.sound():
             check_lines(self.path, self.columns)
             self.sources, self.source_of = single_blanks(self.sources, self.source_of)
@@ -217,20 +223,20 @@ class RowCollector:
 
     def sound(self) -> bool:
         """Whether it is certain that no line contains anything that Moses refuses or misreads."""
-        sources, targets = sound_phrases(self.sources), sound_phrases(self.targets)
-        needed = sound_alignments(self.alignments)
+        sources, targets = sound_phrase_lengths(self.sources), sound_phrase_lengths(self.targets)
+        needed = sound_alignment_sizes(self.alignments)
         if sources is None or targets is None or needed is None or not self.scores.sound:
             return False
-        wanted = needed[rows_of(self.alignment_of)]
+        wanted = needed[as_int32(self.alignment_of)]
         return bool(
-            (wanted[:, 0] <= sources[rows_of(self.source_of)]).all()
-            and (wanted[:, 1] <= targets[rows_of(self.target_of)]).all()
+            (wanted[:, 0] <= sources[as_int32(self.source_of)]).all()
+            and (wanted[:, 1] <= targets[as_int32(self.target_of)]).all()
         )
 
 
 def single_blanks(phrases: dict[bytes, int], rows: "array[int]") -> tuple[dict[bytes, int], "array[int]"]:
-    """Replace repeated blanks in phrases, some of which may become equal. Returns the phrases, and the
-    updated phrase number of each row."""
+    """Replace tabs and repeated blanks in phrases, some of which may become equal. Returns the phrases with
+    their new numbers, and the new number of each row's phrase. `rows`: the old ones."""
     changed: dict[bytes, int] = {}
     for_old = [
         changed.setdefault(b" ".join(filter(None, phrase.replace(b"\t", b" ").split(b" "))), len(changed))
@@ -239,18 +245,20 @@ def single_blanks(phrases: dict[bytes, int], rows: "array[int]") -> tuple[dict[b
     return changed, array("i", (for_old[row] for row in rows))
 
 
-def rows_of(numbers: "array[int]") -> NDArray[np.int32]:
+def as_int32(numbers: "array[int]") -> NDArray[np.int32]:
+    """The same memory as a numpy array."""
     return np.frombuffer(numbers, np.int32)
 
 
 def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
-    """Read a phrase table and, if given, its reordering table from text. DataError, with the line, for the
-    wrong number of scores and for anything that Moses would refuse or misread."""
+    """Read a phrase table of `columns` scores from text, with its reordering table if `reordering` is not
+    None. DataError, with the line, for the wrong number of scores and for anything that Moses would refuse or
+    misread. Logs a warning if the reordering table lacks pairs."""
     collector = RowCollector(path, columns)
     reordering_scores = np.zeros((0, 0), np.float32)
     if reordering:
-        both = side_by_side(collector, reordering)
-        collector, reordering_scores = both if both else looked_up(path, columns, reordering)
+        both = read_side_by_side(collector, reordering)
+        collector, reordering_scores = both if both else read_with_lookup(path, columns, reordering)
     else:
         for line in files.read_byte_lines(path):
             collector.add(line)
@@ -259,7 +267,7 @@ def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
     return build_table(collector, scores, reordering_scores)
 
 
-def side_by_side(collector: RowCollector, reordering: str) -> tuple[RowCollector, Floats] | None:
+def read_side_by_side(collector: RowCollector, reordering: str) -> tuple[RowCollector, Floats] | None:
     """Read both tables side by side: returns the rows, and their reordering scores (R, 6). None if the tables
     do not have the same pairs in the same order."""
     scores = ScoreReader(REORDERING_SCORES, partial(refuse_reordering, reordering))
@@ -274,13 +282,15 @@ def side_by_side(collector: RowCollector, reordering: str) -> tuple[RowCollector
 
 
 def same_pair(line: bytes, reordering_line: bytes) -> bool:
+    """Whether lines of both tables have the same source and target, byte by byte."""
     end = reordering_line.find(b"|||", reordering_line.find(b"|||") + 3)
     return end > 0 and line.startswith(reordering_line[:end])
 
 
-def looked_up(path: str, columns: int, reordering: str) -> tuple[RowCollector, Floats]:
+def read_with_lookup(path: str, columns: int, reordering: str) -> tuple[RowCollector, Floats]:
     """Read both tables and look up reordering scores by phrases: returns the rows, and their reordering
-    scores (R, 6), nan for pairs that the reordering table lacks."""
+    scores (R, 6), nan for pairs that the reordering table lacks; these are counted in a warning. DataError
+    for a line of the reordering table without three fields."""
     keys: dict[tuple[bytes, bytes], int] = {}
     scores = ScoreReader(REORDERING_SCORES, partial(refuse_reordering, reordering))
     for number, line in enumerate(files.read_byte_lines(reordering), 1):
@@ -307,11 +317,11 @@ def looked_up(path: str, columns: int, reordering: str) -> tuple[RowCollector, F
             f"{missing:,}",
             path,
         )
-    return collector, values[rows_of(rows)]
+    return collector, values[as_int32(rows)]
 
 
 def build_table(collector: RowCollector, scores: Floats, reordering_scores: Floats) -> PhraseTable:
-    """Build the table of R rows, grouped by source phrase; within a group they stay in the order of the file.
+    """Build the table of R rows, grouped by source phrase; within a group rows stay in the order of the file.
 
     `scores` (R, columns) and `reordering_scores`, (R, 6) or (0, 0) without a reordering table, are natural
     logarithms in the order of the file; nan for a pair that the reordering table lacks.
@@ -322,7 +332,7 @@ def build_table(collector: RowCollector, scores: Floats, reordering_scores: Floa
     words = sorted(vocabulary)
     rank = np.zeros(len(words), np.int32)
     rank[[vocabulary[word] for word in words]] = np.arange(len(words))
-    word_text, word_cut = joined(words)
+    word_text, word_cut = concatenate_texts(words)
     sources, source_nodes = build_trie(rank[source_ids], source_cut, len(words))
     targets, target_nodes = build_trie(rank[target_ids], target_cut, len(words))
     alignments: dict[bytes, int] = {}
@@ -333,8 +343,8 @@ def build_table(collector: RowCollector, scores: Floats, reordering_scores: Floa
         ],
         np.int64,
     )
-    alignment_text, alignment_cut = joined(list(alignments))
-    row_source = source_nodes.astype(np.int32)[rows_of(collector.source_of)]
+    alignment_text, alignment_cut = concatenate_texts(list(alignments))
+    row_source = source_nodes.astype(np.int32)[as_int32(collector.source_of)]
     order = np.argsort(row_source, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(row_source, minlength=len(sources.parent)))])
     return PhraseTable(
@@ -348,13 +358,13 @@ def build_table(collector: RowCollector, scores: Floats, reordering_scores: Floa
         target_word=smallest(targets.word, np.uint16, np.int32),
         target_parent=targets.parent,
         target_levels=targets.levels,
-        target=target_nodes.astype(np.int32)[rows_of(collector.target_of)[order]],
+        target=target_nodes.astype(np.int32)[as_int32(collector.target_of)[order]],
         scores=scores[order],
         reordering=reordering_scores[order]
         if reordering_scores.size
         else np.zeros((len(order), 0), np.float32),
         alignment=smallest(alignment_of, np.uint8, np.uint16, np.int32)[
-            rows_of(collector.alignment_of)[order]
+            as_int32(collector.alignment_of)[order]
         ],
         alignment_text=alignment_text,
         alignment_cut=smallest(alignment_cut, np.int32, np.int64),

@@ -1,4 +1,5 @@
-"""Translations and their n-best list entries; conversion between lines of text and the decoder's words."""
+"""Translations and their n-best list entries; conversion between lines of text and the decoder's words, with
+long lines in parts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,7 @@ class Derivation:
     options: Int32s  # indices of its options in the Sentence, in target order
     text: list[str]
     features: Floats  # (D,) in the order of PhraseBasedSystem.sizes
-    total: float
+    total: float  # weighted sum of all feature values, natural logarithm
     shares: Floats | None = None  # with DecoderConfig.explain: see feature_values.phrase_shares
 
 
@@ -64,7 +65,8 @@ def empty(features: int) -> PhraseTranslation:
 
 
 def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
-    """Join the best translations of the parts of a line: texts concatenated, features and totals summed."""
+    """Join the best translations of the parts of a line: texts are concatenated, features and totals
+    summed."""
     best = [part.derivations[0] for part in parts]
     whole = Derivation(
         options=np.zeros(0, np.int32),
@@ -76,8 +78,8 @@ def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
 
 
 def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSettings) -> list[str]:
-    """The target words of a derivation as they are written, with unknown words marked if `mark_unknown` is
-    set."""
+    """The target words of a derivation as they are written, with unknown words marked if
+    `settings.mark_unknown` is set. `path`: its options in target order."""
     if not settings.mark_unknown:
         return sentence.target_of(path)
     words = []
@@ -90,8 +92,8 @@ def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSet
 
 
 def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes: dict[str, int]) -> str:
-    """Format an n-best list entry as Moses does, with segmentation and alignment. `number`: number of the
-    sentence; `sizes`: number of scores of each feature."""
+    """Format an n-best list entry as Moses does, with segmentation and alignment, if `sentence` is not None.
+    `number`: number of the sentence, from 0; `sizes`: number of printed scores of each feature, in order."""
     values = iter(derivation.features.tolist())
     segments, points = [], []
     at = 0
@@ -113,7 +115,8 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
 
 
 def alignment(translation: PhraseTranslation) -> list[tuple[int, int]]:
-    """The sorted alignment points (source word, target word) of the best derivation."""
+    """The sorted alignment points (source word, target word) of the best derivation, counted from 0 in the
+    whole line."""
     points, sources, targets = list[tuple[int, int]](), 0, 0
     for sentence, derivation in translation.searched:
         for option in derivation.options:
@@ -125,7 +128,7 @@ def alignment(translation: PhraseTranslation) -> list[tuple[int, int]]:
 
 
 def span(first: int, last: int) -> str:
-    """Format a span of words: 3, or 3-5."""
+    """Format a span of words, both ends inclusive: 3, or 3-5."""
     return str(first) if first == last else f"{first}-{last}"
 
 
@@ -134,10 +137,10 @@ def span(first: int, last: int) -> str:
 
 class Lines:
     """Converts lines of text to a decoder's words, and translations to lines. This class is for tokenized
-    text, with words separated by blanks as in Moses; subclasses are for others. Several threads may share
+    text, with words separated by blanks as in Moses; subclasses are for other text. Several threads may share
     one."""
 
-    def marked(self, line: str, markup: Markup) -> MarkedLine:
+    def parse_line(self, line: str, markup: Markup) -> MarkedLine:
         """Split a line into words and parse its markup. ValueError for a mistake in the markup."""
         return xml_input.parse_markup(line, markup)
 
@@ -146,13 +149,13 @@ class Lines:
         return " ".join(translation.text)
 
     def sentences(self, lines: Iterable[str]) -> SplitText:
-        """Split lines into sentences. ConfigError for tokenized text."""
+        """Split lines of raw text into sentences. ConfigError in this class, which is for tokenized text."""
         raise ConfigError("split_sentences requires raw text: load the folder of a hybrid system")
 
 
 def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:
-    """Cut a line into parts of at most `limit` words, at punctuation if possible. A span with an exclusive
-    translation is not cut; the translation is dropped if it is longer than the limit."""
+    """Cut a line into parts of at most `limit` words, at punctuation if possible. Spans with a forced
+    translation are not cut; a forced translation of more than `limit` source words is dropped."""
     whole = {option.first: option.last + 1 for option in line.forced if option.last - option.first < limit}
     units, at = list[str](), 0
     while at < len(line.words):

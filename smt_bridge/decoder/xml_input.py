@@ -108,7 +108,7 @@ class Tag:
 
 def surface(text: str) -> list[str]:
     """The words of a text, reduced to their first factors. As in Moses, an empty first factor is an empty
-    word."""
+    word. ValueError for a word of more than FACTORS factors."""
     words = files.split_words(text)
     if "|" not in text:
         return words
@@ -155,7 +155,8 @@ def parse_markup(line: str, markup: Markup) -> MarkedLine:
 
 
 def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
-    """Split a line into tags and the text between them."""
+    """Split a line into tags and the text between them. ValueError for a tag without a closing bracket, and
+    for an opening bracket before a tag, which would make Moses read the tag as text."""
     position = 0
     while position < len(line):
         left = line.find(opening, position)
@@ -188,8 +189,9 @@ def is_tag(token: str, opening: str) -> bool:
 
 
 def apply(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
-    """Apply a closed tag to its span."""
-    start, end = span_of(tag, len(marked.words))
+    """Add what a closed tag says about its span to `marked`: walls, a zone or forced translations. ValueError
+    for a tag that Moses or the engine does not support there."""
+    start, end = tag_span(tag, len(marked.words))
     if tag.name == "wall":
         marked.walls += range(max(0, start - 1), end)
     elif tag.name == "zone":
@@ -205,7 +207,7 @@ def apply(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
             "not do"
         )
     else:
-        translations = translations_of(tag)
+        translations = tag_translations(tag)
         if start > end or (start == end and translations):
             raise ValueError(f"tag {shown(tag.name)} has a translation, but encloses no word")
         if translations and end - start > markup.longest:
@@ -219,9 +221,10 @@ def apply(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
             ]
 
 
-def span_of(tag: Tag, words: int) -> tuple[int, int]:
+def tag_span(tag: Tag, words: int) -> tuple[int, int]:
     """The start and end (exclusive) of a tag's span, in words. An attribute span="i-j" or span="i" takes
-    precedence over the tag's position."""
+    precedence over the tag's position. `words`: number of words before the closing tag. ValueError for a span
+    of any other form."""
     span = attribute(tag, "span")
     if not span:
         return tag.start, words
@@ -234,24 +237,27 @@ def span_of(tag: Tag, words: int) -> tuple[int, int]:
     return ends[0], ends[-1] + 1
 
 
-def translations_of(tag: Tag) -> list[tuple[str, float]]:
-    """The alternative translations in a tag, with their log probabilities. The attribute `english` is an
-    older name for `translation`."""
+def tag_translations(tag: Tag) -> list[tuple[str, float]]:
+    """The alternative translations in a tag, with their natural log probabilities. The attribute `english` is
+    an older name for `translation`. ValueError unless there are as many probabilities as translations, or
+    none."""
     texts = parts(attribute(tag, "translation")) + parts(attribute(tag, "english"))
     probs = parts(attribute(tag, "prob"))
     if probs and len(probs) != len(texts):
         raise ValueError(
             f"tag {shown(tag.name)} has {len(texts)} translations, but {len(probs)} probabilities"
         )
-    return [(text, log_of(prob)) for text, prob in zip(texts, probs or ["1"] * len(texts), strict=True)]
+    return [
+        (text, parse_log_prob(prob)) for text, prob in zip(texts, probs or ["1"] * len(texts), strict=True)
+    ]
 
 
 def parts(value: str) -> list[str]:
-    """Split an attribute into its alternatives."""
+    """Split the value of an attribute into its alternatives."""
     return [part.strip(BLANKS) for part in value.split(SEPARATOR)] if value else []
 
 
-def log_of(text: str) -> float:
+def parse_log_prob(text: str) -> float:
     """Natural log of a probability, rounded to single precision as in Moses. ValueError for other text."""
     try:
         prob = numbers.real(text)
@@ -266,7 +272,8 @@ def log_of(text: str) -> float:
 
 
 def attribute(tag: Tag, name: str) -> str:
-    """The value of an attribute; empty if absent. A quote after a backslash is part of the value."""
+    """The value of an attribute; empty if absent. A quote after a backslash is part of the value. ValueError
+    for an attribute that Moses would misread."""
     start = tag.content.find(f'{name}="')
     if start < 0:
         if re.search(rf"(?:^| ){name}\s*=", tag.content):

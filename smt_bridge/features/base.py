@@ -15,7 +15,7 @@ from nmt.io import files, manifest
 
 @dataclass
 class WordPairs:
-    """Pairs of source and target words, in which target i belongs to sources[source_of[i]]. Words contain
+    """Pairs of source and target text, in which target i belongs to sources[source_of[i]]. Words contain
     Moses' escapes.
 
     `whole`: whether these are whole sentences, with a beginning and an end, rather than phrases.
@@ -34,7 +34,8 @@ class WordPairs:
         return len(self.targets)
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "WordPairs":
-        """Select some of the pairs. Sources that none of them uses are dropped."""
+        """Select the pairs with the indices `rows`, in that order. Sources that none of them uses are
+        dropped."""
         numbers: dict[int, int] = {}
         source_of = [numbers.setdefault(self.source_of[row], len(numbers)) for row in rows]
         return WordPairs(
@@ -47,7 +48,7 @@ class WordPairs:
 
 
 def of_phrases(pairs: Sequence[PhrasePair]) -> WordPairs:
-    """Convert lines of a phrase table to pairs in which each distinct source is stored once."""
+    """Convert parsed lines of a phrase table to word pairs, in which each distinct source is stored once."""
     sources: dict[bytes, int] = {}
     source_of = [sources.setdefault(pair.source, len(sources)) for pair in pairs]
     return WordPairs(
@@ -74,7 +75,7 @@ class SideReader:
 
 
 class PairFeature(ABC):
-    """A loaded feature. Created by `FeatureKind.load`; see registry.py."""
+    """A loaded feature, which scores pairs of texts. Created by `FeatureKind.load`; see registry.py."""
 
     # Whether, with --by-phrase, its scores are summed over the phrase pairs of a derivation, like the columns
     # of a phrase table in Moses.
@@ -87,7 +88,8 @@ class PairFeature(ABC):
 
     @abstractmethod
     def score(self, pairs: WordPairs) -> Values:
-        """Score each pair: (pairs,). Probabilities are natural logarithms; a table's column is exp(score)."""
+        """Score each pair: (pairs,). Probabilities are natural logarithms; a column of a phrase table is
+        exp(score). ConfigError or DataError for pairs that the feature cannot score."""
 
     @abstractmethod
     def identity(self) -> str:
@@ -95,12 +97,12 @@ class PairFeature(ABC):
         `digest`. It decides whether a job may be resumed and a column reused."""
 
     def readers(self) -> dict[str, SideReader]:
-        """How the feature reads the sides whose vocabulary coverage a report shows: keys `source`, `target`,
-        both or none."""
+        """How the feature reads the sides whose vocabulary coverage a report shows. The keys are `source`,
+        `target`, both or none."""
         return {}
 
     def exact(self) -> "PairFeature | None":
-        """This feature computed in fp32; None if --precision does not affect it."""
+        """A copy of this feature that computes in fp32; None if --precision does not affect the feature."""
         return None
 
 
@@ -108,14 +110,15 @@ class PairFeature(ABC):
 
 
 def digest(kind: str, paths: Iterable[Path], settings: bytes = b"") -> str:
-    """Hash a feature's kind, its files, and the settings that affect its scores."""
+    """Hash a feature's kind, the names and contents of its files, and the settings that affect its scores:
+    hexadecimal digits."""
     hasher = hashlib.sha256(kind.encode())
     for path in paths:
-        hasher.update(path.name.encode() + hash_of(path))
+        hasher.update(path.name.encode() + file_hash(path))
     hasher.update(settings)
     return hasher.hexdigest()[:32]
 
 
-def hash_of(path: Path) -> bytes:
+def file_hash(path: Path) -> bytes:
     """SHA-256 of a file, as bytes."""
     return bytes.fromhex(manifest.digest(path))

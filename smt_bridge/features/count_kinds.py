@@ -74,7 +74,8 @@ class UnknownWords(PairFeature):
 
 
 def vocab_path(path: str, side: str) -> Path:
-    """The path of the vocabulary: in a run directory, or a file of nmt-vocab itself."""
+    """The path of the vocabulary of a side (source or target): in the run directory `path`, or `path` itself,
+    a file of nmt-vocab. Raises the errors of `UnknownWords.load`."""
     vocab_file = Path(path)
     if vocab_file.is_dir():
         if subwords.stored(vocab_file, side):

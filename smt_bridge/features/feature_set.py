@@ -43,16 +43,16 @@ class FeatureSet:
         return [feature.identity() for feature in self.features]
 
     def compute(self, task: Task) -> list[Values]:
-        """Score each feature's pairs. DataError for a feature that does not return one number for each
-        pair."""
+        """Score each feature's pairs. DataError, with the option, for a feature that does not return one
+        number for each pair."""
         return [
             check_scores(feature.score(pairs), len(pairs), spec) if len(pairs) else np.zeros(0)
             for feature, pairs, spec in zip(self.features, task, self.specs, strict=True)
         ]
 
     def executor(self, config: ExecutorConfig) -> FeatureExecutor:
-        """Create an executor that scores chunks. Its workers load the same models; DataError if theirs differ
-        from those here."""
+        """Create an executor that scores chunks, a context manager. Its workers load the same models; a
+        worker whose models differ raises DataError."""
         specs = [replace(spec, path=absolute(spec.path)) for spec in self.specs]
         settings = replace(self.settings, backoff=absolute(self.settings.backoff))
         elsewhere = partial(load_worker, specs, settings, self.identities())
@@ -76,8 +76,8 @@ class FeatureSet:
 
 
 def check_scores(values: object, count: int, spec: FeatureSpec) -> Values:
-    """Return a feature's scores as an array if they are of shape (count,) and not nan, else raise
-    DataError."""
+    """Convert a feature's scores to an array. DataError unless they are numbers of shape (count,) and not
+    nan."""
     option = f"--feature {spec.kind}:{spec.name}={spec.path}"
     try:
         numbers = np.asarray(values, np.float64)

@@ -1,5 +1,5 @@
-"""The built-in features that torch computes: translation models and language models. Mixtures stand among
-them."""
+"""The built-in features that need torch: translation models, joint models, and neural language models, alone
+and in mixtures."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,7 +24,7 @@ from nmt.scoring import pair_scores
 from nmt.text.pipeline import TextPipeline
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import EOS, Vocab
-from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest, hash_of
+from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest, file_hash
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.features.translation import Translation
 from smt_bridge.moses.words import check_reads_words, units
@@ -33,7 +33,7 @@ from smt_bridge.moses.words import check_reads_words, units
 
 
 class RunTranslation(Translation):
-    """A run that torch computes as a feature."""
+    """A translator's run as a feature, computed by torch."""
 
     run: SavedRun
 
@@ -98,7 +98,7 @@ class Joint(PairFeature):
             )
         aligned_pairs = self.aligned_pairs(pairs, pairs.affiliations)
         shape = self.scores.shape
-        windows, positions = windows_of(aligned_pairs, shape.window)
+        windows, positions = joint_windows(aligned_pairs, shape.window)
         rows, index = distinct_windows(windows)
         contexts = np.concatenate([target_contexts(pair.target, shape.order) for pair in aligned_pairs])
         words = np.array([word for pair in aligned_pairs for word in (*pair.target, EOS)], np.int64)
@@ -107,13 +107,13 @@ class Joint(PairFeature):
         return np.add.reduceat(scores, np.cumsum([0, *(len(pair.target) + 1 for pair in aligned_pairs[:-1])]))
 
     def aligned_pairs(self, pairs: WordPairs, affiliations: Sequence[Sequence[int]]) -> list[AlignedPair]:
-        """Convert pairs to ids in the model's direction."""
+        """Convert pairs to ids in the model's direction. `affiliations`: those of `pairs`."""
         run = self.run
         of_sources, of_targets = (run.source, run.source_words), (run.target, run.target_words)
         if self.inverse_aligned:
             of_sources, of_targets = of_targets, of_sources
-        sources = [ids_of(words, *of_sources) for words in pairs.sources]
-        targets = [ids_of(words, *of_targets) for words in pairs.targets]
+        sources = [encode_words(words, *of_sources) for words in pairs.sources]
+        targets = [encode_words(words, *of_targets) for words in pairs.targets]
         rows = zip(pairs.source_of, targets, affiliations, strict=True)
         if self.inverse_aligned:
             aligned = [AlignedPair(target, sources[row], positions) for row, target, positions in rows]
@@ -122,14 +122,14 @@ class Joint(PairFeature):
         return list(map(mirror_pair, aligned)) if self.scores.shape.backward else aligned
 
 
-def ids_of(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list[int]:
+def encode_words(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list[int]:
     """Convert words with Moses' escapes to ids."""
     return vocab.encode(units(words, pipeline))
 
 
-def windows_of(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
-    """The windows of all distinct input sentences (P, w); also returns the index of the window for each
-    output word, including end symbols (N,)."""
+def joint_windows(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
+    """The windows of source words at all P positions of distinct input sentences (P, w); also returns the
+    index of the window for each output word, including end symbols (N,). `window`: number of words w."""
     starts: dict[tuple[int, ...], int] = {}
     windows: list[Ints] = []
     positions: list[int] = []
@@ -152,6 +152,7 @@ class MixtureLM(PairFeature):
     sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence."""
 
     def __init__(self, path: str, settings: FeatureSettings) -> None:
+        """ConfigError for settings that do not apply to a mixture, and for models that read raw text."""
         if settings.assume_normalized or settings.backoff:
             option = "--backoff" if settings.backoff else "--assume-normalized"
             raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")
@@ -169,7 +170,7 @@ class MixtureLM(PairFeature):
         return digest("mixture-lm", [Path(self.path)], self.settings.arithmetic())
 
     def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each target."""
+        """Natural log p of each target; with the end symbol if `pairs.whole`."""
         lines = [" ".join(map(unescape, words)) for words in pairs.targets]
         scores = self.model.score(lines)
         ends = None if pairs.whole else -1
@@ -186,10 +187,11 @@ class NeuralLM(PairFeature):
 
     A sentence is scored from its beginning to its end symbol; a phrase is scored as the beginning of a
     sentence, without an end symbol. With settings.assume_normalized, log Z is taken as 0. settings.backoff:
-    ARPA file of text without escapes, by which p(UNK) is divided among unknown words. ConfigError for a run
-    that reads raw text."""
+    ARPA file of text without escapes, by which p(UNK) is divided among unknown words."""
 
     def __init__(self, run: SavedLM, settings: FeatureSettings) -> None:
+        """ConfigError for a run that reads raw text, and if log Z is to be taken as 0 although the model was
+        not trained with a normalizer; DataError for a file that is not ARPA."""
         check_reads_words(run.directory, target=run.text.raw)
         self.run, self.settings = run, settings
         self.scorer = choose_scorer(run.model, settings.assume_normalized, run.directory)
@@ -206,14 +208,14 @@ class NeuralLM(PairFeature):
 
     def identity(self) -> str:
         settings = self.settings
-        backoff = hash_of(Path(settings.backoff)) if settings.backoff else b""
+        backoff = file_hash(Path(settings.backoff)) if settings.backoff else b""
         return digest("neural-lm", self.run.files(), settings.arithmetic() + backoff)
 
     def readers(self) -> dict[str, SideReader]:
         return {"target": SideReader(cut=self.run.text.cut, vocabulary=self.run.words.ids)}
 
     def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each target."""
+        """Natural log p of each target; with the end symbol if `pairs.whole`."""
         texts = [units(words, self.run.text) for words in pairs.targets]
         values = self.scorer.score_sentences(self.run.encode(texts), ends=pairs.whole)
         return values + [share.sum() for share in self.shares.logs(texts)] if self.shares else values

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class FeatureSpec:
     """A parsed option `--feature TYPE[:NAME]=PATH`, such as `translation:RNN0=runs/phrases`."""
 
-    kind: str
-    name: str
+    kind: str  # such as translation
+    name: str  # of its column or of the feature in n-best lists, such as RNN0
     path: str
 
 
@@ -76,7 +76,8 @@ NOT_A_NAME = (
 
 
 class FeatureKind(Protocol):
-    """A kind of feature: a class with these two attributes and a classmethod `load`."""
+    """A kind of feature: an object with these two attributes and a method `load`, such as a class that has
+    them."""
 
     @property
     def column(self) -> str:
@@ -173,8 +174,9 @@ def need_torch(specs: Sequence[FeatureSpec]) -> bool:
 
 
 def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
-    """Parse options TYPE[:NAME]=PATH. ConfigError for an unknown type, a name that Moses would misread, or
-    one that is in `taken`."""
+    """Parse options TYPE[:NAME]=PATH, in order. `taken`: names that other features have already. A feature
+    without a name gets the first free one, such as RNN0. ConfigError for an unknown type, for a name that
+    Moses would misread, and for one that is taken."""
     specs: list[FeatureSpec] = []
     numbers: Counter[str] = Counter()
     names = set(taken)

@@ -40,7 +40,8 @@ class Translation(PairFeature):
 
     @abstractmethod
     def pair_scores(self, sources: Sequence[Ids], targets: Sequence[Ids], source_of: Sequence[int]) -> Values:
-        """Natural log p of each target, whose source is sources[source_of[i]], the end symbol included."""
+        """Natural log p of each target, end symbol included, given its source: (targets,). That of target i
+        is sources[source_of[i]]."""
 
     def identity(self) -> str:
         kind = "inverse" if self.inverse else "translation"
@@ -73,7 +74,8 @@ class ExportedTranslation(Translation):
     """A run exported to CTranslate2 as a feature."""
 
     def __init__(self, exported: ExportedRun, inverse: bool, settings: FeatureSettings) -> None:
-        """ConfigError for a precision: that of the weights is part of the exported run."""
+        """ConfigError for any precision but the default, since that of the weights is part of the exported
+        run."""
         [run] = exported.members
         if settings.precision != "fp32":
             raise ConfigError(

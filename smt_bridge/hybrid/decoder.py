@@ -1,4 +1,4 @@
-"""Decoding with hybrid systems: raw text in, raw text out."""
+"""Decoding with hybrid systems: raw text in, raw text out. Terms of a glossary get their translations."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,26 +17,26 @@ from smt_bridge.decoder.translation import Lines, PhraseTranslation
 from smt_bridge.decoder.xml_input import SEPARATOR, AvoidedPhrases, ForcedTranslation, MarkedLine, Markup, Tag
 from smt_bridge.hybrid import folder, side
 from smt_bridge.hybrid.folder import Hybrid
-from smt_bridge.hybrid.side import BLANK, Placeholders, Span, TextSide, escaped
+from smt_bridge.hybrid.side import BLANK, Placeholders, Span, TextSide, escape_words
 from smt_bridge.moses import ini
 
 # ---- lines -------------------------------------------------------------------------------------------------
 # Conversion of lines for a decoder: raw text of a hybrid system, and tokenized text with a glossary.
 
 
-LONGEST_TERM = 30  # most words of a term in a request; all spans up to the longest term are looked up
+LONGEST_TERM = 30  # maximum words of a term in a request: all spans up to the longest term are looked up
 TEXTS = ("translation", "english")  # attributes of tags that contain text in the target language
 
 
 class GlossaryLines(Lines):
-    """Converts tokenized text, in which terms of a glossary get its translations."""
+    """Converts lines of tokenized text, in which terms of a glossary get its translations."""
 
     def __init__(self, terms: Glossary) -> None:
         self.terms = terms
 
-    def marked(self, line: str, markup: Markup) -> MarkedLine:
-        parsed = super().marked(line, markup)
-        add(parsed, self.terms.find(parsed.words, glossary.sentence_starts(parsed.words)))
+    def parse_line(self, line: str, markup: Markup) -> MarkedLine:
+        parsed = super().parse_line(line, markup)
+        force_matches(parsed, self.terms.find(parsed.words, glossary.sentence_starts(parsed.words)))
         return parsed
 
 
@@ -44,15 +44,16 @@ class RawLines(Lines):
     """Converts raw source text to words, and translations to raw target text."""
 
     def __init__(self, source: TextSide, target: TextSide, longest: int, terms: Glossary = NOTHING) -> None:
-        """`longest`: longer lines, in words, are cut into parts."""
+        """`longest`: maximum words of a line; longer lines are translated in parts. `terms`: the glossary."""
         self.source, self.target, self.longest, self.terms = source, target, longest, terms
         self.avoided, self.avoided_text = xml_input.NOTHING_AVOIDED, xml_input.NOTHING_AVOIDED
 
-    def extended(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
-        """A copy with additional terms, which override the glossary's, and with phrases that translations
-        must avoid. DataError for a term that is empty, too long, or has two translations."""
+    def extend(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
+        """Make a copy with additional terms, which override the glossary's, and with phrases that
+        translations must avoid. `terms`: pairs of term and translation, raw text like `avoid`. DataError for
+        a term that is empty, too long, or has two translations."""
         rows = [("terms", term, translation) for term, translation in terms]
-        more = glossary_of(rows, self.source, self.target)
+        more = make_glossary(rows, self.source, self.target)
         if more.longest > LONGEST_TERM:
             raise DataError(f"terms: a term has {more.longest} words, expected at most {LONGEST_TERM}")
         reader = RawLines(
@@ -65,29 +66,33 @@ class RawLines(Lines):
     def sentences(self, lines: Iterable[str]) -> SplitText:
         return split_text(lines, self.source.language, self.target.language)
 
-    def allowed(self, words: Sequence[str], text: str) -> bool:
-        """Whether a translation contains none of the phrases to avoid, neither in its words nor in its text,
-        where sentences start with a capital letter."""
+    def is_allowed(self, words: Sequence[str], text: str) -> bool:
+        """Whether a translation contains none of the phrases to avoid, neither in the system's words `words`
+        nor in the raw text `text`, where sentences start with a capital letter."""
         return not (self.avoided.occurs(words) or self.avoided_text.occurs(self.target.split(text)))
 
-    def marked(self, line: str, markup: Markup) -> MarkedLine:
+    def parse_line(self, line: str, markup: Markup) -> MarkedLine:
         """Split a line into the system's words, and force translations for terms of the glossary and for
         words that are copied. Words stay within the tags that enclose them unless the line is too long.
         ValueError for a mistake in the markup, unless tags are treated as words."""
         if markup.policy == "pass-through":
             words = self.source.split(line)
-            parsed = MarkedLine(escaped(self.source.cased(words)))
+            parsed = MarkedLine(escape_words(self.source.apply_case(words)))
             if len(words) <= self.longest:
                 enclose(parsed, side.tag_pairs(words))
         else:
             words, parsed = self.without_tags(line, markup)
-        add(parsed, self.terms.find(words, side.sentence_starts(words)))
-        add(parsed, [copy(position, word) for position, word in enumerate(words) if side.is_copied(word)])
+        force_matches(parsed, self.terms.find(words, side.sentence_starts(words)))
+        force_matches(
+            parsed,
+            [copy_match(position, word) for position, word in enumerate(words) if side.is_copied(word)],
+        )
         parsed.avoided = self.avoided
         return parsed
 
     def without_tags(self, line: str, markup: Markup) -> tuple[list[str], MarkedLine]:
-        """The words of a line without its tags, in their original case; also returns the parsed line."""
+        """The words of a line without its tags, in their original case; also returns the parsed line.
+        ValueError for a mistake in the markup."""
         placeholders, text = Placeholders(line), list[str]()
         for token in xml_input.tokens(line.strip(xml_input.BLANKS), *markup.brackets):
             if xml_input.is_tag(token, markup.brackets[0]):
@@ -96,7 +101,7 @@ class RawLines(Lines):
                 text.append(unescape(token))
         mixed = placeholders.split(self.source.split("".join(text)))
         words = [word for word in mixed if not placeholders.is_placeholder(word)]
-        cased = iter(escaped(self.source.cased(words)))
+        cased = iter(escape_words(self.source.apply_case(words)))
         tokens = [
             placeholders.original(word) if placeholders.is_placeholder(word) else next(cased)
             for word in mixed
@@ -104,7 +109,8 @@ class RawLines(Lines):
         return words, xml_input.parse_markup(" ".join(tokens), markup)
 
     def tag(self, token: str, brackets: tuple[str, str]) -> str:
-        """Convert the translations in a tag to the system's target words."""
+        """Replace the translations in a tag, which are raw text, by the system's target words. `token`: the
+        tag with its brackets."""
         content = token[len(brackets[0]) : -len(brackets[1])].strip(xml_input.BLANKS)
         name = content.partition(" ")[0]
         for key in TEXTS:
@@ -118,8 +124,8 @@ class RawLines(Lines):
         return token
 
     def target_words(self, text: str) -> list[str]:
-        """Convert part of a sentence to the system's target words."""
-        return escaped(self.target.phrase(text))
+        """Convert a part of a sentence, in raw text, to the system's target words."""
+        return escape_words(self.target.phrase(text))
 
     def text(self, translation: PhraseTranslation) -> str:
         """Convert a translation to raw text."""
@@ -133,19 +139,21 @@ class RawLines(Lines):
         return self.target.text(translation.text, exact)
 
 
-def copy(position: int, word: str) -> Match:
-    """A match that copies the word into the translation."""
-    return Match(position, position + 1, glossary.Term(escaped([word]), word.replace(BLANK, " ")))
+def copy_match(position: int, word: str) -> Match:
+    """A match that copies the word at `position` of a line into the translation."""
+    return Match(position, position + 1, glossary.Term(escape_words([word]), word.replace(BLANK, " ")))
 
 
-def add(line: MarkedLine, matches: Sequence[Match]) -> None:
-    """Force the translations of terms, except where the line, or a term added before, already forces one of
-    their words."""
+def force_matches(line: MarkedLine, matches: Sequence[Match]) -> None:
+    """Add the translations of matched terms to `line.forced`, unless the line, or a term that was added
+    before, already forces one of their words."""
     taken = {word for option in line.forced for word in range(option.first, option.last + 1)}
-    line.forced += [forced(match) for match in matches if taken.isdisjoint(range(match.start, match.end))]
+    line.forced += [
+        forced_translation(match) for match in matches if taken.isdisjoint(range(match.start, match.end))
+    ]
 
 
-def forced(match: Match) -> ForcedTranslation:
+def forced_translation(match: Match) -> ForcedTranslation:
     """The exclusive translation of a term, with every source word aligned to every target word."""
     term, source = match.term, range(match.end - match.start)
     points = tuple(
@@ -155,7 +163,8 @@ def forced(match: Match) -> ForcedTranslation:
 
 
 def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:
-    """Constrain reordering so that words between an opening and a closing tag stay between the two."""
+    """Add zones and walls to a line, so that words between an opening and a closing tag stay between the two.
+    `pairs`: positions of the tags of each pair."""
     for opening, closing in pairs:
         line.zones.append((opening, closing))
         line.walls += [opening, closing - 1]
@@ -164,15 +173,15 @@ def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:
 
 def read_glossary(path: str, source: TextSide, target: TextSide) -> Glossary:
     """Read a glossary file of raw text. DataError, with the line, for a mistake."""
-    return glossary_of(glossary.read_rows(path), source, target)
+    return make_glossary(glossary.read_rows(path), source, target)
 
 
-def glossary_of(rows: Iterable[tuple[str, str, str]], source: TextSide, target: TextSide) -> Glossary:
+def make_glossary(rows: Iterable[tuple[str, str, str]], source: TextSide, target: TextSide) -> Glossary:
     """Convert rows of raw text (location for messages, term, translation) to a glossary."""
     return glossary.from_rows(
         rows,
         lambda term: glossary.tokenizations(term, source.split),
-        lambda text: escaped(target.phrase(text)),
+        lambda text: escape_words(target.phrase(text)),
     )
 
 
@@ -193,22 +202,23 @@ def load(
     system's. `cache`: see `Decoder.load`. ConfigError or DataError, in one line, for an incomplete folder or
     a mistake in the glossary.
     """
-    return decoder_of(folder.read(Path(path)), config, glossary, cache)
+    return make_decoder(folder.read(Path(path)), config, glossary, cache)
 
 
-def decoder_of(
+def make_decoder(
     hybrid: Hybrid, config: DecoderConfig | None = None, glossary: str = "", cache: bool | Cache = True
 ) -> Decoder:
-    """Create the decoder of a hybrid system whose folder has been read. For the other arguments see
-    `load`."""
+    """Create the decoder of a hybrid system whose folder has been read. For the other arguments and for
+    errors see `load`."""
     config = config or hybrid.decoder_config()
     system = systems.load_ini(ini.read(hybrid.ini), cache, beside=True)
-    return Decoder(system, config, lines=lines_of(hybrid, config.max_line_words, glossary))
+    return Decoder(system, config, lines=make_lines(hybrid, config.max_line_words, glossary))
 
 
-def lines_of(hybrid: Hybrid, longest: int, path: str = "") -> RawLines:
-    """Create the converter of a system's lines. `longest`: longer lines, in words, are cut into parts.
-    `path`: a glossary that replaces the system's. DataError, with the line, for a mistake in the glossary."""
+def make_lines(hybrid: Hybrid, longest: int, path: str = "") -> RawLines:
+    """Create the converter of a system's lines. `longest`: maximum words of a line; longer lines are
+    translated in parts. `path`: a glossary that replaces the system's. DataError, with the line, for a
+    mistake in the glossary."""
     path = path or hybrid.glossary
     terms = read_glossary(path, hybrid.source, hybrid.target) if path else NOTHING
     return RawLines(hybrid.source, hybrid.target, longest, terms)

@@ -32,7 +32,7 @@ from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import PATH_KEYS, FeatureLine, find_table
 
 FILE, FORMAT = "system.json", "nmt-system 1"
-BEGUN = "build/build.json"  # the first file that smt-build writes
+BEGUN = "build/build.json"  # the first file that smt-build writes, which shows that a build has begun
 SIDES = ("source", "target")
 TEXT = ("language", "normalize", "tokenize", "segment", "case")  # fields of SideConfig that are stored
 NOT_SEARCH = {"nbest", "distinct", "xml_brackets"}  # DecoderConfig fields that system.json must not set
@@ -62,7 +62,7 @@ class Hybrid:
     config: HybridConfig
     source: TextSide
     target: TextSide
-    parts: dict[str, ManifestEntry]
+    parts: dict[str, ManifestEntry]  # by path relative to the folder
 
     @property
     def ini(self) -> str:
@@ -83,7 +83,7 @@ class Hybrid:
         return self.target.text(words)
 
     def decoder_config(self) -> DecoderConfig:
-        """The decoder settings stored in the system."""
+        """The decoder settings stored in the system, with defaults for all others."""
         return settings.changed(DecoderConfig(), self.config.search)
 
 
@@ -127,7 +127,7 @@ def write_system(folder: Path, config: HybridConfig) -> None:
 
 
 def check_config(config: HybridConfig) -> None:
-    """ConfigError for settings out of range."""
+    """ConfigError, with the name of the setting, for settings out of range or unknown ones."""
     for name in SIDES:
         side_config: SideConfig = getattr(config, name)
         settings.check(side_config, f"{name}.")
@@ -145,32 +145,34 @@ def check_config(config: HybridConfig) -> None:
 
 
 def part_names(folder: Path, config: HybridConfig) -> list[str]:
-    """The sorted names of all files that translation needs. DataError for a missing file."""
-    inside(config.ini, f"{folder / FILE}: ini")
+    """The sorted names of all files that translation needs, relative to the folder. DataError for a missing
+    file; ConfigError for a path that leads out of the folder."""
+    check_inside(config.ini, f"{folder / FILE}: ini")
     ini = moses_ini.read(str(folder / config.ini))
     names = {config.ini}
     for feature in ini.features:
-        names |= {name for key in PATH_KEYS for name in named_by(folder, feature, key)}
+        names |= {name for key in PATH_KEYS for name in feature_files(folder, feature, key)}
     names |= {truecase_file(name) for name in SIDES if getattr(config, name).case == "truecase"}
     if config.glossary:
-        names.add(inside(config.glossary, f"{folder / FILE}: glossary"))
+        names.add(check_inside(config.glossary, f"{folder / FILE}: glossary"))
     files.existing([folder / name for name in sorted(names)])
     return sorted(names)
 
 
-def named_by(folder: Path, feature: FeatureLine, key: str) -> list[str]:
-    """Files that option `key` of a feature refers to: a single file, or those in the manifest of a run
-    directory."""
+def feature_files(folder: Path, feature: FeatureLine, key: str) -> list[str]:
+    """Names of the files to which option `key` of a feature refers, relative to the folder: a single file, or
+    those in the manifest of a run directory; none without the option. ConfigError for a path that leads out
+    of the folder, DataError for a missing file."""
     if not (name := feature.options.get(key, "")):
         return []
-    part = find_table(inside(name, f"{feature.location}: {key}"), str(folder))
+    part = find_table(check_inside(name, f"{feature.location}: {key}"), str(folder))
     if part is None:
         raise DataError(f"{feature.location}: {name} is not in {folder}; put it there first")
     return [path.relative_to(folder).as_posix() for path in model_files(part)]
 
 
-def inside(path: str, location: str) -> str:
-    """Return a path if it stays inside the folder, else raise ConfigError."""
+def check_inside(path: str, location: str) -> str:
+    """Return a relative path. ConfigError, beginning with `location`, if it leads out of the folder."""
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise ConfigError(
             f"{location}={path}: leads out of the system's folder, which could then not be moved; copy the "
@@ -199,9 +201,10 @@ def read(folder: Path) -> Hybrid:
 def load_side(
     system_file: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]
 ) -> TextSide:
-    """Load the text processing of a side. DataError if system.json does not list its truecase model."""
+    """Load the text processing of side `name`. `parts`: as system.json lists them. DataError if the truecase
+    model is not among them, or is damaged."""
     if config.case == "truecase" and truecase_file(name) not in parts:
-        raise damaged(system_file, f"{truecase_file(name)} is not in its list of files")
+        raise damaged_error(system_file, f"{truecase_file(name)} is not in its list of files")
     return side.load(config, str(system_file.parent / truecase_file(name)))
 
 
@@ -209,11 +212,12 @@ def verify(hybrid: Hybrid) -> None:
     """Compare the checksums of all parts. DataError for the first that differs."""
     for name, entry in hybrid.parts.items():
         if manifest.digest(hybrid.folder / name) != entry.sha256:
-            raise changed(hybrid.folder / name)
+            raise changed_error(hybrid.folder / name)
 
 
 def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
-    """Parse a system.json; returns settings and parts. Raises the errors of `read`."""
+    """Parse a system.json; returns the settings, and the parts by name. Raises the errors of `read`, except
+    those for parts."""
     try:
         content = json.loads(files.read_small(system_file).decode("utf-8"))
     except OSError as error:
@@ -221,9 +225,9 @@ def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, Manife
             f"{system_file}: cannot read: {error.strerror}; is this a folder of smt-build?"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise damaged(system_file, "it is not JSON") from error
+        raise damaged_error(system_file, "it is not JSON") from error
     if not isinstance(content, dict) or "format" not in content:
-        raise damaged(system_file, "it has no format")
+        raise damaged_error(system_file, "it has no format")
     if content["format"] != FORMAT:
         raise DataError(
             f"{system_file}: format {shown(str(content['format']))}, this version reads {FORMAT!r}: train "
@@ -231,31 +235,32 @@ def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, Manife
         )
     try:
         config = HybridConfig(
-            **{name: side_of(content[name]) for name in SIDES},
-            ini=text(content["ini"]),
-            glossary=text(content["glossary"]),
+            **{name: parse_side(content[name]) for name in SIDES},
+            ini=check_text(content["ini"]),
+            glossary=check_text(content["glossary"]),
             search=dict(content["search"]),
         )
         parts = {
-            inside(text(name), f"{system_file}: files"): ManifestEntry(
-                int(entry["size"]), text(entry["sha256"])
+            check_inside(check_text(name), f"{system_file}: files"): ManifestEntry(
+                int(entry["size"]), check_text(entry["sha256"])
             )
             for name, entry in content["files"].items()
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise damaged(system_file, f"{type(error).__name__} {error}") from error
+        raise damaged_error(system_file, f"{type(error).__name__} {error}") from error
     try:
         check_config(config)
     except ConfigError as error:
         raise ConfigError(f"{system_file}: {error}") from error
     for name in (config.ini, config.glossary):
         if name and name not in parts:
-            raise damaged(system_file, f"{name} is not in its list of files")
+            raise damaged_error(system_file, f"{name} is not in its list of files")
     return config, parts
 
 
-def side_of(content: Mapping[str, object]) -> SideConfig:
-    """Parse the text settings of a side. KeyError or TypeError for a mistake."""
+def parse_side(content: Mapping[str, object]) -> SideConfig:
+    """Parse the text settings of a side. KeyError for a missing or unknown setting, TypeError for a value of
+    the wrong type."""
     if missing := set(TEXT) ^ set(content):
         raise KeyError(min(missing))
     config = settings.changed(SideConfig(), content)
@@ -265,19 +270,19 @@ def side_of(content: Mapping[str, object]) -> SideConfig:
     return config
 
 
-def text(value: object) -> str:
+def check_text(value: object) -> str:
     """Return the value if it is a string, else raise TypeError."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
     return value
 
 
-def damaged(system_file: Path, why: str) -> DataError:
-    """The error for a system.json that cannot be read."""
+def damaged_error(system_file: Path, why: str) -> DataError:
+    """The error for a system.json that is damaged; `why` is the cause."""
     return DataError(f"{system_file}: damaged ({why}); copy the folder again")
 
 
-def changed(path: Path) -> DataError:
+def changed_error(path: Path) -> DataError:
     """The error for a part whose content has changed."""
     return DataError(
         f"{path}: not the file that {FILE} lists: it was changed or not copied whole; copy the folder again"
@@ -297,4 +302,4 @@ def check_part(folder: Path, name: str, entry: ManifestEntry) -> None:
         ) from error
     whole = size <= QUICK or files.leads_out(path)
     if size != entry.size or (whole and manifest.digest(path) != entry.sha256):
-        raise changed(path)
+        raise changed_error(path)

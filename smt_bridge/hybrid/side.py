@@ -31,20 +31,20 @@ COPIED = "|".join(
         r"&(?:[A-Za-z]+|\#[0-9]+|\#x[0-9A-Fa-f]+);",
     )
 )
-WHOLE = r"(?<![A-Za-z0-9:/])\d++(?:[:/]\d++)++(?![A-Za-z:/])"
+TIMES_AND_DATES = r"(?<![A-Za-z0-9:/])\d++(?:[:/]\d++)++(?![A-Za-z:/])"
 ELISION = re.compile(r"[^\W\d_]['’]$")  # l'<b>homme</b>: the tokenizer has to see the letter after it
 
 is_tag = re.compile(TAG).fullmatch
 is_copied = re.compile(COPIED).fullmatch
-PROTECTED = re.compile(f"{COPIED}|{WHOLE}")
+PROTECTED = re.compile(f"{COPIED}|{TIMES_AND_DATES}")
 
 
 class Placeholders:
     """The placeholders for protected text in one line."""
 
     def __init__(self, text: str, hidden: Iterable[str] = ()) -> None:
-        """`text`: the line; placeholders are chosen so that it contains none. `hidden`: texts that the first
-        placeholders stand for."""
+        """`text`: the line; placeholders are chosen so that it contains none. `hidden`: texts for which the
+        first placeholders stand."""
         stem = "ZQ"
         while stem in text.upper():
             stem += "Q"
@@ -85,7 +85,7 @@ class Placeholders:
 
 def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
     """Replace protected text in a raw line by placeholders; returns the line and the placeholders. `blank`:
-    inserted around each placeholder; empty for scripts in which a blank would be a word."""
+    text that is inserted around each placeholder; empty for scripts in which a blank would be a word."""
     placeholders = Placeholders(line)
     parts, end = list[str](), 0
     for match in PROTECTED.finditer(line):
@@ -96,7 +96,7 @@ def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
 
 
 def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of positions of opening and closing tags, innermost first. Unpaired tags are left out."""
+    """Positions (opening, closing) of pairs of tags, innermost first. Tags without a partner are left out."""
     pairs, waiting = list[tuple[int, int]](), list[tuple[str, int]]()
     for position, word in enumerate(words):
         if not is_tag(word) or word.endswith("/>"):
@@ -111,7 +111,7 @@ def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def sentence_starts(words: Sequence[str]) -> list[bool]:
-    """Whether a sentence starts with each word. Tags do not count as words."""
+    """Whether each word starts a sentence. Tags do not count as words."""
     starts = truecase.sentence_starts(word for word in words if not is_tag(word))
     return [not is_tag(word) and next(starts) for word in words]
 
@@ -151,8 +151,9 @@ class TextSide:
         words = placeholders.split(self.rules.words(hidden))
         return [placeholders.original(word).replace(" ", BLANK).replace("\t", BLANK) for word in words]
 
-    def cased(self, words: Sequence[str]) -> list[str]:
-        """Convert words of `split` to the system's case. Copied words stay unchanged."""
+    def apply_case(self, words: Sequence[str]) -> list[str]:
+        """Convert words of a line, as `split` returns them, to the system's case. Copied words stay
+        unchanged."""
         text_words = iter(self.in_text_case([word for word in words if not is_tag(word)]))
         cased = [word if is_tag(word) else next(text_words) for word in words]
         return [old if is_copied(old) else new for old, new in zip(words, cased, strict=True)]
@@ -167,15 +168,15 @@ class TextSide:
         """Split part of a sentence into words without escapes. If the system is truecased, words keep their
         case, even the first."""
         words = self.split(text)
-        return self.cased(words) if self.case == "lower" else words
+        return self.apply_case(words) if self.case == "lower" else words
 
     def words(self, line: str) -> list[str]:
-        """The words of a raw line as tables and networks read them."""
-        return escaped(self.cased(self.split(line)))
+        """Convert a raw line to words as tables and networks read them."""
+        return escape_words(self.apply_case(self.split(line)))
 
     def text(self, words: Sequence[str], exact: Mapping[Span, str] | None = None) -> str:
-        """Convert words to raw text. `exact`: texts that replace the words of spans verbatim; spans must not
-        overlap."""
+        """Convert words to raw text. `exact`: span -> raw text that replaces its words verbatim; spans must
+        not overlap."""
         spans = {start: (end, replacement) for (start, end), replacement in (exact or {}).items()}
         placeholders = Placeholders(" ".join([*words, *(replacement for _, replacement in spans.values())]))
         shown, at = list[str](), 0
@@ -187,7 +188,7 @@ class TextSide:
             else:
                 shown.append(placeholders.add(word.replace(BLANK, " ")) if is_copied(word) else word)
                 at += 1
-        return restored(self.rules.text(self.in_sentence_case(shown, placeholders)), placeholders)
+        return restore_text(self.rules.text(self.in_sentence_case(shown, placeholders)), placeholders)
 
     def in_sentence_case(self, words: list[str], placeholders: Placeholders) -> list[str]:
         """Capitalize the starts of sentences if the system is truecased. Tags do not count as words."""
@@ -200,12 +201,12 @@ class TextSide:
         return [word if tag else next(text_words) for word, tag in zip(words, tags, strict=True)]
 
 
-def escaped(words: Sequence[str]) -> list[str]:
-    """Escape words as in the files of a model."""
+def escape_words(words: Sequence[str]) -> list[str]:
+    """Escape words as Moses does in the files of a model."""
     return [escape_raw(word) for word in words]
 
 
-def restored(text: str, placeholders: Placeholders) -> str:
+def restore_text(text: str, placeholders: Placeholders) -> str:
     """Replace the placeholders in a detokenized line by the original text. Also removes blanks after opening
     and before closing tags."""
     parts = placeholders.pattern.split(text)  # text, placeholder, text ...

@@ -50,7 +50,8 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
 def path_problems(
     ini: Ini, feature: FeatureLine, path: str, roots: Sequence[str], tables: Tables
 ) -> Iterator[str]:
-    """Report a file that does not exist or is of the wrong kind. Adds text tables to `tables`."""
+    """Report a file of a feature that does not exist or is of the wrong kind. Adds text tables to `tables`.
+    `path`: as the ini has it; `roots`: see `problems`."""
     candidates = (
         find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
     )
@@ -129,7 +130,8 @@ def feature_problems(ini: Ini) -> Iterator[str]:
 
 
 def components(ini: Ini) -> set[str]:
-    """Names of the tables that a MultiModel combines. The MultiModel has all their pairs, and the weights."""
+    """Names of the tables that a PhraseDictionaryMultiModel combines. It has all their pairs, and the
+    weights."""
     return {
         name
         for feature in ini.features
@@ -139,7 +141,7 @@ def components(ini: Ini) -> set[str]:
 
 
 def weight_problems(ini: Ini) -> Iterator[str]:
-    """Report features and weights that do not match."""
+    """Report features and weights that do not match, and names that Moses would misread."""
     names = [feature.name for feature in ini.features]
     combined = components(ini)
     for feature in ini.features:
@@ -174,7 +176,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
 
 
 def columns(path: str | Path) -> int:
-    """The number of scores in the first line of a table."""
+    """The number of scores in the first line of a phrase or reordering table. DataError if it is not one."""
     return len(next(iter(phrase_table.read_strict(path, unsorted=True))).scores.split())
 
 

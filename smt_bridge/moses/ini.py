@@ -26,8 +26,8 @@ UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a numb
 
 
 def parse_weights(lines: Iterable[tuple[int, str]], name: str) -> Weights:
-    """Parse numbered lines of `Name= v v v`, ignoring empty lines and comments. DataError for anything
-    else."""
+    """Parse numbered lines of `Name= v v v`, ignoring empty lines and comments. `name`: name of the file, for
+    messages. DataError for any other line, and for a second one of the same name."""
     weights: Weights = {}
     for number, line in lines:
         words = files.split_words(line)
@@ -71,14 +71,14 @@ def tuned_names(weights: Weights) -> set[str]:
 
 
 def format_weights(name: str, values: Iterable[float]) -> str:
-    """Format a weight line: `Name= v v v`."""
+    """Format a weight line, `Name= v v v`, with six digits of each weight."""
     return f"{name}= {' '.join(f'{value:.6g}' for value in values)}"
 
 
 def write_weights(
     path: str | Path, weights: Mapping[str, Iterable[float]], header: Iterable[str] = ()
 ) -> None:
-    """Write a weight file; `header` lines become comments."""
+    """Write a weight file atomically; `header` lines become comments."""
     files.write_text(
         path, [*(f"# {line}" for line in header), *(format_weights(*item) for item in weights.items())]
     )
@@ -109,24 +109,26 @@ class FeatureLine:
 
     @property
     def scores(self) -> int:
-        """The number of scores: num-features=, or a default that depends on the kind, as in Moses."""
+        """The number of scores: 2 with oov-feature=1, else num-features= or its default, which depends on the
+        kind as in Moses."""
         if self.options.get("oov-feature", "").lower() in TRUE:
             return 2
         return int(self.options.get("num-features", "6" if self.kind == "LexicalReordering" else "1"))
 
     def error(self, problem: str) -> ConfigError:
-        """An error that names this line."""
+        """Make an error whose message names this line."""
         return ConfigError(f"{self.location}: {problem}")
 
     def truth(self, key: str, default: bool = False) -> bool:
-        """Parse a boolean option. ConfigError for any other value."""
+        """Parse option `key` as a boolean; `default` without the option. ConfigError for any other value."""
         try:
             return parse_truth(self.options[key]) if key in self.options else default
         except ValueError as error:
             raise self.error(f"{key}={error}") from error
 
     def count(self, key: str, default: int = 0) -> int:
-        """Parse an option that is an integer of 0 or more. ConfigError for any other value."""
+        """Parse option `key` as an integer of 0 or more; `default` without the option. ConfigError for any
+        other value."""
         try:
             return numbers.count(self.options[key]) if key in self.options else default
         except ValueError as error:
@@ -163,8 +165,8 @@ class Ini:
     sections: dict[str, Section]
 
     def roots(self, beside: bool = False) -> list[str]:
-        """Folders in which relative paths are looked up: the working directory, unless `beside`, and the
-        ini's."""
+        """Folders in which relative paths are looked up, in order: the working directory, unless `beside` is
+        set, and the ini's own folder."""
         return [*([] if beside else ["."]), str(Path(self.path).parent)]
 
     def feature(self, name: str) -> FeatureLine:
@@ -260,16 +262,18 @@ def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> Featu
 
 
 def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None = None) -> Ini:
-    """Append scores with the weights `values` to a feature, updating `num-features`. `path`: the table with
-    the new columns, if it is another file."""
-    return with_columns(ini, name, [*weights_of(ini, ini.feature(name)), *values], path)
+    """Append scores with the weights `values` to feature `name`, and update `num-features`; returns a new
+    ini. `path`: the table with the new columns, if it is another file. ConfigError if there is no such
+    feature, or if it lacks weights."""
+    return with_columns(ini, name, [*feature_weights(ini, ini.feature(name)), *values], path)
 
 
 def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> Ini:
-    """Remove a score of a feature. `column`: counted from 1. `path`: the table without this column, if it is
-    another file. ConfigError if there is no such score, or no other."""
+    """Remove a score of feature `name`, and update `num-features`; returns a new ini. `column`: counted from
+    1; `path`: the table without this column, if it is another file. ConfigError if there is no such feature
+    or score, or if it is the only score."""
     feature = ini.feature(name)
-    values = weights_of(ini, feature)
+    values = feature_weights(ini, feature)
     if not 1 <= column <= feature.scores:
         raise ConfigError(f"{ini.path}: {name} has {feature.scores} scores, there is no column {column}")
     if feature.scores == 1:
@@ -280,8 +284,8 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
 
 
 def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None) -> Ini:
-    """Set a feature's weights, and `num-features` to their number. `path`: the table with these columns, if
-    it is another file."""
+    """Set the weights of feature `name`, and `num-features` to their number; returns a new ini. `path`: the
+    table with these columns, if it is another file."""
     feature, lines = ini.feature(name), list(ini.lines)
     changed = {"num-features": str(len(values))} | ({"path": path} if path else {})
     lines[feature.row] = with_options(lines[feature.row], changed)
@@ -290,15 +294,16 @@ def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None)
 
 
 def set_path(ini: Ini, name: str, path: str) -> Ini:
-    """Change the path of a feature's file."""
+    """Change the path of a feature's file; returns a new ini. ConfigError if there is no such feature."""
     feature, lines = ini.feature(name), list(ini.lines)
     lines[feature.row] = with_options(lines[feature.row], {"path": path})
     return parse(ini.path, lines)
 
 
 def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
-    """Add a feature with its weights. ConfigError for a name that exists already, and for the wrong number of
-    weights."""
+    """Add a feature, given by its line in [feature], with its weights; returns a new ini. ConfigError for a
+    name that exists already, and for the wrong number of weights; DataError for a line that Moses would
+    refuse."""
     new = parse_feature(
         ini.path, ini.features[-1].row + 1, line, Counter(feature.kind for feature in ini.features)
     )
@@ -315,20 +320,20 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
 
 
 def write(path: str | Path, ini: Ini, *header: str) -> None:
-    """Write an ini to a file atomically, with the lines of `header` before its own."""
+    """Write an ini to a file atomically, with the lines of `header`, such as comments, before its own."""
     with files.Writing(path) as out:
         out.write("\n".join([*header, *ini.lines]))
 
 
 def remove_feature(ini: Ini, name: str) -> Ini:
-    """Remove a feature and its weights."""
+    """Remove a feature and its weights; returns a new ini. ConfigError if there is no such feature."""
     rows = {ini.feature(name).row, ini.weight_rows.get(name, -1)}
     return parse(ini.path, [line for row, line in enumerate(ini.lines) if row not in rows])
 
 
 def set_weights(ini: Ini, weights: Weights) -> Ini:
-    """Set the weights of some features. ConfigError for a feature that does not exist or has another number
-    of scores."""
+    """Set the weights of the features in `weights`; returns a new ini. ConfigError for a feature that does
+    not exist, has another number of scores, or has no line in [weight]."""
     lines = list(ini.lines)
     for name, values in weights.items():
         feature = ini.feature(name)
@@ -346,8 +351,8 @@ def set_weights(ini: Ini, weights: Weights) -> Ini:
     return parse(ini.path, lines)
 
 
-def weights_of(ini: Ini, feature: FeatureLine) -> list[float]:
-    """The weights of a feature. ConfigError unless each score has one."""
+def feature_weights(ini: Ini, feature: FeatureLine) -> list[float]:
+    """The weights of a feature. ConfigError unless there is one for each of its scores."""
     values = ini.weights.get(feature.name)
     if values is None:
         raise ConfigError(
@@ -371,8 +376,8 @@ def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> 
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:
-    """Replace options in a feature line. New ones are appended before the comment. ConfigError for a value
-    that is not UTF-8."""
+    """Replace options in a feature line, and return it. New options are appended before its comment.
+    ConfigError for a value that is not UTF-8."""
     line, mark, comment = line.partition("#")
     for key, value in changed.items():
         if not value.isascii() and value != value.encode("utf-8", "ignore").decode("utf-8"):
@@ -390,7 +395,8 @@ def with_options(line: str, changed: dict[str, str]) -> str:
 
 
 def find_table(path: str, root: str) -> Path | None:
-    """Find a table as Moses does: under its name, or its name with .gz. None if neither exists."""
+    """Find a table as Moses does: below `root`, under its path or the path with .gz. None if neither
+    exists."""
     for name in (path, f"{path}.gz"):
         candidate = Path(root) / name
         if candidate.exists():
@@ -408,17 +414,18 @@ PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # what Moses adds to a path i
 
 
 def with_absolute_paths(ini: Ini, roots: Sequence[str | Path]) -> Ini:
-    """Make all paths absolute. Relative paths are looked up in `roots` in order; one that exists nowhere is
-    resolved from the first root. ConfigError for a path with a blank."""
+    """Make all paths of an ini absolute; returns a new ini. Relative paths are looked up in the folders
+    `roots` in order; a path that exists in none is resolved from the first. ConfigError for a path with a
+    blank."""
     return replace_paths(
         ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path))
     )
 
 
 def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
-    """Adapt paths for an ini that is written to `output`. If that is in another folder, paths become
-    absolute, resolved from the working directory or else the ini's folder, so that they lead to the same
-    files. Paths of missing files are kept. ConfigError for a path with a blank."""
+    """Adapt the paths of an ini that will be written to the file `output`; returns a new ini. If the file is
+    in another folder, paths become absolute, resolved from the working directory or else the ini's folder, so
+    that they lead to the same files. Paths of missing files are kept. ConfigError for a path with a blank."""
     folder = Path(ini.path).parent
     if Path(output).parent.resolve() == folder.resolve():
         return ini
@@ -426,7 +433,7 @@ def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
 
 
 def folder_beside(ini: Ini) -> str:
-    """The ini's folder, if one of its paths exists there but not in the working directory; otherwise
+    """The ini's folder, if one of its paths exists relative to it but not to the working directory; otherwise
     empty."""
     folder = str(Path(ini.path).parent)
     paths = [
@@ -440,7 +447,8 @@ def folder_beside(ini: Ini) -> str:
 
 
 def replace_paths(ini: Ini, resolve: Callable[[str], str]) -> Ini:
-    """Replace all paths of an ini. ConfigError for a path with a blank."""
+    """Replace each path of an ini by the result of `resolve`; returns a new ini. ConfigError for a path with
+    a blank."""
     lines = list(ini.lines)
     for feature in ini.features:
         paths = {key: resolve(feature.options[key]) for key in PATH_KEYS if feature.options.get(key)}
@@ -455,7 +463,8 @@ def replace_paths(ini: Ini, resolve: Callable[[str], str]) -> Ini:
 
 
 def search_roots(path: str, roots: Sequence[str | Path]) -> str:
-    """Look up a path in `roots`: returns it below the first root in which it exists; empty if in none."""
+    """Look up a path in the folders `roots`: returns the absolute path in the first one in which it exists,
+    or an empty string."""
     candidates = [os.path.abspath(os.path.join(root, path)) for root in roots]
     return next(
         (

@@ -59,7 +59,9 @@ def find_installation(folder: str | None) -> Installation:
 def run_program(
     command: Sequence[str | Path], stdin: BinaryIO | None = None, stdout: str | None = None
 ) -> None:
-    """Run a program whose messages go to stderr. UserError, with the exit status, if it fails."""
+    """Run a program and wait for its end; its messages go to stderr. `stdin`: its input, none by default;
+    `stdout`: path of a file for its output, by default that of this process. UserError, with the exit status,
+    if it fails; ConfigError if it is not installed."""
     line = shlex.join(map(str, command))
     try:
         with open(stdout, "wb") if stdout else nullcontext() as sink:
@@ -85,7 +87,8 @@ def write_absolute_ini(ini: str, folder: Path) -> Path:
 
 
 def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
-    """Filter the tables for a text with Moses' own script, into a new folder. Returns the moses.ini in it."""
+    """Filter the tables for a text with Moses' own script, into the new folder `output`. Returns the path of
+    the moses.ini in it. ConfigError if the folder exists already; UserError if the script fails."""
     folder = Path(output).absolute()
     if folder.exists():
         raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
@@ -99,8 +102,8 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
 
 
 def compact(moses: Installation, table: str, output: str, scores: int, threads: int) -> None:
-    """Compile a text table to OUTPUT.minphr. `scores`: number of columns, for -nscores; without it Moses
-    assumes 4 and aborts on a fifth column."""
+    """Compile a text table to OUTPUT.minphr with Moses' own program. `scores`: number of columns, for
+    -nscores; without it Moses assumes 4 and aborts on a fifth column. UserError if the program fails."""
     program = moses.program("bin/processPhraseTableMin")
     arguments = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
     with files.parent_folders(output):
@@ -109,7 +112,7 @@ def compact(moses: Installation, table: str, output: str, scores: int, threads: 
 
 @dataclass
 class DecodeOptions:
-    """How Moses translates a text."""
+    """Options of translating a text with Moses."""
 
     threads: int = 1
     n_best_list: str | None = None  # file for an n-best list with segmentation and alignment
@@ -117,8 +120,8 @@ class DecodeOptions:
 
 
 def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
-    """Translate a text. Outputs are written atomically. DataError if the decoder does not translate every
-    line."""
+    """Translate the file `text` with Moses' decoder. Outputs are written atomically. DataError if the decoder
+    does not translate every line; UserError if it fails or an output cannot be written."""
     program = moses.program("bin/moses")
     command: list[str | Path] = [program, "-f", ini, "-threads", str(options.threads), "-v", "0"]
     output_part, nbest_part = (
@@ -163,7 +166,7 @@ class TuneOptions:
 
     method: str = name_in(METHODS, help="the optimizer")
     n_best: int = number(100, least=1, help="translations of each sentence in a list")
-    iterations: int = number(25, least=1, help="most iterations")
+    iterations: int = number(25, least=1, help="maximum number of iterations")
     threads: int = 1
     filter: bool = True  # cut the tables to the development set first
 
@@ -171,8 +174,10 @@ class TuneOptions:
 def tune(
     moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions
 ) -> Path:
-    """Run Moses' own tuning loop, with fixed seeds so that it is repeatable. Returns the tuned moses.ini. The
-    folder is locked while the loop runs."""
+    """Run Moses' own tuning loop in `folder`, with fixed seeds so that it is repeatable. Returns the path of
+    the tuned moses.ini. The folder is locked while the loop runs. UserError if a program fails; the end of
+    its log is then copied to ours. ConfigError if an optimizer is missing or references do not have Moses'
+    names."""
     if options.method == "pro":
         check_megam(moses)
     reference = references[0] if len(references) == 1 else common_stem(references)
@@ -212,8 +217,9 @@ def check_megam(moses: Installation) -> None:
 
 
 def log_failure(folder: Path, started: float) -> str:
-    """Log the end of the newest log file of Moses' script, which contains the errors of the programs that it
-    runs. Returns text to append to the caller's message."""
+    """Copy the end of the newest log file in `folder` to our log: Moses' script writes the errors of the
+    programs that it runs there. `started`: time of the start, in seconds since the epoch; older files are
+    ignored. Returns text to append to the caller's message, empty if there is no log."""
     logs = [path for ending in ("err", "log", "out") for path in folder.glob(f"*.{ending}")]
     written = [
         (path.stat().st_mtime, path)
@@ -230,8 +236,8 @@ def log_failure(folder: Path, started: float) -> str:
 
 
 def common_stem(references: Sequence[str]) -> str:
-    """The stem by which Moses' scripts take several references: ref0 ref1 ref2 -> ref. ConfigError for other
-    names."""
+    """The stem by which several references are named in Moses' scripts: ref0 ref1 ref2 -> ref. ConfigError
+    for other names."""
     stem = references[0].removesuffix("0")
     if list(references) != [f"{stem}{number}" for number in range(len(references))]:
         raise ConfigError(

@@ -13,8 +13,8 @@ from nmt.text.tokenize import unescape
 
 
 def check_reads_words(path: str | Path, **raw: bool) -> None:
-    """ConfigError if a model reads raw text on any side. `path`: path of the model, for messages; `raw`: for
-    each side, whether it reads raw text."""
+    """ConfigError if a model reads raw text on any side. `path`: path of the model, for messages; `raw`:
+    whether it reads raw text, by name of the side."""
     sides = " and ".join(side for side, reads_raw in raw.items() if reads_raw)
     if sides:
         raise ConfigError(
@@ -25,5 +25,6 @@ def check_reads_words(path: str | Path, **raw: bool) -> None:
 
 
 def units(words: Sequence[str], text: TextPipeline) -> list[str]:
-    """Unescape words and split them into the units of a network."""
+    """Unescape words and split them into the units of a network, words or subwords. `text`: its text
+    pipeline."""
     return text.cut(list(map(unescape, words)))

@@ -30,13 +30,13 @@ log = logging.getLogger(__name__)
 
 Score = BleuScore | ChrfScore
 
-GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # scales that are tried
+GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # scales that TunedRisk tries
 MOST_LISTS = 3  # most lists whose scales are tuned together: there are a thousand combinations
 
 
 @dataclass
 class NbestEntry:
-    """An entry of the output list: its total score, its whole line, and its words."""
+    """An entry of the output list: its total score, its line, and the words of the translation."""
 
     total: float
     line: str
@@ -44,17 +44,17 @@ class NbestEntry:
 
 
 class Chooser(ABC):
-    """Chooses the best translation of each sentence. Takes sentences one by one, and returns translations in
-    the same order, possibly later."""
+    """Chooses the best translation of each sentence. Takes sentences one by one, and returns translations, as
+    lines, in the same order, possibly later."""
 
-    scales: Sequence[float] = ()  # chosen by references, known after `rest`
+    scales: Sequence[float] = ()  # those chosen on references, known after `finish`
 
     @abstractmethod
     def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
         """Add a sentence, and return the translations that can be chosen by now. `groups`: the hypotheses of
         each list; `entries`: the entries of the output."""
 
-    def rest(self) -> list[str]:
+    def finish(self) -> list[str]:
         """Return the translations that can be chosen only after the last sentence."""
         return []
 
@@ -80,23 +80,30 @@ class ByRisk(Chooser):
         return [texts_as_written(entries)[texts.texts[choose(texts, self.config.mbr, [scales])[0]]]]
 
     def evidence(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> Evidence:
+        """The distinct texts of a sentence with their totals; arguments as for `add`."""
         if self.of_totals:
-            return evidence([[(plain(entry.text), entry.total) for entry in entries]])
+            return evidence([[(unescaped_text(entry.text), entry.total) for entry in entries]])
         return evidence(
-            [[(plain(hypothesis.text), hypothesis.total) for hypothesis in group] for group in groups]
+            [
+                [(unescaped_text(hypothesis.text), hypothesis.total) for hypothesis in group]
+                for group in groups
+            ]
         )
 
 
 @dataclass
 class TunedRisk(Chooser):
-    """Minimum Bayes risk decoding with those scales of GRID that score best on the references."""
+    """Minimum Bayes risk decoding with those scales of GRID that score best on the references. Returns all
+    translations at the end."""
 
     risk: ByRisk
-    lists: int  # how many have scales of their own
-    references: Sequence[Sequence[str]]  # texts
-    lines: list[Mapping[str, str]] = field(default_factory=list)  # of each sentence: text -> as it is written
-    chosen: list[list[str]] = field(default_factory=list)  # the text for each choice of scales
-    best: list[str] = field(default_factory=list)  # the text with the best total
+    lists: int  # number of lists with a scale of their own
+    references: Sequence[Sequence[str]]  # the lines of each reference translation
+    # of each sentence: unescaped text -> as it is written; the text for each choice of scales; the text with
+    # the best total
+    lines: list[Mapping[str, str]] = field(default_factory=list)
+    chosen: list[list[str]] = field(default_factory=list)
+    best: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """ConfigError for too many lists."""
@@ -110,12 +117,12 @@ class TunedRisk(Chooser):
     def add(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> list[str]:
         texts = self.risk.evidence(groups, entries)
         self.chosen.append([texts.texts[index] for index in choose(texts, self.risk.config.mbr, self.grid)])
-        self.best.append(plain(max(entries, key=lambda entry: entry.total).text))
+        self.best.append(unescaped_text(max(entries, key=lambda entry: entry.total).text))
         self.lines.append(texts_as_written(entries))
         return []
 
-    def rest(self) -> list[str]:
-        texts = [[plain(files.split_words(line)) for line in text] for text in self.references]
+    def finish(self) -> list[str]:
+        texts = [[unescaped_text(files.split_words(line)) for line in text] for text in self.references]
         choices = [[*row, best] for row, best in zip(self.chosen, self.best, strict=True)]
         *scores, total_score = METRICS[self.risk.config.mbr](choices, texts)
         top = max(range(len(scores)), key=lambda number: scores[number].score)
@@ -135,30 +142,31 @@ def format_scales(scales: Sequence[float]) -> str:
     return " ".join(f"{scale:g}" for scale in scales)
 
 
-def plain(words: Sequence[str]) -> str:
+def unescaped_text(words: Sequence[str]) -> str:
     """The text without Moses' escapes, as nmt-translate writes it."""
     return " ".join(map(unescape, words))
 
 
 def texts_as_written(entries: Sequence[NbestEntry]) -> dict[str, str]:
-    """Map each unescaped text to the text, as written, of its first entry."""
-    return {plain(entry.text): " ".join(entry.text) for entry in reversed(entries)}
+    """Map each unescaped text to the text of its first entry, as it is written."""
+    return {unescaped_text(entry.text): " ".join(entry.text) for entry in reversed(entries)}
 
 
 # ---- corpus scores -----------------------------------------------------------------------------------------
 
 
 def corpus_bleu(choices: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> list[Score]:
-    """BLEU of many outputs of one text, with words split at blanks: (sentences, outputs) -> (outputs,). A
-    translation that several outputs share is compared with the references only once."""
-    texts, indices, owners = distinct(choices)
+    """BLEU of many outputs of one text, with words split at blanks: (sentences, outputs) -> (outputs,).
+    `references`: the lines of each reference translation. A translation that several outputs share is
+    compared with the references only once."""
+    texts, indices, owners = distinct_texts(choices)
     statistics = BleuStatistics(texts, [[text[owner] for owner in owners] for text in references], "none")
     return [statistics.bleu(column) for column in indices.T]
 
 
 def corpus_chrf(choices: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> list[Score]:
-    """chrF2 of many outputs of one text: (sentences, outputs) -> (outputs,)"""
-    texts, indices, owners = distinct(choices)
+    """chrF2 of many outputs of one text: (sentences, outputs) -> (outputs,); as `corpus_bleu`."""
+    texts, indices, owners = distinct_texts(choices)
     statistics = ChrfStatistics(texts, [[text[owner] for owner in owners] for text in references])
     return [statistics.chrf(column) for column in indices.T]
 
@@ -166,9 +174,9 @@ def corpus_chrf(choices: Sequence[Sequence[str]], references: Sequence[Sequence[
 METRICS = {"bleu": corpus_bleu, "chrf": corpus_chrf}
 
 
-def distinct(choices: Sequence[Sequence[str]]) -> tuple[list[str], Ints, list[int]]:
-    """Find the distinct texts of each sentence. Returns them, concatenated, (N,); the index of each output's
-    choice among them, (sentences, outputs); and the sentence of each, (N,)."""
+def distinct_texts(choices: Sequence[Sequence[str]]) -> tuple[list[str], Ints, list[int]]:
+    """Find the distinct texts of each sentence. Returns the texts of all sentences (N,), the index of each
+    output's text among them (sentences, outputs), and the sentence of each text (N,)."""
     texts: list[str] = []
     owners: list[int] = []
     indices = []
@@ -204,12 +212,13 @@ def unprinted_score(hypothesis: Hypothesis, weights: Weights | None) -> float:
             "let Moses write them (-labeled-n-best-list true)"
         )
     if weights and set(hypothesis.features) >= tuned_names(weights):
-        return unknown_words(hypothesis, weights)
+        return unknown_word_score(hypothesis, weights)
     return 0.0
 
 
 def entry_total(features: dict[str, list[float]], weights: Weights) -> float:
-    """Σ weight x feature; a (sparse) feature that a hypothesis lacks counts as 0."""
+    """Σ weight x feature over the features of an entry, so a (sparse) feature that it lacks counts as 0.
+    KeyError for a feature without weights, ValueError for a wrong number of them: see `check_weights`."""
     return math.fsum(
         weight * value
         for name, values in features.items()
@@ -217,10 +226,10 @@ def entry_total(features: dict[str, list[float]], weights: Weights) -> float:
     )
 
 
-def unknown_words(hypothesis: Hypothesis, weights: Weights) -> float:
-    """Part of the decoder's total that no printed feature accounts for: -100 for each unknown word.
-    `weights`: those that the decoder used. ConfigError if the rest is not a multiple of -100, since the
-    weights are then wrong."""
+def unknown_word_score(hypothesis: Hypothesis, weights: Weights) -> float:
+    """The part of the decoder's total that no printed feature accounts for: -100 for each unknown word.
+    `weights`: those that the decoder used. ConfigError if the rest of the total is not a multiple of -100,
+    since the weights are then wrong."""
     try:
         rest = hypothesis.total - entry_total(
             {name: values for name, values in hypothesis.features.items() if name in weights}, weights
@@ -238,7 +247,8 @@ def unknown_words(hypothesis: Hypothesis, weights: Weights) -> float:
 
 
 def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
-    """ConfigError if weights and features do not match."""
+    """ConfigError if a feature has no weights or too many or too few, and if there are weights of a feature
+    that is not in `features`."""
     for name, values in features.items():
         if name not in weights:
             raise ConfigError(

@@ -86,7 +86,7 @@ class ScoringRequest:
     rows: list[list[int]]
 
 
-Affiliation = Callable[[Hypothesis, int, str], list[int]]
+Affiliation = Callable[[Hypothesis, int, str], list[int]]  # arguments as for `affiliation`
 
 
 def sentence_request(
@@ -206,8 +206,9 @@ def make_requests(
 
 
 def sum_scores(request: ScoringRequest, scores: Values, form: ScoringForm) -> Values:
-    """Compute the value of each hypothesis from the scores of its pairs. Scores of phrases have the same
-    floor as a column of the phrase table, so that both give the same number."""
+    """Compute the value of each hypothesis (H,) from the scores of the request's pairs (pairs,), by summing
+    those of its own. Scores of phrases have the same floor as a column of the phrase table, so that both give
+    the same number."""
     if form is ScoringForm.PHRASES:
         scores = np.maximum(scores, math.log(FLOOR))
     return np.array([math.fsum(scores[row] for row in rows) for rows in request.rows])
@@ -219,7 +220,7 @@ def sum_scores(request: ScoringRequest, scores: Values, form: ScoringForm) -> Va
 SENTENCES = 40  # of a chunk: some thousand hypotheses
 SAMPLE = 8  # sentences on which --precision is measured
 
-Chunk = list[NbestSentence]  # its scores: (hypotheses, features), nan where it was lost on a cluster
+Chunk = list[NbestSentence]  # its Scores: (hypotheses, features), all nan if it was lost on a cluster
 
 
 @dataclass
@@ -247,9 +248,12 @@ class RescoreConfig:
 def rescore(
     lists: NbestLists, features: FeatureSet, config: RescoreConfig, progress: Callable[[int, int], None]
 ) -> int:
-    """Write the lists with the values of the features and new totals; returns the number of sentences.
-    `lists` must have been surveyed. `progress` is called with the number of finished sentences and of all
-    sentences."""
+    """Write the lists with the values of the features and new totals, and the best translations, as `config`
+    says; returns the number of sentences. `lists` must have been surveyed. `progress`: called with the
+    numbers of finished and of all sentences.
+
+    Finished chunks are recorded in a job folder beside the output until it is complete. UserError for lists,
+    features and weights that do not fit, before anything is computed, or at the end if workers died."""
     forms = [choose_form(feature, config.by_phrase) for feature in features.features]
     if config.by_phrase and ScoringForm.PHRASES not in forms:
         raise ConfigError(
@@ -274,9 +278,9 @@ def rescore(
         ]
         compute = partial(compute_chunks, executor=executor, forms=forms, name=lists.paths[0])
         if job and config.resume:
-            job.recompute_lost(blocks(sentences()), compute)
+            job.recompute_lost(split_chunks(sentences()), compute)
         done, lost = 0, LostLines()
-        for chunk, values in resume_chunks(blocks(sentences()), compute, job, hypothesis_count):
+        for chunk, values in resume_chunks(split_chunks(sentences()), compute, job, hypothesis_count):
             if is_lost(values):
                 lost.add(done + 1, done + len(chunk), KILLED)
                 done += len(chunk)
@@ -295,7 +299,7 @@ def rescore(
             progress(done, count)
         lost.check(lists.source, lost_chunks_remedy(job))
         if best:
-            best.write_lines(chooser.rest())
+            best.write_lines(chooser.finish())
         if scales:
             scales.write_lines([format_scales(chooser.scales)])
     if job:
@@ -325,7 +329,8 @@ def check_sentences(
 
 
 def make_chooser(lists: NbestLists, config: RescoreConfig) -> Chooser:
-    """Choose by total or by minimum Bayes risk. ConfigError for scales that do not fit the lists."""
+    """Make the chooser of the best translations, by total or by minimum Bayes risk. ConfigError for scales
+    that do not fit the lists."""
     if config.mbr is None:
         return ByTotal()
     risk = ByRisk(config.mbr, of_totals=config.weights is not None)
@@ -335,7 +340,8 @@ def make_chooser(lists: NbestLists, config: RescoreConfig) -> Chooser:
 
 
 def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) -> ScoringJob | None:
-    """Open the job folder beside the output; None for a stream, or if there is nothing to compute."""
+    """Create or resume the job folder beside the output; None for a stream, or if there is nothing to
+    compute. ConfigError as in `open_job`."""
     if not len(features) or config.target == "-":
         return None
     paths = [*lists.paths, lists.source]
@@ -356,7 +362,7 @@ def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) ->
     return open_job(config.target, settings, len(features), config.resume)
 
 
-def blocks(stream: Iterator[NbestSentence]) -> Iterator[Chunk]:
+def split_chunks(stream: Iterator[NbestSentence]) -> Iterator[Chunk]:
     """Split a stream into chunks of SENTENCES sentences; the last may be shorter."""
     while block := list(islice(stream, SENTENCES)):
         yield block
@@ -369,8 +375,9 @@ def hypothesis_count(chunk: Chunk) -> int:
 def compute_chunks(
     chunks: Iterator[Chunk], executor: FeatureExecutor, forms: Sequence[ScoringForm], name: str
 ) -> Iterator[tuple[Chunk, Scores]]:
-    """Yield each chunk with the values of its hypotheses, nan for those that were lost. `forms`: the form in
-    which each feature scores them."""
+    """Yield each chunk with the values of its hypotheses (hypotheses, features), all nan if the chunk was
+    lost. `forms`: the form in which each feature scores hypotheses; `name`: name of the list, for
+    messages."""
     waiting: deque[tuple[Chunk, list[ScoringRequest]]] = deque()
 
     def tasks() -> Iterator[Task]:
@@ -402,8 +409,9 @@ def entries(
     names: Sequence[str],
     config: RescoreConfig,
 ) -> list[NbestEntry]:
-    """The entries of a sentence with their new features `names`. With weights they also get new totals, and
-    the best comes first. `values`: (hypotheses, features)"""
+    """Make the output entries of a sentence, with their new features `names`, whose values are `values`
+    (hypotheses, features). With `config.weights` they also get new totals, and the best comes first.
+    ConfigError for weights that do not fit the features."""
     rescored = []
     weights, several = config.weights, len(lists.paths) > 1
     for hypothesis, holders, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):

@@ -1,7 +1,5 @@
-"""Read n-best lists of one text side by side, as one list.
-
-group by sentence -> union of the lists -> features that an entry lacks
-"""
+"""Reads n-best lists of one text together, as one list. For each sentence, the entries of all lists are
+united, and entries get the features that they lack."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -39,13 +37,13 @@ class NbestLists:
     paths: list[str]
     source: str  # the text, as the decoder read it
     fill_missing: bool = False  # a feature that a list lacks is 0 in its entries
-    escape: bool = False  # words are escaped as Moses does
+    escape: bool = False  # whether to escape words as Moses does
     sizes: dict[str, int] = field(default_factory=dict)  # of each feature, known once `survey` has read them
 
     def survey(self) -> list[str]:
-        """Read the lists once. Returns the names that no new feature may have: those of features that every
-        list has, and of features with several values. ConfigError if one of several lists has features
-        without names."""
+        """Read the lists once, and set `sizes`. Returns the sorted names that no new feature may have: those
+        of features that every list has, of features with several values, and of the indicators. ConfigError
+        if one of several lists has features without names."""
         names_of: list[set[str]] = []
         for path in self.paths:
             count = 0
@@ -66,16 +64,17 @@ class NbestLists:
         return sorted({*set.intersection(*names_of), *wide, *self.indicators(frozenset())})
 
     def indicators(self, lists: frozenset[int]) -> dict[str, list[float]]:
-        """Indicator features List0, List1 ... of an entry: 1 for the lists that contain it; none for a single
-        list."""
+        """Indicator features List0, List1 ... of an entry: 1 if the list contains it, else 0; none if there
+        is a single list. `lists`: indices of the lists that contain the entry."""
         several = range(len(self.paths)) if len(self.paths) > 1 else ()
         return {f"List{number}": [float(number in lists)] for number in several}
 
     def sentences(self, computed: Collection[str], limit: int = 0) -> Iterator[NbestSentence]:
-        """Yield the sentences with the union of their entries. `computed`: features that will be computed and
-        may be missing; `limit`: maximum number of words of a sentence, 0: any. UserError for an entry that
-        lacks features of others, unless fill_missing is set."""
-        for sentence in side_by_side(self.paths, self.source):
+        """Yield the sentences with the union of their entries. `computed`: names of features that will be
+        computed and may be missing; `limit`: maximum number of words of a sentence, 0 for any. UserError for
+        an entry that lacks features of others, unless `fill_missing` is set; DataError for a sentence that is
+        too long, is in no list, or is not in the text."""
+        for sentence in read_together(self.paths, self.source):
             if limit:
                 refuse_long(sentence, limit, self.source, self.paths)
             if len(self.paths) > 1:
@@ -96,8 +95,9 @@ class NbestLists:
             yield sentence
 
     def complete(self, hypothesis: Hypothesis, new: Mapping[str, list[float]], lists: frozenset[int]) -> None:
-        """Give an entry the features of all lists in one order: computed values if there are any, 0 for
-        features that it lacks, and indicators of the lists that contain it."""
+        """Change an entry to have the features of all lists in one order: values of `new` if there are any, 0
+        for other features that it lacks, and indicators of the lists that contain it, whose indices are
+        `lists`."""
         by_name = {**new, **hypothesis.features}
         features = {name: by_name.get(name, [0.0] * size) for name, size in self.sizes.items()}
         sparse = {name: values for name, values in hypothesis.features.items() if name not in self.sizes}
@@ -105,7 +105,7 @@ class NbestLists:
         hypothesis.raw = nbest.with_field(hypothesis.raw, 2, nbest.format_features(hypothesis.features))
 
 
-def side_by_side(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
+def read_together(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
     """Yield the entries of all lists, sentence by sentence. DataError for a sentence that is missing from all
     lists or lies beyond the text."""
     streams = [nbest.by_sentence(path) for path in paths]
@@ -134,7 +134,8 @@ def side_by_side(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
 
 
 def refuse_long(sentence: NbestSentence, limit: int, sources: str, paths: Sequence[str]) -> None:
-    """DataError if the source or a hypothesis is too long to be scored as a whole sentence."""
+    """DataError if the source or a hypothesis has more than `limit` words, and is thus too long to be scored
+    as a whole sentence. `sources`, `paths`: of the text and the lists, for messages."""
     if len(sentence.source) > limit:
         raise sentences.long_line_error(
             f"{sources}:{sentence.number + 1}", len(sentence.source), limit, WHOLE
@@ -150,18 +151,19 @@ def refuse_long(sentence: NbestSentence, limit: int, sources: str, paths: Sequen
 
 
 def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[frozenset[int]]]:
-    """Unite the entries of all lists. A text that several lists contain gets the features of each; it is one
-    entry per derivation."""
+    """Unite the entries of all lists; also returns the indices of the lists that contain each entry. A text
+    that several lists contain is an entry for each derivation of the first of them, which also gets the
+    features of the others."""
     if len(groups) == 1:
         return groups[0], [frozenset([0])] * len(groups[0])
     holders: dict[tuple[str, ...], dict[int, Hypothesis]] = {}
     for number, group in enumerate(groups):
         for hypothesis in group:
-            holders.setdefault(key(hypothesis), {}).setdefault(number, hypothesis)
+            holders.setdefault(text_key(hypothesis), {}).setdefault(number, hypothesis)
     entries, lists = [], []
     for number, group in enumerate(groups):
         for hypothesis in group:
-            by_list = holders[key(hypothesis)]
+            by_list = holders[text_key(hypothesis)]
             if number != min(by_list):
                 continue  # an entry of the first list that has this text stands for it
             for later in sorted(set(by_list) - {number}):
@@ -172,7 +174,7 @@ def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[fr
     return entries, lists
 
 
-def key(hypothesis: Hypothesis) -> tuple[str, ...]:
+def text_key(hypothesis: Hypothesis) -> tuple[str, ...]:
     """The text without Moses' escapes, as nmt-translate writes it."""
     return tuple(map(unescape, hypothesis.text))
 

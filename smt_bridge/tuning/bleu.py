@@ -1,4 +1,5 @@
-"""BLEU as Moses' tuners compute it: cased, words split at blanks, closest reference length, no smoothing.
+"""BLEU as Moses' tuners compute it: words are split at blanks and keep their case; closest reference length,
+no smoothing.
 
 A row of statistics has 9 numbers, as `extractor` writes them: matches and totals of 1- to 4-grams in turn,
 then the reference length.

@@ -1,5 +1,5 @@
-"""Batch MIRA on n-best lists (Cherry and Foster 2012), as in Moses' kbmira: no random restarts, made for many
-features.
+"""Batch MIRA on n-best lists (Cherry and Foster 2012), as in Moses' kbmira. It needs no random restarts, and
+suits many features.
 
 For each sentence in turn, hope is the hypothesis with the best sum of model score and BLEU, and fear the one
 with the best difference; the weights move so that hope beats fear by their difference in BLEU. The BLEU of a

@@ -60,7 +60,7 @@ class Iteration:
     owner: Ints  # (N,), the sentence of each hypothesis
     features: Floats  # (N, D)
     stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py
-    promised: float = 0.0  # BLEU of these weights on the earlier lists; 0 for starting weights
+    promised: float = 0.0  # BLEU of these weights on the earlier lists, 0 to 1; 0 for starting weights
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Tuning:
         return self.folder / f"{number:02d}.npz"
 
     def load(self) -> None:
-        """Read the finished iterations. DataError for a damaged file."""
+        """Read the finished iterations of the folder into `iterations`. DataError for a damaged file."""
         names: list[str] = []
         while (path := self.path(len(names))).exists():
             names.append(path.name)
@@ -125,7 +125,8 @@ class Tuning:
             raise ValueError("rows of other sentences")
 
     def save(self, iteration: Iteration) -> None:
-        """Write the next iteration atomically, and append it to `iterations`."""
+        """Write the next iteration to its file atomically, and append it to `iterations`. Its statistics
+        become int16, as they will be read back."""
         with (
             store.unfinished(self.path(len(self.iterations)), recorded=True) as part,
             open(part, "wb") as out,
@@ -143,7 +144,7 @@ class Tuning:
         self.iterations.append(iteration)
 
     def pool(self) -> Pool:
-        """Pool the hypotheses of all iterations decoded so far."""
+        """Pool the hypotheses of all iterations decoded so far. DataError if they have no BLEU."""
         rows: pools.Rows = {}
         for iteration in self.iterations:
             cuts = np.flatnonzero(np.diff(iteration.owner)) + 1
@@ -161,9 +162,9 @@ class Tuning:
         """Index of the iteration with the highest BLEU; on ties the first."""
         return max(range(len(self.iterations)), key=lambda number: (self.iterations[number].bleu, -number))
 
-    def finished(self) -> str:
+    def stop_reason(self) -> str:
         """The reason to stop before the next iteration; empty if there is none. Iterations whose step was too
-        long do not count towards patience."""
+        long (SLUMP) do not count towards patience."""
         count = len(self.iterations)
         if count >= self.config.iterations:
             return f"{count} iterations"
@@ -174,8 +175,8 @@ class Tuning:
         return ""
 
     def share(self) -> float:
-        """The share of the way from the best weights decoded so far to the tuner's result that the next
-        iteration moves."""
+        """How far the next iteration moves from the best weights decoded so far towards the tuner's result,
+        as a share of the way."""
         fraction = 1.0
         for number in range(1, len(self.iterations)):
             if self.iterations[number].promised:
@@ -186,14 +187,14 @@ class Tuning:
         return fraction
 
     def tune_pool(self, pool: Pool, seed: int) -> TuningPoint:
-        """Tune on the lists of all iterations so far."""
+        """Tune on a pool from the best weights decoded so far."""
         last, best = self.iterations[-1].weights, self.iterations[self.best()].weights
         others = [last, np.ones(len(last))]
         return self.tuner.tune(pool, best, seed, others=others, threads=self.threads)
 
     def next_weights(self) -> TuningPoint:
-        """The weights to decode with next, and their BLEU on all lists so far. If the tuner finds nothing
-        new, they are those of the best decoding."""
+        """Tune, and return the weights to decode with next, with their BLEU on all lists so far. If the tuner
+        finds nothing new, they are those of the best decoding."""
         pool, share, best = self.pool(), self.share(), self.best()
         tuned = self.tune_pool(pool, self.config.seed * 1000 + len(self.iterations)).weights
         start, others = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
@@ -208,7 +209,7 @@ class Tuning:
         return TuningPoint(reached(), pool.bleu(reached()))
 
     def is_same(self, weights: Floats, others: Floats) -> bool:
-        """Whether no weight differs by as much as the setting `still`."""
+        """Whether all weights differ by less than the setting `still`."""
         return bool(np.abs(weights - others).max() < self.config.still)
 
     def search_errors(self) -> tuple[int, float]:
@@ -222,7 +223,7 @@ class Tuning:
         lost = pool.features[rows] @ best.weights > decoded + ROUNDING
         return int(lost.sum()), float(bleu(pool.stats[rows].sum(0)))
 
-    def nothing_gained(self) -> str:
+    def gain_warning(self) -> str:
         """A warning if no tuned weights decode better than the initial weights; otherwise empty."""
         best = self.iterations[self.best()]
         if best.promised:
@@ -236,18 +237,20 @@ class Tuning:
 
 
 def make_references(texts: Sequence[Sequence[str]]) -> list[BleuReferences]:
-    """The references of each sentence. `texts`: the lines of each translation of the development set."""
+    """Prepare the references of each sentence. `texts`: the lines of each reference translation of the
+    development set. ValueError if they differ in length."""
     return [BleuReferences([files.split_words(line) for line in row]) for row in zip(*texts, strict=True)]
 
 
-Decode = Callable[[Weights], Generator[PhraseTranslation]]
+Decode = Callable[[Weights], Generator[PhraseTranslation]]  # translates the development set with weights
 
 
 def run(
     tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Sequence[BleuReferences]
 ) -> str:
     """Decode with the weights `starts`, then tune and decode in turns until a stopping rule applies; returns
-    the reason. UserError if no weights change BLEU."""
+    the reason to stop. Reads finished iterations from the folder of the tuning first, and writes each new
+    one. UserError if no weights change BLEU; DataError for a damaged file."""
     tuning.load()
     if tuning.iterations:
         log.info(
@@ -256,7 +259,7 @@ def run(
             100 * tuning.iterations[tuning.best()].bleu,
         )
     cache: list[dict[str, list[int]]] = [{} for _ in references]
-    while not (reason := tuning.finished()):
+    while not (reason := tuning.stop_reason()):
         if len(tuning.iterations) < len(starts):
             point = TuningPoint(pools.normalize(starts[len(tuning.iterations)]), 0.0)
         else:
@@ -326,7 +329,7 @@ OTHER = "another --work folder"
 
 
 def check_folder(folder: Path) -> None:
-    """ConfigError for a non-empty folder that was not created by smt-tune."""
+    """ConfigError for a folder that is not empty and was not created by smt-tune."""
     store.check_ours(folder, SETTINGS, "a folder of smt-tune", OTHER)
 
 
@@ -369,17 +372,18 @@ def with_weights(decoder: Decoder, weights: Weights) -> Decoder:
 def decode(
     decoder: Decoder, weights: Weights, sources: Sequence[str], workers: int, name: str
 ) -> Generator[PhraseTranslation]:
-    """Translate lines with new weights, by threads. `name`: of the text, for errors in its markup."""
+    """Translate lines with new weights, by `workers` threads. `name`: name of the text, for errors in its
+    markup."""
     return with_weights(decoder, weights).translate_all(iter(sources), workers, name)
 
 
 def decode_by_executor(
     executor: DecodingExecutor, decoder: Decoder, weights: Weights, sources: Sequence[str], name: str
 ) -> Generator[PhraseTranslation]:
-    """Translate lines with other weights by an executor that computes as `Redecoder` does; the translations
-    hold only texts, features and totals. UserError that names the lines whose workers died, once all others
-    are translated."""
-    marked, lost, first = decoder.all_marked(sources, name), LostLines(), 0
+    """Translate lines with other weights by an executor whose workers run `Redecoder.compute`; the
+    translations have only texts, features and totals. `name`: name of the text, for messages. UserError that
+    names the lines whose workers died, once all others are translated."""
+    marked, lost, first = decoder.parse_lines(sources, name), LostLines(), 0
 
     def blocks() -> Iterator[DecodingBlock]:
         while lines := list(islice(marked, BLOCK)):
@@ -410,7 +414,7 @@ class Redecoder:
 
 
 def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
-    """Keep only texts, features and totals."""
+    """A copy with only texts, features and totals, which is cheap to send to another process."""
     return PhraseTranslation(
         None,
         [

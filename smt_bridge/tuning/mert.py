@@ -25,13 +25,14 @@ from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 # with NumPy, where numba is missing. Both find the same bends.
 
 
-NARROW = 1e-9  # least distance of two bends for a step between them; rounding would decide on closer ones
+NARROW = 1e-9  # steps are not placed between bends that are closer than this: rounding would decide
 LANES = 4  # smallest steps kept side by side in `trace`, a to d, so that none waits for the one before
-Bends = tuple[Ints, Ints, Ints, Floats]
+Bends = tuple[Ints, Ints, Ints, Floats]  # see `envelope`
 
 
 class LineSearch:
-    """Line search along directions in a pool. Several threads may share one."""
+    """Line search along directions in a pool of N hypotheses with D features. Several threads may share
+    one."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -184,7 +185,8 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
 
 
 def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
-    """Index of the row with the largest key in each group; on ties the first."""
+    """The row with the largest key in each group, on ties the first: (R,), (R,), (G,) -> (G,). `begins`:
+    index at which each group begins in `keys` and `rows`."""
     top = np.maximum.reduceat(keys, begins)
     ties = np.flatnonzero(keys == np.repeat(top, np.diff(begins, append=len(keys))))
     return rows[ties[np.searchsorted(ties, begins)]]
@@ -201,7 +203,7 @@ def cumulative_statistics(stats: Floats, first: Ints, rows_before: Ints, rows_af
 
 
 RANDOM_DIRECTIONS = 10  # of each pass, besides one for each feature
-POLISHED = 3  # the best points found, from which the search continues along more directions
+POLISHED = 3  # best points from which the search continues along more directions
 POLISH_DIRECTIONS = 60
 GAIN = 1e-5  # BLEU that a pass must gain for another to follow
 PASSES = 30  # at most
@@ -215,8 +217,9 @@ def climb(
     extra: int = RANDOM_DIRECTIONS,
     stop: threading.Event | None = None,
 ) -> TuningPoint:
-    """Hill climbing from one starting point: each pass tries all features and some random directions, and
-    takes each step that improves BLEU. Ends early once `stop` is set."""
+    """Climb from one starting point (D,): each pass tries the direction of each feature and `extra` random
+    directions, and takes each step that improves BLEU. `free`: whether each weight may change (D,). Ends
+    early once `stop` is set."""
     rng = np.random.default_rng(list(seed))
     weights, axes = start.copy(), np.flatnonzero(free)
     values = search.values(weights)
@@ -244,13 +247,14 @@ def climb(
 
 
 def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Floats:
+    """A direction with uniform values between -1 and 1, and 0 where the weight is not free: (D,)"""
     return np.asarray(np.where(free, rng.uniform(-1, 1, len(free)), 0.0))
 
 
 @dataclass
 class Mert:
-    """Line search from the given starting points and from random ones; the search continues from the best few
-    along more directions."""
+    """Minimum error rate training: line search from the initial weights, the other starting points and random
+    ones, which continues from the best few points along more directions."""
 
     restarts: int = number(20, least=0, help="random starting points of mert, besides the initial weights")
 

@@ -32,8 +32,8 @@ BLOCK_BEGIN = re.compile(r"(FEATURES|SCORES)_TXT_BEGIN_[0-9]+$")
 
 
 def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
-    """Yield the sentence id, the names in the header, and the rows of each block. `kind`: FEATURES or SCORES.
-    DataError for anything that is not such a file."""
+    """Yield the sentence id, the names in the header, and the rows (N, columns) of each block of a file.
+    `kind`: FEATURES or SCORES. DataError, with the line, for a file of another form."""
     lines = enumerate(files.read_lines(path), 1)
     empty = True
     for number, line in lines:
@@ -64,8 +64,8 @@ def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]
 
 
 def parse_header(words: Sequence[str], kind: str, location: str) -> tuple[int, int, int]:
-    """Parse the first line of a block: sentence id, number of rows, number of columns. DataError for another
-    line."""
+    """Parse the words of the first line of a block: sentence id, number of rows, number of columns. DataError
+    for any other line."""
     match = BLOCK_BEGIN.match(words[0])
     try:
         if not match or match[1] != kind:
@@ -81,19 +81,19 @@ def parse_header(words: Sequence[str], kind: str, location: str) -> tuple[int, i
 
 
 def parse_row(line: str) -> list[float]:
-    """The numbers of a line. ValueError for anything else."""
+    """Parse a line of numbers. ValueError for any other word."""
     return list(map(float, line.split())) if numbers.plain(line) else numbers.reals(files.split_words(line))
 
 
 def features_block(sentence: int, names: Sequence[str], values: Floats) -> Iterator[str]:
-    """The lines of a sentence in the file of features."""
+    """Yield the lines of a sentence in the file of features. `values`: (N, D)"""
     yield f"FEATURES_TXT_BEGIN_0 {sentence} {len(values)} {len(names)} {' '.join(names)} "
     yield from (f"{' '.join(f'{value:.6g}' for value in row)} " for row in values.tolist())
     yield "FEATURES_TXT_END_0"
 
 
 def scores_block(sentence: int, stats: Floats) -> Iterator[str]:
-    """The lines of a sentence in the file of statistics."""
+    """Yield the lines of a sentence in the file of statistics. `stats`: (N, 9)"""
     yield f"SCORES_TXT_BEGIN_0 {sentence} {len(stats)} {stats.shape[1]} BLEU"
     yield from (f"{' '.join(map(str, row))} " for row in stats.astype(np.int64).tolist())
     yield "SCORES_TXT_END_0"
@@ -102,7 +102,8 @@ def scores_block(sentence: int, stats: Floats) -> Iterator[str]:
 def write_moses(
     features: str, scores: str, names: Sequence[str], blocks: Iterable[tuple[int, Floats, Floats]]
 ) -> None:
-    """Write both files atomically. Each block: sentence, rows of features, rows of statistics."""
+    """Write both files atomically. `features`, `scores`: their paths; `names`: of the D features; `blocks`:
+    number, features (N, D) and statistics (N, 9) of each sentence."""
     with files.Writing(features) as feature_out, files.Writing(scores) as score_out:
         for sentence, values, stats in blocks:
             feature_out.write_lines(features_block(sentence, names, values))
@@ -120,7 +121,7 @@ SMALL = 200  # sentences; with fewer, weights depend heavily on the random start
 
 @dataclass
 class Pool:
-    """N hypotheses of S sentences; those of sentence s are rows starts[s] : starts[s + 1]."""
+    """N distinct hypotheses of S sentences; those of sentence s are rows starts[s] : starts[s + 1]."""
 
     names: list[str]  # of the D columns: LM0_0, or LM0 where a feature has one value
     features: Floats  # (N, D), natural logarithms as the decoder writes them
@@ -136,7 +137,7 @@ class Pool:
         return first_of_highest(self.features @ weights, self.starts)
 
     def bleu(self, weights: Floats) -> float:
-        """Corpus BLEU, 0 to 1, of the best hypotheses."""
+        """Corpus BLEU, 0 to 1, of each sentence's best hypothesis under these weights (D,)."""
         return float(bleu(self.stats[self.best(weights)].sum(0)))
 
     def constant(self) -> NDArray[np.bool_]:
@@ -158,8 +159,9 @@ Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: feature
 
 
 def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
-    """Build a pool with each distinct row once. DataError for a sentence without hypotheses, or a pool in
-    which BLEU is always 0."""
+    """Build a pool with each distinct row once. `names`: of the D columns; `sentences`: number of sentences;
+    None for as many as have rows. DataError for a sentence without hypotheses, or if BLEU is always 0. Logs a
+    warning if there are few sentences or if features are constant."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
     filled = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
     if len(filled) < count:
@@ -181,7 +183,8 @@ def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Poo
 
 
 def check_pool(pool: Pool) -> None:
-    """DataError for a pool that cannot be tuned on; warns of one on which tuning is unreliable."""
+    """DataError if BLEU is 0 with any weights. Logs a warning if there are few sentences, and one that names
+    constant features."""
     top = np.maximum.reduceat(pool.stats, pool.starts[:-1]).sum(0)
     if not (top[0:8:2] > 0).all():
         raise DataError(
@@ -223,10 +226,8 @@ class HypothesisRows:
 
 
 def distinct_rows(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
-    """The indices of distinct rows. `sizes`: of the lists they come from, one after the other.
-
-    As in Moses' extractor, a repeated row is replaced by the last row of the lists so far.
-    """
+    """The indices of distinct rows, in the order of Moses' extractor: a repeated row is replaced by the last
+    row of the lists so far. `sizes`: number of rows of each list, in order."""
     indices: list[int] = []
     seen: set[bytes] = set()
     first_row = 0
@@ -246,9 +247,10 @@ def distinct_rows(rows: Sequence[bytes], sizes: Sequence[int]) -> list[int]:
 
 def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRows:
     """Read n-best lists, such as those of several tuning iterations, and compute BLEU statistics against the
-    references.
+    references. `paths`, `references`: of the lists, and of the reference translations.
 
-    DataError for lists with different features, sparse features, or an id without a reference.
+    DataError for lists with different features, sparse features, an id without a reference, and references
+    with different numbers of lines.
     """
     texts = [list(files.read_lines(path)) for path in references]
     if len({len(text) for text in texts}) > 1:
@@ -287,13 +289,14 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
 
 
 def column_names(sizes: dict[str, int]) -> list[str]:
-    """Names of single values as in Moses' extractor: LM0_0, TranslationModel0_3."""
+    """Names of single values as in Moses' extractor, such as LM0_0 and TranslationModel0_3. `sizes`: number
+    of values of each feature."""
     return [f"{name}_{number}" for name, size in sizes.items() for number in range(size)]
 
 
 def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows:
-    """Read Moses' own pools: pairs of files of `extractor`, plain or gzip. DataError if they do not fit
-    together."""
+    """Read Moses' own pools: pairs of files of `extractor`, plain or gzip, given by their paths. DataError,
+    with the line, for files of another form and for those that do not fit together."""
     if len(features) != len(scores):
         raise DataError(f"{len(features)} feature files, but {len(scores)} score files; give them pairwise")
     names: list[str] = []
@@ -322,7 +325,7 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows
 
 
 def drop_features(pool: Pool, features: Sequence[str]) -> None:
-    """Make features constant, so that their weights stay 0. DataError for a feature that is not in the
+    """Set features of the pool to 0, so that their weights stay 0. DataError for a feature that is not in the
     pool."""
     heads = feature_names(pool.names)
     for feature in features:
@@ -339,7 +342,7 @@ def feature_names(names: Sequence[str]) -> list[str]:
 
 
 def to_weights(names: Sequence[str], values: Floats) -> Weights:
-    """LM0_0 0.1, TM0_0 0.2, TM0_1 0.3 -> {LM0: [0.1], TM0: [0.2, 0.3]}"""
+    """Group single weights by feature: LM0_0 0.1, TM0_0 0.2, TM0_1 0.3 -> {LM0: [0.1], TM0: [0.2, 0.3]}"""
     weights: Weights = {}
     for name, value in zip(names, values.tolist(), strict=True):
         head, _, tail = name.rpartition("_")
@@ -348,8 +351,9 @@ def to_weights(names: Sequence[str], values: Floats) -> Weights:
 
 
 def from_weights(names: Sequence[str], weights: Weights) -> Floats:
-    """The inverse of `to_weights`; a new feature, absent from `weights`, starts at 0. DataError for a weight
-    of a feature that the pool lacks."""
+    """Convert weights by feature to single weights in the order of `names`: (D,), the inverse of
+    `to_weights`. A feature without weights gets 0. DataError for weights of a feature that is not in `names`,
+    and for a wrong number of them."""
     sizes = {name: len(values) for name, values in to_weights(names, np.zeros(len(names))).items()}
     for name, values in weights.items():
         if name in sizes and sizes[name] != len(values):

@@ -1,5 +1,8 @@
-"""Tuners that rank: pairwise ranked optimization (Hopkins and May 2011), for which a classifier learns which
-of two hypotheses is the better one; and rankers of whole lists by a margin loss or a logistic one."""
+"""Tuners that rank hypotheses: pairwise ranked optimization (Hopkins and May 2011), in which a classifier
+learns which of two hypotheses is better, and rankers with a margin loss or a logistic loss.
+
+s(x) is the score of hypothesis x, the weighted sum of its features; D is the number of features.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,8 +33,8 @@ class LogLoss(NamedTuple):
 
 
 def log_loss(weights: Floats, differences: Floats, shares: Floats) -> LogLoss:
-    """Σ share · log(1 + exp(-(s(x) - s(x')))) over pairs. `differences`: features of the better hypothesis
-    less those of the other, (N, D)."""
+    """Σ share · log(1 + exp(-(s(x) - s(x')))) over pairs. `differences`: features of the better hypothesis x
+    minus those of the other x', (N, D); `shares`: weight of each pair in the sum, (N,)."""
     leads = differences @ weights
     wrong = 1 / (1 + np.exp(np.clip(leads, -50, 50)))  # the probability of the wrong order
     gradient = -(differences.T @ (shares * wrong))
@@ -40,7 +43,9 @@ def log_loss(weights: Floats, differences: Floats, shares: Floats) -> LogLoss:
 
 
 def pairwise_hinge(differences: Floats, margins: Floats) -> Loss:
-    """Mean of max(0, margin - (s(x) - s(x'))) over pairs; 0 if there are none."""
+    """The loss that is the mean of max(0, margin - (s(x) - s(x'))) over pairs; 0 if there are none.
+    `differences`: features of the better hypothesis x minus those of the other x', (N, D); `margins`:
+    (N,)."""
     pairs = max(1, len(margins))
 
     def loss(weights: Floats) -> tuple[float, Floats]:
@@ -52,9 +57,9 @@ def pairwise_hinge(differences: Floats, margins: Floats) -> Loss:
 
 
 def structured_hinge(features: Floats, starts: Ints, wanted: Ints, margins: Floats) -> Loss:
-    """Mean over lists of max over y' of margin(y') + s(y') - s(y), where y is the wanted row of the list. The
-    margin of y itself is 0, so that the loss is never negative. Features (N, D), list offsets (S + 1,),
-    wanted rows (S,), margins (N,)."""
+    """The loss that is the mean over lists of max over y' of margin(y') + s(y') - s(y), where y is the wanted
+    row of the list. The margin of y itself is 0, so that the loss is never negative. `features`: (N, D);
+    `starts`: offsets of the lists (S + 1,); `wanted`: row of y for each list (S,); `margins`: (N,)."""
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         scores = features @ weights
@@ -81,7 +86,8 @@ class Pro:
     ridge: float = number(1e-3, above=0, help="L2 regularization of pro and logistic, for each pair")
 
     def tune(self, pool: Pool, start: Floats | None, seed: int, **unused: object) -> TuningPoint:
-        """Fit the regression on sampled pairs; parameters as in `Tuner.tune`, without a starting point."""
+        """Fit the regression on sampled pairs; parameters and result as in `Tuner.tune`, but `start` is not
+        used."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
         gains = smoothed_bleu(pool.stats)
@@ -99,7 +105,8 @@ class Pro:
 
 
 def smoothed_bleu(stats: Floats) -> Floats:
-    """BLEU+1 of each row (Lin and Och 2004): matches and totals of orders above 1 are increased by one."""
+    """BLEU+1, 0 to 1, of each row of statistics: (N, 9) -> (N,) (Lin and Och 2004). Matches and totals of
+    orders above 1 are increased by one."""
     matches, totals = stats[:, 0 : 2 * ORDER : 2].copy(), stats[:, 1 : 2 * ORDER : 2].copy()
     matches[:, 1:] += 1
     totals[:, 1:] += 1
@@ -109,9 +116,9 @@ def smoothed_bleu(stats: Floats) -> Floats:
 
 
 def logistic(rows: Floats, ridge: float, shares: Floats | None = None, steps: int = 50) -> Floats:
-    """argmin Σ share · log(1 + exp(-x w)) + ridge n |w|² / 2 by Newton's method, where n is the sum of the
-    shares; each is 1 unless given. Columns are scaled first, so that the ridge treats them alike. 0 without
-    any rows."""
+    """Minimize Σ share · log(1 + exp(-x w)) + ridge n |w|² / 2 over the rows x (N, D) by at most `steps`
+    steps of Newton's method, where n is the sum of the shares (N,), by default 1 each; returns w (D,).
+    Columns are scaled first, so that the ridge treats them alike. All 0 without any rows."""
     if not len(rows):
         return np.zeros(rows.shape[1])
     scale = np.sqrt((rows**2).mean(0))
@@ -138,7 +145,8 @@ def logistic(rows: Floats, ridge: float, shares: Floats | None = None, steps: in
 
 
 def bundle_minimum(loss: Loss, size: int, ridge: float, tolerance: float, steps: int = 150) -> Floats:
-    """Minimize loss(w) + ridge |w|² / 2 for a loss that is never negative, from w = 0: returns w, (size,).
+    """Minimize loss(w) + ridge |w|² / 2 for a convex loss that is never negative, from w = 0: returns w,
+    (size,).
 
     Ends when the value provably exceeds the minimum by no more than the share `tolerance`, or after `steps`
     tangents; returns the best point visited.
@@ -161,9 +169,10 @@ def bundle_minimum(loss: Loss, size: int, ridge: float, tolerance: float, steps:
 
 
 def mix_tangents(slopes: Floats, heights: Floats, ridge: float, shares: Floats, steps: int = 2000) -> Floats:
-    """Find the weights, on the simplex, of the tangents at the minimum of their maximum plus ridge |w|² / 2.
-    They maximize shares·heights - |slopesᵀ shares|² / (2 ridge). Each step moves weight from the worst
-    tangent that has any to the best one."""
+    """Find the shares (T,) of T tangents at the minimum of their maximum plus ridge |w|² / 2. Shares are not
+    negative and sum to 1; they maximize shares·heights - |slopesᵀ shares|² / (2 ridge). Each step moves a
+    share from the worst tangent that has any to the best one. `slopes`: (T, size); `heights`: (T,); `shares`:
+    where to start, changed in place."""
     products = slopes @ slopes.T / ridge
     gains = heights - products @ shares
     for _ in range(steps):
@@ -201,7 +210,8 @@ class Ranker:
     def tune(
         self, pool: Pool, start: Floats | None, seed: int, progress: Progress = silent, **unused: object
     ) -> TuningPoint:
-        """Return the round with the best BLEU on the pool; parameters as in `Tuner.tune`."""
+        """Rank in rounds, and return the result of the round with the best BLEU on the pool; parameters as in
+        `Tuner.tune`, but `start` is not used."""
         rng = np.random.default_rng(seed)
         lists, scale = scale_lists(pool)
         best = TuningPoint(np.zeros(len(scale)), -1.0)
@@ -260,13 +270,13 @@ class Pairs(NamedTuple):
     """Pairs of entries of one list each, as rows of the pool; the first has the higher BLEU."""
 
     better: Ints  # (N,)
-    worse: Ints
-    gaps: Floats  # differences in gain
+    worse: Ints  # (N,)
+    gaps: Floats  # (N,) differences in gain, above 0
 
 
 @dataclass
 class ScaledLists:
-    """The lists with scaled features and gains, so that results do not depend on their units."""
+    """The lists of a pool with scaled features and gains, so that results do not depend on their units."""
 
     features: Floats  # (N, D), each with the root mean square 1 within sentences
     gains: Floats  # (N,), sentence BLEU, scaled: an entry is 1 below the best of its list on average
@@ -302,7 +312,8 @@ class ScaledLists:
 
 
 def scale_lists(pool: Pool) -> tuple[ScaledLists, Floats]:
-    """Scale the lists; also returns the divisors of the features, (D,). Constant features become 0."""
+    """Scale the lists of a pool; also returns the divisors of the features, (D,). Constant features become
+    0."""
     starts, sizes = pool.starts[:-1], np.diff(pool.starts)
     means = np.add.reduceat(pool.features, starts) / sizes[:, None]
     features = np.where(pool.constant(), 0.0, pool.features - np.repeat(means, sizes, 0))

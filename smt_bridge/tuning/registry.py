@@ -1,4 +1,5 @@
-"""The tuners by name: what --method of smt-tune and smt-tune-nbest accepts. A plugin adds its own."""
+"""The tuners by name, which --method of smt-tune and smt-tune-nbest accepts, and the settings of the tuning
+loop. A plugin adds its own tuners to TUNERS."""
 
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ TUNERS: dict[str, type[Tuner]] = {
 
 @dataclass
 class TuneConfig:
-    """Settings of the tuning loop: its tuner, and when it stops."""
+    """Settings of the tuning loop: its tuner, its seed, and when it stops."""
 
     method: str = name_in(
         TUNERS,

@@ -1,5 +1,5 @@
-"""The interface of tuners: a dataclass whose fields are its settings, with a method that finds weights on a
-pool.
+"""The interface of tuners, and runs of a tuner with several seeds. A tuner is a dataclass whose fields are
+its settings, with a method that finds weights on a pool.
 
 The tuners are in the dict TUNERS of registry.py; each of their fields becomes an option of smt-tune and
 smt-tune-nbest.
@@ -20,7 +20,7 @@ from smt_bridge.tuning.pool import Floats, Pool, from_weights, normalize
 # ---- a tuner -----------------------------------------------------------------------------------------------
 
 
-Progress = Callable[[int, int], None]  # called with the steps done so far, and all steps of this run
+Progress = Callable[[int, int], None]  # called with the number of steps done so far, and of all steps
 
 
 @dataclass
@@ -50,9 +50,10 @@ class Tuner(Protocol):
         threads: int = 1,
         progress: Progress = silent,
     ) -> TuningPoint:
-        """Find weights with Σ |w| = 1, and 0 for features that are constant within every sentence. `start`:
-        weights to start from, (D,); None if the user gave none. `others`: further starting points. The result
-        depends on all of these and on the seed, but never on `threads`."""
+        """Find weights with Σ |w| = 1, and 0 for features that are constant within every sentence; returns
+        them with their BLEU on the pool. `start`: weights to start from, (D,); None if the user gave none.
+        `others`: further starting points, (D,) each. The result depends on all of these and on the seed, but
+        never on `threads`. All weights are 0 if no weights change BLEU."""
         ...
 
 
@@ -64,8 +65,9 @@ log = logging.getLogger(__name__)
 
 
 def read_start(path: str, names: Sequence[str]) -> Floats:
-    """Read weights by name, or one line of numbers in the order of `names`, as in Moses' weights.txt and
-    init.opt: (D,). ConfigError for a wrong number of them."""
+    """Read a file of weights by name, or with one line of numbers in the order of `names`, as in Moses'
+    weights.txt and init.opt: (D,). Features without a weight get 0. ConfigError for a line with a wrong
+    number of weights; DataError for weights that do not fit the features, and for a file of another kind."""
     first = next((line for line in files.read_lines(path) if line.strip() and not line.startswith("#")), "")
     try:
         values = numbers.reals(files.split_words(first))
@@ -82,7 +84,8 @@ def read_start(path: str, names: Sequence[str]) -> Floats:
 
 
 def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
-    """The given weights, or equal ones, with the BLEU that they reach."""
+    """The weights `start`, or equal ones if it is None, normalized, with the BLEU that they reach on the
+    pool."""
     weights = normalize(np.where(pool.constant(), 0.0, 1.0 if start is None else start))
     return TuningPoint(weights, pool.bleu(weights))
 
@@ -90,8 +93,8 @@ def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
 def run_seeds(
     pool: Pool, tuner: Tuner, start: Floats | None, seeds: Sequence[int], threads: int, progress: Progress
 ) -> list[TuningPoint]:
-    """Tune with each seed; returns the point that each one reaches. UserError if no direction changes
-    BLEU."""
+    """Tune with each seed; returns the point that each one reaches, in order. `progress` counts the steps of
+    all runs. UserError if no direction changes BLEU."""
     equal = np.ones(len(pool.names)) / len(pool.names)
     points: list[TuningPoint] = []
 
@@ -115,8 +118,8 @@ def best_point(points: Sequence[TuningPoint]) -> TuningPoint:
 
 
 def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoint:
-    """The best of the points, or the start, with a warning, if it scores higher than all of them: not every
-    tuner maximizes BLEU itself."""
+    """The best of the points; the start, with a warning in the log, if it scores higher than all of them, as
+    not every tuner maximizes BLEU itself."""
     best = best_point(points)
     if start.bleu <= best.bleu or not np.any(start.weights):
         return best
@@ -129,7 +132,8 @@ def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoi
 
 
 def spread_table(names: Sequence[str], points: Sequence[TuningPoint]) -> Iterator[str]:
-    """Format a table that shows how much the points differ: BLEU and each weight."""
+    """Yield the lines of a TSV table that shows how much the points differ: mean, standard deviation, lowest
+    and highest value of BLEU and of each weight."""
     yield "value\tmean\tsd\tlowest\thighest"
     table = np.array([[point.bleu, *point.weights] for point in points])
     for name, column in zip(["BLEU", *names], table.T, strict=True):

@@ -44,7 +44,7 @@ def rate(made: Decoder, lines: list[str], clock: Callable[[], float] = time.perf
 
 def linked(model: str, scratch: str) -> Path:
     """The ini of a model in a folder of links, so that other inis can stand beside the tables."""
-    ini = Path(system.ini_of(model)).resolve()
+    ini = Path(system.ini_path(model)).resolve()
     for path in ini.parent.iterdir():
         (Path(scratch) / path.name).symlink_to(path)
     return Path(scratch) / ini.name

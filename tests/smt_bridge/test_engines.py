@@ -55,8 +55,8 @@ def test_a_line_is_translated_as_the_decoder_does(engine: PhraseEngine) -> None:
 
 
 def test_the_parts_of_a_hypothesis_are_those_of_an_n_best_list(engine: PhraseEngine) -> None:
-    marked = engine.decoder.marked(LINE)
-    listed = engine.decoder.translate_part(marked, listing=engine.decoder.listing_of(3, True))
+    marked = engine.decoder.parse_line(LINE)
+    listed = engine.decoder.translate_part(marked, listing=engine.decoder.make_listing(3, True))
     found = engine.translate(LINE, TranslateOptions(n_best=3, distinct=True), GO).hypotheses
     for one, derivation in zip(found, listed.derivations, strict=True):
         entry = nbest.parse(engine.decoder.entry(0, listed, derivation), "entry")

@@ -1,4 +1,5 @@
-"""Features of the phrase-based search: their base classes, and the neural features."""
+"""Features of the phrase-based search. This file loads the networks of the neural ones; torch is imported
+only then, so that systems without a network start fast."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
-    """Load the n-gram network of a run directory with its text pipeline. torch is imported here rather than
-    earlier, so that systems without a network start fast. ConfigError for a run that is not a CSLM of
-    words."""
+    """Load the n-gram network of a run directory with its text pipeline. `name`: name of the feature, for
+    messages; `normalized`: take log Z as 0. ConfigError for a run that is not a CSLM, that reads raw text, or
+    that was not trained with a normalizer although `normalized` is set. CheckpointError for a run of another
+    kind."""
     from nmt.runs import checkpoint
     from smt_bridge.decoder.features.ngram_networks import TargetNetwork
 
@@ -34,7 +36,9 @@ def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
 
 def load_translator(path: str, restricted: bool) -> "neural_translation.TranslationNetwork":
     """Load the translator of a run directory with its text pipelines. As in smt-rescore, words of the phrase
-    table are unescaped and cut into the run's units. ConfigError for a run that the search cannot use."""
+    table are unescaped and cut into the run's units. ConfigError for a run that reads raw text, and for a
+    model that cannot restrict its softmax to a short-list if `restricted` is set. CheckpointError for a run
+    of another kind."""
     from nmt.models.protocols import Layered
     from nmt.runs import checkpoint
     from nmt.search.prefix_states import PrefixStates
@@ -52,9 +56,9 @@ def load_translator(path: str, restricted: bool) -> "neural_translation.Translat
 
 
 def load_joint(path: str, normalized: bool) -> "JointNetwork":
-    """Load the joint model of a run directory with its text pipelines. CheckpointError for a run of another
-    kind; ConfigError for a run that reads raw text or reads from right to left, and for `normalized` if the
-    model was not trained with a normalizer."""
+    """Load the joint model of a run directory with its text pipelines. `normalized`: take log Z as 0.
+    ConfigError for a run that reads raw text or reads from right to left, and for one that was not trained
+    with a normalizer if `normalized` is set. CheckpointError for a run of another kind."""
     from nmt.runs import alignment
     from smt_bridge.decoder.features.ngram_networks import JointNetwork
 

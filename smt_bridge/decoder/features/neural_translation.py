@@ -62,7 +62,7 @@ class NeuralTranslation(StatefulFeature):
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
-        """ConfigError for a run that the search cannot use."""
+        """Load the translator of a feature line. Raises the errors of `load_translator`."""
         return cls(line, load_translator(line.options["path"], line.truth("restricted")))
 
     def start(self, sentence: Sentence) -> "NeuralTranslationScorer":
@@ -72,8 +72,8 @@ class NeuralTranslation(StatefulFeature):
                 self.check_coverage(sentence.table)
         return NeuralTranslationScorer(self, sentence)
 
-    def units_of(self, word: str) -> list[int]:
-        """The ids of a target word's units."""
+    def unit_ids(self, word: str) -> list[int]:
+        """The ids of a target word's units, cached."""
         with self.lock:
             ids = self.units.get(word)
             if ids is None:
@@ -105,7 +105,7 @@ class NeuralTranslationScorer(SentenceScorer):
         self.feature = feature
         self.source = feature.network.source(sentence.words)
         distinct, inverse = np.unique(sentence.text, return_inverse=True)
-        of_word = [feature.units_of(sentence.word(word)) for word in distinct.tolist()]
+        of_word = [feature.unit_ids(sentence.word(word)) for word in distinct.tolist()]
         self.token_ids = sorted({EOS}.union(*of_word))
         column_of = {token: column for column, token in enumerate(self.token_ids)}
         columns = [[column_of[unit] for unit in units] for units in of_word]
@@ -144,7 +144,7 @@ class NeuralTranslationScorer(SentenceScorer):
 
 
 def grid(texts: Sequence[Sequence[int]]) -> Int64s:
-    """Stack texts as rows padded with -1: (texts, units of the longest)"""
+    """Stack sequences of ids as rows padded with -1: (texts, length of the longest)"""
     lengths = np.array([len(text) for text in texts])
     rows = np.full((len(texts), int(lengths.max(initial=0))), -1, np.int64)
     rows[np.arange(rows.shape[1]) < lengths[:, None]] = [unit for text in texts for unit in text]

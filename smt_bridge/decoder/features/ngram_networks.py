@@ -19,7 +19,7 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.features import load_joint, load_network
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SentenceScorer, StatefulFeature
 from smt_bridge.decoder.sentence import Sentence
-from smt_bridge.decoder.table import points_of
+from smt_bridge.decoder.table import parse_points
 from smt_bridge.moses.ini import FeatureLine
 from smt_bridge.moses.words import units
 
@@ -79,9 +79,9 @@ class WordHistories:
         self.rows = np.full((256, order - 1), BOS, np.int64)  # row 0: before the first word
         self.used = 1
 
-    def extended(self, candidates: Candidates) -> tuple[NGrams, Int64s, Int64s]:
-        """The n-grams of candidates; also returns their states (N,) and recombination keys (N,), which are
-        equal for equal last words."""
+    def extend(self, candidates: Candidates) -> tuple[NGrams, Int64s, Int64s]:
+        """Store the histories of candidates, and return their n-grams, their states (N,), and their
+        recombination keys (N,), which are equal for equal last words."""
         sentence, option = self.sentence, candidates.option
         count, size = len(option), self.rows.shape[1]
         while self.used + count > len(self.rows):
@@ -162,7 +162,7 @@ class NgramScorer(SentenceScorer):
         """Natural log p of the words of n-grams: (G,)"""
 
     def gains(self, candidates: Candidates) -> Gains:
-        ngrams, states, keys = self.histories.extended(candidates)
+        ngrams, states, keys = self.histories.extend(candidates)
         return Gains(ngrams.sums(self.scores(ngrams), len(candidates.option)), states, keys)
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
@@ -171,8 +171,8 @@ class NgramScorer(SentenceScorer):
         return ngrams.sums(self.scores(ngrams), len(paths))
 
 
-def in_buffers(score: Callable[[slice], Floats], count: int, buffer: int) -> Floats:
-    """Score `count` n-grams, `buffer` at a time: (count,)"""
+def score_in_buffers(score: Callable[[slice], Floats], count: int, buffer: int) -> Floats:
+    """Score `count` n-grams, `buffer` at a time: (count,). `score`: scores a slice of them."""
     return np.concatenate([np.zeros(0), *(score(slice(at, at + buffer)) for at in range(0, count, buffer))])
 
 
@@ -203,7 +203,7 @@ class CSLMFeature(NgramFeature):
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
-        """ConfigError for a run that is not a CSLM."""
+        """Load the CSLM of a feature line. Raises the errors of `load_network`."""
         network = load_network(line.name, line.options["path"], line.truth("normalized"))
         return cls(line, network, config.buffer)
 
@@ -220,7 +220,7 @@ class CSLMScorer(NgramScorer):
 
     def scores(self, ngrams: NGrams) -> Floats:
         contexts, words = ngrams.contexts, ngrams.words
-        return in_buffers(
+        return score_in_buffers(
             lambda part: self.network.score(contexts[part], words[part]), len(words), self.buffer
         )
 
@@ -276,20 +276,23 @@ class NNJMScorer(NgramScorer):
         shape, source = feature.network.shape, [feature.source_number(word) for word in sentence.words]
         self.histories = WordHistories(sentence, sentence.ids(feature.number), shape.order)
         self.parts = feature.network.source_part(source_windows(source, shape.window))
-        self.affiliation = np.append(affiliated(sentence), len(source))  # [-1]: the source's end symbol
+        self.affiliation = np.append(
+            word_affiliations(sentence), len(source)
+        )  # [-1]: the source's end symbol
         assert SENTENCE_END == -1
 
     def scores(self, ngrams: NGrams) -> Floats:
         positions, contexts, words = self.affiliation[ngrams.position], ngrams.contexts, ngrams.words
-        return in_buffers(
+        return score_in_buffers(
             lambda part: self.network.score(self.parts, positions[part], contexts[part], words[part]),
             len(words),
             self.buffer,
         )
 
 
-def affiliated(sentence: Sentence) -> Int64s:
-    """The position of the source word that each word of Sentence.text is affiliated with: (W,)"""
+def word_affiliations(sentence: Sentence) -> Int64s:
+    """The position in the sentence of the source word with which each word of Sentence.text is affiliated:
+    (W,)"""
     positions = np.zeros(len(sentence.text), np.int64)
     for option in range(sentence.size):
         first, start, length = (
@@ -307,6 +310,6 @@ def affiliated(sentence: Sentence) -> Int64s:
 
 @lru_cache(1 << 16)
 def row_affiliations(points: bytes, source: int, target: int) -> tuple[int, ...]:
-    """Affiliations of a table row, from its alignment field. Cached, as a table has few distinct
-    alignments."""
-    return tuple(affiliations(points_of(points), source, target))
+    """The source position with which each target word of a table row is affiliated. `points`: its alignment
+    field; `source`, `target`: its numbers of words. Cached, as a table has few distinct alignments."""
+    return tuple(affiliations(parse_points(points), source, target))

@@ -74,6 +74,7 @@ class Gains(NamedTuple):
 
     @property
     def recombined(self) -> Int64s:
+        """The recombination keys (N,): hypotheses recombine only if these are equal."""
         return self.states if self.keys is None else self.keys
 
 
@@ -115,7 +116,7 @@ class SentenceScorer(ABC):
 
 
 def check_values(feature: SearchFeature, values: Floats, rows: int) -> Floats:
-    """Return a feature's values if they are finite and of shape (rows, K), else raise ConfigError."""
+    """Return the values of a feature. ConfigError unless they are finite and of shape (rows, K)."""
     if np.shape(values) != (rows, feature.scores):
         raise ConfigError(
             f"{feature.name}: gives scores of shape {np.shape(values)}, expected {(rows, feature.scores)}"

@@ -28,7 +28,7 @@ def test_compiled_code_holds_signals() -> None:
     with ThreadPoolExecutor(1) as crew:
         assert crew.submit(call).result() == 0
     assert all(
-        isinstance(function, CompiledFunction) for function in (search, automaton.scores_of, automaton.step)
+        isinstance(function, CompiledFunction) for function in (search, automaton.score_block, automaton.step)
     )
 
 

@@ -389,7 +389,7 @@ def test_lines_of_each_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Numbers are those of the input; the header of a table comes before its first line."""
     monkeypatch.chdir(write_model(tmp_path, 1))
     work = made(tmp_path, "--n-best-list", "list", "--n-best", 2, "--explain", "table")
-    marked = list(work.decoder.all_marked(BLOCK_LINES, "in"))
+    marked = list(work.decoder.parse_lines(BLOCK_LINES, "in"))
     lines = list(decode.split_lines(work.args, work.hybrid, BLOCK_LINES))
     texts, entries, table = work.lines(LineBlock(0, lines, marked))
     assert texts == work.decoder.translate(BLOCK_LINES)

@@ -8,7 +8,7 @@ import pytest
 
 from smt_bridge.decoder import plain, search
 from smt_bridge.decoder.arrays import COVERAGES, FULL, OptionArrays, StateSizes, allocate, constraints
-from smt_bridge.decoder.coverage import after, covered_and_future, find_moves, permits
+from smt_bridge.decoder.coverage import covered_and_future, extend_coverage, find_moves, permits
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import decoder, sentence, write_model
 
@@ -95,7 +95,7 @@ def test_bits_are_sets() -> None:
         assert count == len(covered) and abs(cost - expected) < 1e-12
         begin, last = sorted((rng.randrange(n), rng.randrange(n)))
         if not covered & set(range(begin, last + 1)):
-            found, bits = after(gap, mask, begin, last)
+            found, bits = extend_coverage(gap, mask, begin, last)
             both = covered | set(range(begin, last + 1))
             assert words_of(int(found), int(bits)) == both
             assert found not in both

@@ -295,7 +295,7 @@ def test_plain_search_lists_the_same(weight: float, tmp_path: Path) -> None:
         lists = []
         for one in (made, plain):
             assert one.second
-            task = made.task(made.marked(line), made.listing)
+            task = made.task(made.parse_line(line), made.listing)
             lists.append([path.tolist() for path in one.second.paths(task)])
         assert lists[0] == lists[1], line
 

@@ -93,7 +93,7 @@ def test_early_distortion_cost(tmp_path: Path) -> None:
 def test_phrases_one_by_one(tmp_path: Path) -> None:
     """Jumps, and which of the six reordering scores each phrase gets, from one phrase and the one before."""
     made = decoder(write_model(tmp_path, 2), nbest=30)
-    task = made.task(made.marked(sentence(3, 6)), made.listing)
+    task = made.task(made.parse_line(sentence(3, 6)), made.listing)
     part = task.sentence
     paths, _ = made.search(task, made.listing)
     found = feature_values.path_phrases(part, paths)
@@ -140,7 +140,7 @@ def test_shares_add_up_to_the_total(seed: int, config: dict[str, object], tmp_pa
         best = made.translate_line(line).derivations[0]
         assert best.shares is not None and best.shares.shape[0] == len(best.options) + 1
         assert math.isclose(best.shares.sum(), best.total, abs_tol=1e-9)
-        task = made.task(made.marked(line), made.listing)
+        task = made.task(made.parse_line(line), made.listing)
         whole = feature_values.columns(made.options, task, [best.options])
         parts = feature_values.phrase_values(made.options, task, best.options)
         assert set(parts) == set(whole) == set(made.weights)
@@ -154,7 +154,7 @@ def test_each_phrase_has_its_own(tmp_path: Path) -> None:
     made = explained(tmp_path, 1)
     line = sentence(4, 7)
     best = made.translate_line(line).derivations[0]
-    task = made.task(made.marked(line), made.listing)
+    task = made.task(made.parse_line(line), made.listing)
     found, lm = feature_values.phrase_values(made.options, task, best.options), made.model.word_lms[0]
     lengths = task.sentence.length[best.options].tolist()
     assert (-found["WordPenalty0"][:-1, 0]).tolist() == lengths and found["WordPenalty0"][-1] == 0

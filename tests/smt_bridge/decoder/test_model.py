@@ -11,7 +11,7 @@ import pytest
 from nmt.ngram import count_models, estimators, trie_build
 from nmt.ngram.count_models import NgramModel
 from smt_bridge.decoder import automaton, system
-from smt_bridge.decoder.automaton import silent
+from smt_bridge.decoder.automaton import null_model
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import StatefulFeature
@@ -160,7 +160,7 @@ class Opaque(AutomatonLM):
     """A language model without arrays, as a binary one of KenLM."""
 
     def __init__(self) -> None:
-        super().__init__(silent())
+        super().__init__(null_model())
         self.automaton = None  # type: ignore[assignment]
 
 
@@ -170,7 +170,7 @@ def model_of(*lms: AnyWordLM, weights: tuple[tuple[float, ...], ...] = ()) -> Se
 
 
 def test_one_unreadable_language_model_is_enough() -> None:
-    one, other = AutomatonLM(silent()), Opaque()
+    one, other = AutomatonLM(null_model()), Opaque()
     found = model_of(one, one).automata
     assert found is not None and len(found) == 2 and found[0] is one.automaton
     assert model_of(one, other).automata is None and model_of(other).automata is None
@@ -178,6 +178,6 @@ def test_one_unreadable_language_model_is_enough() -> None:
 
 def test_the_first_language_model_stands_in() -> None:
     """By the first weight of each feature, added up."""
-    lm = AutomatonLM(silent())
+    lm = AutomatonLM(null_model())
     assert model_of(lm).stand_in == 0
     assert model_of(lm, weights=((0.25, 9.0), (-0.5,))).stand_in == 0.5 * 0.25 + 0.5 * -0.5

@@ -92,7 +92,7 @@ def test_options_one_by_one(seed: int, tmp_path: Path) -> None:
     where the search looks for them."""
     made = decoder(write_model(tmp_path, seed, lms=2))
     weights = made.weights
-    line = made.marked("a zz b c a e")
+    line = made.parse_line("a zz b c a e")
     task = made.task(line, made.listing)
     part, arrays = task.sentence, task.options
     unknown = 0
@@ -147,7 +147,7 @@ def test_an_unknown_word(word: str, dropped: bool, expected: list[str], tmp_path
 # What weights make of a table's rows: sums over features, and the rows that a limit keeps.
 
 
-def rows_of(made: Decoder) -> list[int]:
+def node_rows(made: Decoder) -> list[int]:
     """The options of `a b`, in their order."""
     return [int(row) for row in made.options.gather(MarkedLine(["a", "b"])).rows]
 
@@ -155,11 +155,11 @@ def rows_of(made: Decoder) -> list[int]:
 def test_table_limits(tmp_path: Path) -> None:
     """table-limit= in the line of the table, and [max-trans-opt-per-coverage], leave the same best rows."""
     write_model(tmp_path, 4, options=9, longest=1)
-    limited = [rows_of(decoder(tmp_path, table_limit=2))]
+    limited = [node_rows(decoder(tmp_path, table_limit=2))]
     edit(tmp_path, ("path=table", "path=table table-limit=2"))
-    limited.append(rows_of(decoder(tmp_path)))
+    limited.append(node_rows(decoder(tmp_path)))
     edit(tmp_path, (" table-limit=2", ""), max_trans_opt_per_coverage="2")
-    limited.append(rows_of(decoder(tmp_path, table_limit=0)))
+    limited.append(node_rows(decoder(tmp_path, table_limit=0)))
     assert len(limited[0]) == 4 and limited[0] == limited[1] == limited[2]
 
 
@@ -198,12 +198,12 @@ def test_the_best_rows_of_each_source(limit: int, tmp_path: Path) -> None:
     made, rows = scored(write_model(tmp_path, 4, options=9, longest=1), table_limit=limit)
     table = made.system.table
     estimates = rows.values(np.arange(table.rows)).estimate
-    nodes = [node for node in range(len(table.source_word)) if len(table.rows_of(node))]
+    nodes = [node for node in range(len(table.source_word)) if len(table.node_rows(node))]
     for _ in range(2):  # computed, then remembered
         best = rows.best_rows([nodes[0]]) | rows.best_rows(nodes)
         assert sorted(best) == nodes
         for node in nodes:
-            whole = sorted(table.rows_of(node), key=lambda row: -estimates[row])
+            whole = sorted(table.node_rows(node), key=lambda row: -estimates[row])
             assert best[node].tolist() == whole[: limit or None]
 
 
@@ -353,7 +353,7 @@ def test_reordering_of_a_forced_pair(tmp_path: Path) -> None:
     made = decoder(folder, nbest=1, xml_input="inclusive", **UNLIMITED)
     table = made.system.table
     row = table.of("a")[0]
-    task = made.task(made.marked(f'<x translation="{" ".join(table.text(row))}">a</x> b'), made.listing)
+    task = made.task(made.parse_line(f'<x translation="{" ".join(table.text(row))}">a</x> b'), made.listing)
     part = task.sentence
     known = next(option for option in range(len(part.rows)) if part.rows[option] == row)
     new = next(

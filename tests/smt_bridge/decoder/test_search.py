@@ -22,7 +22,7 @@ from smt_bridge.decoder.arrays import (
     StateSizes,
     allocate,
 )
-from smt_bridge.decoder.compiled_search import best_candidates, digest_before
+from smt_bridge.decoder.compiled_search import best_candidates, prepend_digest
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_values import columns, features
@@ -278,8 +278,8 @@ def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
             (d.text, d.total) for d in theirs.derivations
         ]
     assert one.compiled
-    task, calls, place = one.task(one.marked(sentence(5, 100)), one.listing), 0, (0, 0)
-    state, parameters = one.compiled.room(task), task.parameters
+    task, calls, place = one.task(one.parse_line(sentence(5, 100)), one.listing), 0, (0, 0)
+    state, parameters = one.compiled.thread_state(task), task.parameters
     gains = option_gains(task.options, parameters)
     while place[0] < 100:
         before = int(state.counters[WORK]) if calls else 0
@@ -330,8 +330,8 @@ def test_memory_is_used_again(tmp_path: Path) -> None:
 
     def room(words: int, nbest: int) -> SearchState:
         assert made.compiled
-        listing = made.listing_of(nbest, False)
-        return made.compiled.room(made.task(made.marked(sentence(1, words)), listing))
+        listing = made.make_listing(nbest, False)
+        return made.compiled.thread_state(made.task(made.parse_line(sentence(1, words)), listing))
 
     first = room(5, 0)
     assert room(100, 0) is first and not len(first.edge_parent)
@@ -393,10 +393,10 @@ def test_the_hash_of_a_text_does_not_depend_on_its_phrases() -> None:
     seen = {}
     for text in itertools.product(range(3), repeat=4):
         words = np.array(text, np.int32)
-        whole = digest_before(np.uint64(0), 0, words)
+        whole = prepend_digest(np.uint64(0), 0, words)
         for cut in range(5):
-            tail = digest_before(np.uint64(0), 0, words[cut:])
-            assert digest_before(np.uint64(tail), 4 - cut, words[:cut]) == whole
+            tail = prepend_digest(np.uint64(0), 0, words[cut:])
+            assert prepend_digest(np.uint64(tail), 4 - cut, words[:cut]) == whole
         seen[int(whole)] = text
     assert len(seen) == 81
 
@@ -485,9 +485,9 @@ def test_sections_of_an_ini(tmp_path: Path) -> None:
     folder = edit(write_model(tmp_path, 1), **sections)
     made = decoder(folder)
     assert (made.settings.search, made.settings.pop_limit, made.settings.diversity) == ("cube", 7, 2)
-    parameters = made.task(made.marked("a b"), made.listing).parameters
+    parameters = made.task(made.parse_line("a b"), made.listing).parameters
     assert (parameters.pops, parameters.diversity) == (7, 2)
-    assert decoder(folder, search="stack").task(made.marked("a b"), made.listing).parameters.pops == 0
+    assert decoder(folder, search="stack").task(made.parse_line("a b"), made.listing).parameters.pops == 0
     assert decoder(folder, pop_limit=9).settings.pop_limit == 9
 
 

@@ -39,7 +39,7 @@ def test_future_cost_is_admissible(tmp_path: Path) -> None:
 def test_options_know_their_words(tmp_path: Path) -> None:
     """Source words, target words and alignment points of options in and outside the table."""
     made = decoder(write_model(tmp_path, 2))
-    found = made.task(made.marked("a zz b"), made.listing).sentence
+    found = made.task(made.parse_line("a zz b"), made.listing).sentence
     spans = [(int(begin), int(last)) for begin, last in zip(found.first, found.last, strict=True)]
     assert [found.source(option) for option in range(found.size)] == [
         ["a", "zz", "b"][begin : last + 1] for begin, last in spans

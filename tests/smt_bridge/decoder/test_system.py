@@ -28,9 +28,13 @@ from tests.smt_bridge.decoder.models import (
 
 def test_a_folder_or_its_ini(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", 0)
-    assert system.ini_of(str(folder)) == system.ini_of(str(folder / "moses.ini")) == str(folder / "moses.ini")
+    assert (
+        system.ini_path(str(folder))
+        == system.ini_path(str(folder / "moses.ini"))
+        == str(folder / "moses.ini")
+    )
     with pytest.raises(DataError, match=r"no moses\.ini in this folder"):
-        system.ini_of(str(tmp_path))
+        system.ini_path(str(tmp_path))
 
 
 def test_files_from_here_then_beside_the_ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,9 @@ from smt_bridge.decoder.phrases import (
     PhraseTrie,
     WordPool,
     build_trie,
+    concatenate_texts,
     find_spans,
     is_trie,
-    joined,
     new_vocabulary,
     path_words,
     word_ids,
@@ -186,7 +186,7 @@ def test_rows_one_by_one(shuffled: bool, tmp_path: Path) -> None:
         six = reordering[source, " ".join(target)]
         np.testing.assert_allclose(found.reordering[row], np.log([*map(float, six)]), rtol=1e-6)
     assert found.source_count == len({row[0] for row in rows}) and not len(found.of("nowhere"))
-    assert not len(found.rows_of(0)) and not len(found.of("a a a a a a a a"))
+    assert not len(found.node_rows(0)) and not len(found.of("a a a a a a a a"))
 
 
 def test_a_probability_of_0(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_a_broken_trie_is_none() -> None:
 
 def test_words_are_found_by_their_bytes() -> None:
     """Each word under its number, and no other; decoded once."""
-    pool = WordPool(*joined(sorted(word.encode() for word in WORDS)))
+    pool = WordPool(*concatenate_texts(sorted(word.encode() for word in WORDS)))
     assert len(pool) == len(WORDS) and sorted(pool) == sorted(WORDS)
     for number, word in enumerate(pool):
         assert pool.find(word) == number and pool[number] is word

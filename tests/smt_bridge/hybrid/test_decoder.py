@@ -42,13 +42,13 @@ def forced(line: MarkedLine) -> list[tuple[str, str, str | None]]:
 
 
 def test_a_match_forces_its_translation() -> None:
-    found = decoder.forced(Match(2, 4, Term(["x", "y"], "x  Y")))
+    found = decoder.forced_translation(Match(2, 4, Term(["x", "y"], "x  Y")))
     assert (found.first, found.last, found.words, found.raw) == (2, 3, ["x", "y"], "x  Y")
     assert found.exclusive and found.points == ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
 def test_terms_in_raw_text(raw: RawLines) -> None:
-    found = raw.marked("The house is Acme Inc.'s, don't ask Acme Inc. now", PLAIN)
+    found = raw.parse_line("The house is Acme Inc.'s, don't ask Acme Inc. now", PLAIN)
     lower = raw.source.case == "lower"
     assert [(one.lower(), exact) for one, _, exact in forced(found)] == [
         ("the house", "La MAISON (x)"),
@@ -60,11 +60,11 @@ def test_terms_in_raw_text(raw: RawLines) -> None:
     assert found.forced[1].words[1] == "&amp;"
     assert all(one.exclusive for one in found.forced)
     # the user's capitals count, also where the system reads lower case
-    assert not forced(raw.marked("In THE house, acme inc.", PLAIN))
+    assert not forced(raw.parse_line("In THE house, acme inc.", PLAIN))
 
 
 def test_what_is_copied(raw: RawLines) -> None:
-    found = raw.marked('See <a href="x y">Http://X.org</a> 3.5 10:30.', PLAIN)
+    found = raw.parse_line('See <a href="x y">Http://X.org</a> 3.5 10:30.', PLAIN)
     assert [(one, exact) for _, one, exact in forced(found)] == [
         ("&lt;a\u00a0href=&quot;x\u00a0y&quot;&gt;", '<a href="x y">'),
         ("Http://X.org", "Http://X.org"),
@@ -74,18 +74,18 @@ def test_what_is_copied(raw: RawLines) -> None:
 
 
 def test_tags_enclose_their_words(raw: RawLines) -> None:
-    found = raw.marked("<b>the <i>big</i></b> <br> a <u></u>", PLAIN)
+    found = raw.parse_line("<b>the <i>big</i></b> <br> a <u></u>", PLAIN)
     assert found.zones == [(2, 4), (0, 5), (8, 9)] and found.walls == [0, 2, 3, 4, 8]
     assert len(found.forced) == 7
     raw.longest = 9  # a line that is cut
-    found = raw.marked("<b>the <i>big</i></b> <br> a <u></u>", PLAIN)
+    found = raw.parse_line("<b>the <i>big</i></b> <br> a <u></u>", PLAIN)
     assert not found.zones and not found.walls and len(found.forced) == 7
 
 
 def test_markup_gives_words_and_options(raw: RawLines) -> None:
     tag = '<np translation="grande \\"Maison\\"||l\'a|b" prob="0.8||0.2">'
     text = f"The {tag}house's</np> &lt;b&gt; is <zone>3 &lt; 5 x</zone>"
-    found = raw.marked(text, XML)
+    found = raw.parse_line(text, XML)
     assert " ".join(found.words).lower() == "the house &apos;s &lt;b&gt; is 3 &lt; 5 x"
     first, second, copied = found.forced
     assert (first.first, first.last) == (second.first, second.last) == (1, 2) and copied.first == 3
@@ -97,7 +97,7 @@ def test_markup_gives_words_and_options(raw: RawLines) -> None:
 
 
 def test_a_translation_in_the_line_wins_over_the_glossary(raw: RawLines) -> None:
-    found = raw.marked('The <n translation="x">house</n>, the house', XML)
+    found = raw.parse_line('The <n translation="x">house</n>, the house', XML)
     assert [(one.first, one.last, one.raw) for one in found.forced] == [(1, 1, None), (3, 4, "La MAISON (x)")]
 
 
@@ -106,13 +106,13 @@ def test_a_translation_in_the_line_wins_over_the_glossary(raw: RawLines) -> None
 )
 def test_mistakes_in_the_markup(text: str, raw: RawLines) -> None:
     with pytest.raises(ValueError, match=r"np|tag"):
-        raw.marked(text, XML)
-    assert raw.marked(text, PLAIN).words
+        raw.parse_line(text, XML)
+    assert raw.parse_line(text, PLAIN).words
 
 
 def test_no_words(raw: RawLines) -> None:
     for text in ("", " ", "\t \u00a0"):
-        assert raw.marked(text, PLAIN) == raw.marked(text, XML) == MarkedLine([])
+        assert raw.parse_line(text, PLAIN) == raw.parse_line(text, XML) == MarkedLine([])
 
 
 def test_tokenized_text_with_a_glossary() -> None:
@@ -120,9 +120,9 @@ def test_tokenized_text_with_a_glossary() -> None:
     made = GlossaryLines(terms)
     points = tuple((one, other) for one in (0, 1) for other in (0, 1))
     term = ForcedTranslation(0, 1, ["La", "maison"], 0.0, True, points, "La maison")
-    assert made.marked("The house is", PLAIN) == MarkedLine(["The", "house", "is"], [term])
+    assert made.parse_line("The house is", PLAIN) == MarkedLine(["The", "house", "is"], [term])
     given = ForcedTranslation(1, 1, ["x"], 0.0)
-    assert made.marked('the <n translation="x">house</n>', XML) == MarkedLine(["the", "house"], [given])
+    assert made.parse_line('the <n translation="x">house</n>', XML) == MarkedLine(["the", "house"], [given])
 
 
 # ---- test decoder ------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def entries(*groups: Group) -> list[NbestEntry]:
 
 def decided(chooser: Chooser, *sentences: Sequence[Group]) -> list[str]:
     lines = [line for groups in sentences for line in chooser.add(groups, entries(*groups))]
-    return lines + chooser.rest()
+    return lines + chooser.finish()
 
 
 LIST = group(p_q_r_s=-1.0, a_b_c_d=-1.2, a_b_c_e=-1.2)
@@ -117,9 +117,9 @@ def test_unknown_words() -> None:
     used = {"A": [0.5, 0.25], "B": [2.0]}
     for count in range(3):
         entry = nbest.parse(ENTRY.format(-5 - 100 * count), "n:1")
-        assert choice.unknown_words(entry, used) == -100 * count == choice.unprinted_score(entry, used)
+        assert choice.unknown_word_score(entry, used) == -100 * count == choice.unprinted_score(entry, used)
     with pytest.raises(ConfigError, match="these are not the weights that its decoder used"):
-        choice.unknown_words(nbest.parse(ENTRY.format(-50), "n:1"), used)
+        choice.unknown_word_score(nbest.parse(ENTRY.format(-50), "n:1"), used)
     assert choice.unprinted_score(nbest.parse(ENTRY.format(-205), "n:1"), None) == 0
 
 
@@ -131,7 +131,7 @@ def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
     count = unknown = 0
     for name in ("val", "test_2016_flickr"):
         for hypothesis in nbest.read(folder / "out" / f"{name}.100best.segalign.gz"):
-            beyond = choice.unknown_words(hypothesis, tuned)
+            beyond = choice.unknown_word_score(hypothesis, tuned)
             assert abs(choice.entry_total(hypothesis.features, tuned) + beyond - hypothesis.total) < 1e-3
             count += 1
             unknown += beyond != 0

@@ -290,12 +290,12 @@ def test_a_resumed_tuning_takes_the_same_steps(tmp_path: Path) -> None:
 def test_a_tuning_says_where_it_gained_nothing(tmp_path: Path) -> None:
     tuning, _ = finished(tmp_path / "worse", lambda b: 4 if b else 2, [START], ALL)
     bleu, promised = 100 * tuning.iterations[0].bleu, 100 * max(one.promised for one in tuning.iterations)
-    assert tuning.best() == 0 and f"{bleu:.2f}" in tuning.nothing_gained()
-    assert f"promised up to {promised:.2f}" in tuning.nothing_gained()
+    assert tuning.best() == 0 and f"{bleu:.2f}" in tuning.gain_warning()
+    assert f"promised up to {promised:.2f}" in tuning.gain_warning()
     tuning, _ = finished(tmp_path / "better", lambda b: 1 if b else 2, [START], ALL)
-    assert tuning.nothing_gained() == ""
+    assert tuning.gain_warning() == ""
     tuning, reason = finished(tmp_path / "still", lambda b: 2, [START[::-1]], ALL)
-    assert reason == "the weights have converged" and "promised" not in tuning.nothing_gained()
+    assert reason == "the weights have converged" and "promised" not in tuning.gain_warning()
 
 
 def test_translations_that_the_search_lost_are_counted(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_the_search_scores_its_best_by_these_values(options: str, model: Model) 
     """The total of the search is that of the derivation it finds, computed anew."""
     made = decoder(model(4, saved(halves=True), options), stack=10)
     for number in range(8):
-        marked = made.marked(sentence(number, 5))
+        marked = made.parse_line(sentence(number, 5))
         task = made.task(marked, made.listing)
         (path,), (total,) = made.search(task, made.listing)
         (found,) = made.derivations(task, [path], [total])
@@ -182,12 +182,12 @@ def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.Mo
     """The probability of its first unit: all there is to know of a phrase of one unit before the end, and for
     longer ones the language model speaks for the other units."""
     made = decoder(model(3, saved(halves=True), "neural-beam=4"), stack=20)
-    foreseen, shares = compiled_search.foreseen, set[float]()
+    previewed_totals, shares = compiled_search.previewed_totals, set[float]()
 
     def checked(
         state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s, missing: float
     ) -> Floats:
-        found = foreseen(state, task, stack, number, chosen, missing)
+        found = previewed_totals(state, task, stack, number, chosen, missing)
         scorer = task.scorers[number]
         asked = candidates(state, task, stack, number, chosen)
         preview = scorer.preview(asked)
@@ -203,7 +203,7 @@ def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.Mo
         shares.update(np.round(rest, 3).tolist())
         return found
 
-    monkeypatch.setattr("smt_bridge.decoder.compiled_search.foreseen", checked)
+    monkeypatch.setattr("smt_bridge.decoder.compiled_search.previewed_totals", checked)
     made.translate([sentence(number, 5) for number in range(3)])
     assert {0.0, 0.5, 0.667} <= shares
 

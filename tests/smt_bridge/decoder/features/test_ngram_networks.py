@@ -18,7 +18,7 @@ from nmt.runs import alignment, checkpoint
 from nmt.text.vocab import BOS, EOS
 from smt_bridge.cli import decode, rescore
 from smt_bridge.decoder.features import load_joint, load_network, load_translator
-from smt_bridge.decoder.features.ngram_networks import SENTENCE_END, WordHistories, affiliated
+from smt_bridge.decoder.features.ngram_networks import SENTENCE_END, WordHistories, word_affiliations
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.commands.runs import joint_run
@@ -113,7 +113,7 @@ pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install
 
 
 @pytest.mark.parametrize("order", [2, 4])
-def test_extended_is_of_derivations(order: int, tmp_path: Path) -> None:
+def test_extend_is_of_derivations(order: int, tmp_path: Path) -> None:
     """`zz` is dropped: an option without words leaves the memory alone."""
     part = decoder(write_model(tmp_path, 2), drop_unknown=True).options.gather(
         MarkedLine(["a", "b", "zz", "a", "c"])
@@ -128,7 +128,7 @@ def test_extended_is_of_derivations(order: int, tmp_path: Path) -> None:
         state, rows = 0, []
         for step, option in enumerate(path.tolist()):
             last = step == len(path) - 1
-            found, (state,), _ = histories.extended(Candidates(np.array([option]), np.array([state]), last))
+            found, (state,), _ = histories.extend(Candidates(np.array([option]), np.array([state]), last))
             assert (found.owner == 0).all()
             rows += list(
                 zip(found.contexts.tolist(), found.words.tolist(), found.position.tolist(), strict=True)
@@ -145,7 +145,7 @@ def test_keys_are_those_of_the_last_words(tmp_path: Path) -> None:
     part = decoder(write_model(tmp_path, 2)).options.gather(MarkedLine(["a", "b", "a"]))
     histories = WordHistories(part, part.text, 3)
     option = np.arange(part.size)
-    found, states, keys = histories.extended(Candidates(option, np.zeros(part.size, np.int64), False))
+    found, states, keys = histories.extend(Candidates(option, np.zeros(part.size, np.int64), False))
     last = [tuple(row) for row in histories.rows[states].tolist()]
     assert len(set(last)) == len(set(keys.tolist())) == len(set(zip(last, keys.tolist(), strict=True)))
     assert found.sums(np.ones(len(found.words)), part.size)[:, 0].tolist() == part.length.tolist()
@@ -263,7 +263,7 @@ def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
     """Within the phrase, whose place in the sentence is added; unknown words belong to themselves."""
     made = decoder(joint_model(tmp_path, joint, 1))
     part = made.options.gather(MarkedLine(["a", "b", "zz", "a", "c"]))
-    found = affiliated(part)
+    found = word_affiliations(part)
     for option, place in enumerate(part.slices(range(part.size))):
         own = affiliations(part.points(option), len(part.source(option)), len(part.target(option)))
         assert (found[place] - part.first[option]).tolist() == own

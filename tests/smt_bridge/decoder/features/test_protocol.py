@@ -196,7 +196,7 @@ def test_a_costly_feature_scores_the_best_of_what_others_leave(
     )
     seen: list[tuple[str, list[int], list[float]]] = []
     scores: list[list[float]] = []
-    gains, expected = AlignedScorer.gains, compiled_search.expected
+    gains, expected = AlignedScorer.gains, compiled_search.expected_totals
 
     def seen_gains(scorer: AlignedScorer, candidates: Candidates) -> Gains:
         found = gains(scorer, candidates)
@@ -212,8 +212,8 @@ def test_a_costly_feature_scores_the_best_of_what_others_leave(
         return found
 
     monkeypatch.setattr(AlignedScorer, "gains", seen_gains)
-    monkeypatch.setattr("smt_bridge.decoder.compiled_search.expected", seen_expected)
-    task = made.task(made.marked(sentence(3, 5)), made.listing)
+    monkeypatch.setattr("smt_bridge.decoder.compiled_search.expected_totals", seen_expected)
+    task = made.task(made.parse_line(sentence(3, 5)), made.listing)
     made.search(task, made.listing)
     assert [name for name, _, _ in seen] == ["Aligned", "Few"] * 5 and scores
     pruned = [
@@ -226,10 +226,10 @@ def test_a_costly_feature_scores_the_best_of_what_others_leave(
 
 def test_a_static_feature_leaves_the_search_alone(tmp_path: Path) -> None:
     made = decoder(model(tmp_path, 2, *LETTERS), stack=50)
-    task = made.task(made.marked("a b c"), made.listing)
+    task = made.task(made.parse_line("a b c"), made.listing)
     assert not task.parameters.deferred and not task.scorers
     before = decoder(write_model(tmp_path, 2), stack=50)
-    without = before.task(before.marked("a b c"), before.listing)
+    without = before.task(before.parse_line("a b c"), before.listing)
     for option, target in enumerate(task.sentence.targets()):
         assert math.isclose(
             task.options.score[option] - without.options.score[option],
@@ -283,7 +283,7 @@ def test_what_each_phrase_gains_adds_up(tmp_path: Path) -> None:
         line = sentence(number, 6)
         best = made.translate_line(line).derivations[0]
         assert best.shares is not None and math.isclose(best.shares.sum(), best.total, abs_tol=1e-9)
-        task = made.task(made.marked(line), made.listing)
+        task = made.task(made.parse_line(line), made.listing)
         found = feature_values.phrase_values(made.options, task, best.options)
         for option, row in zip(best.options, found["Letters0"], strict=False):
             assert row.tolist() == [task.sentence.target(option).count(word) for word in "pq"]

@@ -95,7 +95,7 @@ def test_the_first_phrase_gains_what_a_column_of_the_table_says(
     runs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     made = decoder(model(tmp_path, 2, (runs[0], True, 0.5), (runs[1], False, 0.3)))
-    task = made.task(made.marked(" ".join(SOURCE)), made.listing)
+    task = made.task(made.parse_line(" ".join(SOURCE)), made.listing)
     options = np.arange(task.sentence.size, dtype=np.int64)
     for (run, normalized), scorer in zip(((runs[0], True), (runs[1], False)), task.scorers, strict=True):
         gains = scorer.gains(Candidates(options, np.full(len(options), scorer.start_state), complete=False))
