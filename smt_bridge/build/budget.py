@@ -248,7 +248,7 @@ def estimate_again(plan: Plan, step: str) -> Plan:
 
 
 def difference(longer: Plan, shorter_plan: Plan) -> str:
-    """Describe the work that `shorter_plan` drops."""
+    """Describe the work of the plan `longer` that `shorter_plan` drops; empty if there is none."""
     parts = []
     updates = {network.name: network.updates for network in shorter_plan.networks}
     for network in longer.networks:

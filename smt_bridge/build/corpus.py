@@ -85,8 +85,8 @@ def survey(config: BuildConfig) -> CorpusSizes:
 
 
 def clean_pairs(source: str, target: str, config: CleanConfig, report: CleanReport | None = None) -> Pairs:
-    """Read two parallel files and return the pairs that pass cleaning. `report`: counts what is dropped.
-    DataError if no pair is left, or if the files differ in length."""
+    """Read two parallel files, given by their paths, and return the pairs that pass cleaning. `report`:
+    counts what is dropped. DataError if no pair is left, or if the files differ in length."""
     pairs = list(clean(files.parallel(source, target), config, report or CleanReport()))
     if not pairs:
         raise DataError(

@@ -216,7 +216,8 @@ def plan_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
 
 
 def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: str) -> Plan | None:
-    """Make the plan of a candidate; None if a network would get too few updates to be worth training."""
+    """Make the plan of the candidate `trial`; None if a network would get too few updates to be worth
+    training. `speed`, `matmul`: see Plan."""
     sensible = 0 < sizes.monolingual_words <= MOST_MONOLINGUAL * sizes.target_words
     networks = [network_plan(name, sizes, trial.share, speed, sensible) for name in trial.names]
     if None in networks:

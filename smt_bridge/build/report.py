@@ -157,7 +157,7 @@ def bullet_list(lines: Sequence[str]) -> str:
 
 
 def system_section(facts: Facts) -> str:
-    """The chosen system, the reason, and the other systems that were tuned."""
+    """The chosen system, the reason, and the other systems that were tuned, in HTML."""
     columns = [
         Column("system", "name"), Column("dev BLEU", "bleu", 2, best=True), Column("chosen", "chosen"),
         Column("remark", "note"),
@@ -174,7 +174,8 @@ def system_section(facts: Facts) -> str:
 
 
 def ablation_section(facts: Facts) -> str:
-    """BLEU without each part, and how much the part contributes."""
+    """A table in HTML of BLEU without each part and of how much the part contributes; empty if it was not
+    measured."""
     if not facts.without:
         return ""
     columns = [
@@ -198,7 +199,7 @@ def sizes_section(sizes: Mapping[str, int]) -> str:
 
 
 def steps_section(steps: Sequence[StepFacts]) -> str:
-    """Planned and actual minutes of each step and of all of them."""
+    """A table in HTML of the planned and actual minutes of each step; empty without steps."""
     if not steps:
         return ""
     columns = [
@@ -215,7 +216,7 @@ def steps_section(steps: Sequence[StepFacts]) -> str:
 
 
 def networks_section(networks: Sequence[NetworkFacts], learned: Sequence[Chart]) -> str:
-    """Networks and their learning curves."""
+    """A table of the networks, and their learning curves `learned`, in HTML; empty without networks."""
     if not networks:
         return ""
     columns = [
@@ -236,7 +237,7 @@ def learning_charts(networks: Sequence[NetworkFacts]) -> Iterator[Chart]:
 
 
 def weights_section(features: Sequence[FeatureFacts]) -> str:
-    """A table with a row for each weight."""
+    """A table in HTML with a row for each weight; empty without features."""
     if not features:
         return ""
     columns = [Column("feature", "name"), Column("weight", "weight", 4), Column("what it is", "what")]

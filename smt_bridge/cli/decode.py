@@ -162,7 +162,8 @@ def parse_with_defaults(hybrid: Hybrid, argv: Sequence[str] | None) -> argparse.
 
 
 def open_decoder(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
-    """Load the decoder that the options describe. ConfigError for an output that is part of the model."""
+    """Load the decoder that the options describe. `hybrid`: None for a phrase-based model. ConfigError for an
+    output that is part of the model."""
     from smt_bridge.decoder.system import ini_path
 
     outputs = [(f"--{name.replace('_', '-')}", getattr(args, name) or "") for name in ("output", *OUTPUTS)]

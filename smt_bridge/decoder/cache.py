@@ -128,8 +128,9 @@ class Cache:
                 yield CacheEntry(path, size, path.stat().st_mtime)
 
     def store(self, key: str, sources: Sequence[str], content: MappedRecord) -> None:
-        """Write an entry under a temporary name, rename it, and trim the cache. `key`: see `entry_key`.
-        UserError if another process is writing to the cache, or if the entry is larger than its limit."""
+        """Write an entry under a temporary name, rename it, and trim the cache. `key`: see `entry_key`;
+        `sources`: paths of its sources, which it records. UserError if another process is writing to the
+        cache, or if the entry is larger than its limit."""
         with locked(self.folder, "decoder cache"):
             self.sweep()
             part = self.folder / f"{key}{PART}"

@@ -86,8 +86,8 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, las
 
 @njit
 def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: int) -> int:
-    """Return the number of a coverage of a sentence of n words. A new one is added with its future cost; -1
-    if memory is full, which sets `counters[FULL]`. `future`: see OptionArrays."""
+    """Return the number of a coverage, see `is_covered`, of a sentence of n words. A new one is added with
+    its future cost; -1 if memory is full, which sets `counters[FULL]`. `future`: see OptionArrays."""
     size = len(S.coverage_table) - 1
     slot = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size
     while S.coverage_table[slot] != -1:
@@ -108,8 +108,8 @@ def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: 
 
 @njit
 def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tuple[int, float]:
-    """Number of translated words of a coverage; also returns its future cost, the sum of the best scores of
-    its untranslated stretches."""
+    """Number of translated words of a coverage of a sentence of n words; also returns its future cost, the
+    sum of the best scores of its untranslated stretches. `gap`, `mask`: see `is_covered`."""
     covered, cost = gap, 0.0
     word, rest = gap, mask
     bit = np.uint64(1)
@@ -133,8 +133,8 @@ def covered_and_future(gap: int, mask: np.uint64, future: Floats, n: int) -> tup
 
 @njit
 def extend_coverage(gap: int, mask: np.uint64, start: int, last: int) -> tuple[int, np.uint64]:
-    """The coverage after the span from `start` to `last` has been translated too: its first untranslated
-    word, and its mask."""
+    """The coverage after the span from `start` to `last` has been translated, in addition to `gap` and
+    `mask`: its first untranslated word, and its mask."""
     bit = np.uint64(1)
     if start != gap:
         return gap, mask | (((bit << np.uint64(last - start + 1)) - bit) << np.uint64(start - gap))
@@ -183,8 +183,8 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
 
 @njit
 def early_distortion(start: int, last: int, previous_last: int, gap: int) -> int:
-    """The early distortion cost of a phrase (Moore and Quirk 2007): continuing at the first gap is free, and
-    leaving it costs the jump there and back.
+    """The early distortion cost, in words, of a phrase from `start` to `last` (Moore and Quirk 2007):
+    continuing at the first gap is free, and leaving it costs the jump there and back.
 
     `previous_last`: last word of the previous phrase, -1 if there is none; `gap`: first untranslated word.
     """

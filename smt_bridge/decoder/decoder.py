@@ -170,8 +170,8 @@ class Decoder:
     def parse_lines(
         self, lines: Iterable[str], name: str, numbers: Iterable[int] | None = None
     ) -> Iterator[MarkedLine]:
-        """Parse the markup of all lines. Logs a warning for the first line that will be translated in
-        parts."""
+        """Parse the markup of all lines. Logs a warning for the first line that will be translated in parts.
+        `name`, `numbers`: as in `translate_all`; raises the DataError of `parse_line`."""
         warned, most = False, self.config.max_line_words
         for number, line in zip(numbers or count(1), lines, strict=False):
             marked = self.parse_line(line, f"{name}:{number}", self.config.nbest)
@@ -212,7 +212,9 @@ class Decoder:
     def translate_part(
         self, marked: MarkedLine, stop: threading.Event | None = None, listing: Listing | None = None
     ) -> PhraseTranslation:
-        """Translate a line of at most `config.max_line_words` words."""
+        """Translate a line of at most `config.max_line_words` words. `listing`: by default that of the
+        settings. Logs a warning if walls and zones allow no translation, which is then monotone. Raises
+        Stopped once `stop` is set."""
         if not marked.words:
             return translation.empty(sum(self.system.sizes.values()))
         listing = listing or self.listing
@@ -254,7 +256,8 @@ class Decoder:
         return listed
 
     def task(self, marked: MarkedLine, listing: Listing, stop: threading.Event | None = None) -> SearchTask:
-        """Prepare a line with at least one word for the search."""
+        """Prepare a line with at least one word for the search: gather and score its options. Raises Stopped
+        once `stop` is set."""
         sentence = self.options.gather(marked)
         return SearchTask(
             sentence=sentence,

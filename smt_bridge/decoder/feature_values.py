@@ -104,7 +104,8 @@ def reorderings(phrases: PathPhrases, values: NDArray[np.floating]) -> Floats:
 def table_scores(
     builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int
 ) -> dict[str, Floats]:
-    """Scores of the phrase table and of UnknownWordPenalty, summed by owner: name -> (count, K)"""
+    """Scores of the phrase table and of UnknownWordPenalty, summed by owner: name -> (count, K). `count`:
+    number of sums, one for each derivation or phrase."""
     system = builder.system
     rows = sentence.rows[phrases.option]
     scores = np.where((rows >= 0)[:, None], system.table.log_scores(np.maximum(rows, 0)), 0.0)
@@ -223,7 +224,8 @@ def phrase_shares(builder: OptionBuilder, task: SearchTask, path: Int32s) -> Flo
 
 
 def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dict[str, Floats]:
-    """The scores of each phrase, and of the end of the sentence: name -> (P + 1, K)"""
+    """The scores of each phrase of a derivation, and of the end of the sentence: name -> (P + 1, K). `path`:
+    its options in target order."""
     count = len(path)
     phrases = path_phrases(task.sentence, [path])._replace(owner=np.arange(count))
     # No phrase belongs to the last row, the end of the sentence.
@@ -234,8 +236,8 @@ def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dic
 
 
 def phrase_lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> Floats:
-    """Log p of each phrase given the previous ones, and with oov-feature=1 its number of unknown words: (P +
-    1, 1 or 2)"""
+    """Log p of each phrase given the previous ones by language model `number`, and with oov-feature=1 the
+    number of unknown words of the phrase: (P + 1, 1 or 2)"""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
     words, totals = list[int](), [0.0]
     for part in sentence.slices(path):

@@ -362,7 +362,7 @@ class OptionBuilder:
         )
 
     def extra_score(self, extra: ExtraOption) -> float:
-        """Weighted score of an option that is not in the table, without language models."""
+        """Weighted score of an option that is not in the table, without that of language models."""
         score = self.system.weight("PhrasePenalty", self.weights) - self.system.weight(
             "WordPenalty", self.weights
         ) * len(extra.words)

@@ -43,8 +43,8 @@ class SearchNode:
 
 
 def future(options: OptionArrays, covered: frozenset[int], n: int) -> float:
-    """The future cost of a coverage: the sum of the best scores of the untranslated stretches of a sentence
-    of n words."""
+    """The future cost of a sentence of n words of which the words `covered` are translated: the sum of the
+    best scores of the untranslated stretches."""
     total, start = 0.0, 0
     while start < n:
         if start in covered:
@@ -74,8 +74,8 @@ def within_distortion_limit(node: SearchNode, start: int, last: int, limit: int)
 def respects_constraints(
     node: SearchNode, start: int, last: int, limit: int, constraints: ReorderingConstraints
 ) -> bool:
-    """Whether walls and zones allow a span to be translated next. Written like the rules themselves, with
-    sets of words."""
+    """Whether walls and zones allow the span from `start` to `last` to be translated after a hypothesis.
+    `limit`: the distortion limit, -1 for none. Written like the rules themselves, with sets of words."""
     gap = next(word for word in range(start + 1) if word not in node.covered)
     beyond = {word for word in node.covered if word > gap}
     if start == gap and not beyond:
@@ -108,7 +108,7 @@ def lm_gains(
     task: SearchTask, node: SearchNode, option: int, complete: bool, gain: float
 ) -> tuple[float, tuple[Hashable, ...]]:
     """Add the weighted language model scores of an option that extends a hypothesis to `gain`; also returns
-    the language models' states after it."""
+    the language models' states after it. `complete`: with the end of the sentence."""
     options, after = task.options, []
     words = slice(int(options.start[option]), int(options.start[option] + options.length[option]))
     for weight, lm, ids, state in zip(
@@ -127,7 +127,7 @@ def feature_gains(
     task: SearchTask, node: SearchNode, option: int, complete: bool
 ) -> tuple[float, list[int], list[int]]:
     """Weighted score that the stateful features give an option that extends a hypothesis; also returns their
-    states and recombination keys."""
+    states and recombination keys. `complete`: with the end of the sentence."""
     gain, memory, keys = 0.0, [], []
     for weighted, scorer, state in zip(task.model.stateful, task.scorers, node.memory, strict=True):
         gains = scorer.gains(Candidates(np.array([option]), np.array([state]), complete))

@@ -153,8 +153,9 @@ def select(S: SearchState, parameters: SearchParameters, stack: int) -> Int32s:
 @njit
 def add_candidates(S: SearchState, parameters: SearchParameters, forward_id: Int32s, chosen: Int64s,
 gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
-    """Turn candidates that the stateful features have scored into hypotheses. `chosen`: candidate indices
-    (N,); `gains`: weighted (N,); `keys`: for recombination (N,); `states` (N, F)."""
+    """Turn candidates that the stateful features have scored into hypotheses. `forward_id`: see OptionArrays;
+    `chosen`: candidate indices (N,); `gains`: weighted (N,); `keys`: for recombination (N,); `states` (N,
+    F)."""
     for number in range(len(chosen)):
         candidate = chosen[number]
         parent, coverage = S.c_parent[candidate], S.c_coverage[candidate]

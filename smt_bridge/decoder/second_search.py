@@ -57,7 +57,8 @@ def union(first: Sequence[Int32s], second: Sequence[Int32s]) -> list[Int32s]:
 
 
 def best_of_both(derivations: Sequence[Derivation], listing: Listing) -> list[Derivation]:
-    """Select the derivations to list. `derivations`: those of both searches, sorted by total, best first."""
+    """Select the derivations to list. `derivations`: those of both searches, sorted by total, best first;
+    `listing`: how many, and whether texts must differ."""
     if listing.distinct:
         texts = dict[tuple[str, ...], Derivation]()
         for derivation in derivations:

@@ -36,7 +36,8 @@ class GatheredOptions:
     extras: list[ExtraOption] = field(default_factory=list)
 
     def add(self, first: int, last: int, rows: Int64s, extras: Sequence[ExtraOption] = ()) -> None:
-        """Append the options of the next span, if there are any."""
+        """Append the options of the span from `first` to `last`, if there are any: rows of the table, and
+        options that are not in it."""
         if extras:
             number = -1 - len(self.extras)
             self.extras += extras
@@ -132,8 +133,8 @@ def future_costs(
     n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
 ) -> Floats:
     """Compute the best score of any sequence of options that covers each span, ignoring reordering: (n, n).
-    Entry (i, j) is the span of words i to j. `first`, `number`: see `span_index`; `estimate`: score of each
-    option (O,). Raises Stopped once `stop` is set."""
+    Entry (i, j) is the span of words i to j. `longest`: most words of an option; `first`, `number`: see
+    `span_index`; `estimate`: score of each option (O,). Raises Stopped once `stop` is set."""
     cost = np.full((n, n), -1e9)
     size, start = 1, 0
     while size <= n:
@@ -147,7 +148,8 @@ def fill_costs(
     cost: Floats, size: int, start: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
 ) -> tuple[int, int]:
     """Fill in `cost` from the span of `size` words from word `start` on, shortest spans first, for a limited
-    amount of work. Returns the size and the first word of the span to continue with."""
+    amount of work. Other arguments as for `future_costs`. Returns the size and the first word of the span to
+    continue with."""
     n, work = len(cost), 0
     while size <= n and work < SLICE:
         last = start + size - 1

@@ -178,8 +178,10 @@ def with_path(line: FeatureLine, paths: dict[str, str]) -> FeatureLine:
 def load_table(
     ini: Ini, line: FeatureLine, path: str, reordering: str | None, cache: Cache | None
 ) -> PhraseTable:
-    """Load the phrase table with its reordering table, or the folder of smt-compile that holds both.
-    DataError if the number of scores differs from num-features= in the line."""
+    """Load the phrase table with its reordering table, or the folder of smt-compile that holds both. `line`:
+    of the phrase table; `path`, `reordering`: of the tables; `cache`: None to parse text tables each time.
+    DataError if the number of scores differs from num-features= in the line; also the errors of reading the
+    tables."""
 
     def make() -> PhraseTable:
         return read_table(path, line.scores, reordering)
@@ -229,7 +231,8 @@ def verify_compiled(ini: Ini) -> bool:
 
 
 def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
-    """Look up the path of a feature's file or folder. DataError if it does not exist."""
+    """Look up the path of a feature's file or folder. `beside`: only in the ini's folder. DataError if it
+    does not exist."""
     name = feature.options["path"]
     for root in ini.roots(beside):
         path = find_table(name, root)
@@ -240,7 +243,8 @@ def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
 
 def system_files(ini: Ini, beside: bool = False) -> list[Path]:
     """Paths of all files of a system: its ini, tables and models, and the files listed in the manifests of
-    run directories. DataError for a missing file."""
+    run directories. `beside`: look up relative paths only in the ini's folder. DataError for a missing
+    file."""
     paths = [Path(ini.path)]
     for feature in ini.features:
         if "path" in feature.options:
@@ -274,7 +278,8 @@ def check_order(line: FeatureLine, path: str) -> None:
 
 def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
     """Load an ARPA file or a folder of nmt-ngram compile as an automaton, or a binary file of KenLM, which
-    only plain search can use."""
+    only plain search can use. `cache`: None to parse an ARPA file each time. DataError for a file of another
+    kind."""
     if mapped.is_mapped(path):
         return AutomatonLM(trie_files.load_trie(path))
     if not Path(path).is_file() or not count_models.is_arpa(path):

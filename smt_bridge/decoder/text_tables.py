@@ -144,8 +144,8 @@ class ScoreReader:
 
 
 def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
-    """Parse N score fields to probabilities: (N, columns). ValueError for the wrong number of scores, and for
-    values that are negative or too large for single precision."""
+    """Parse the N score fields `texts` to probabilities: (N, columns). ValueError for the wrong number of
+    scores, and for values that are negative or too large for single precision."""
     if not any(text.strip() for text in texts):  # numpy would warn
         raise ValueError
     values = np.loadtxt(texts, np.float64, comments=None, ndmin=2, encoding="ascii")
@@ -268,8 +268,8 @@ def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
 
 
 def read_side_by_side(collector: RowCollector, reordering: str) -> tuple[RowCollector, Floats] | None:
-    """Read both tables side by side: returns the rows, and their reordering scores (R, 6). None if the tables
-    do not have the same pairs in the same order."""
+    """Read both tables side by side, the phrase table by `collector`: returns the rows, and their reordering
+    scores (R, 6). None if the tables do not have the same pairs in the same order."""
     scores = ScoreReader(REORDERING_SCORES, partial(refuse_reordering, reordering))
     pairs = zip_longest(files.read_byte_lines(collector.path), files.read_byte_lines(reordering))
     for line, reordering_line in pairs:

@@ -258,7 +258,8 @@ def parts(value: str) -> list[str]:
 
 
 def parse_log_prob(text: str) -> float:
-    """Natural log of a probability, rounded to single precision as in Moses. ValueError for other text."""
+    """Natural log of a probability, rounded to single precision as in Moses; FLOOR for 0. ValueError for text
+    that is not a number, is negative, or is too large."""
     try:
         prob = numbers.real(text)
     except ValueError as error:

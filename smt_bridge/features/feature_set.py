@@ -76,8 +76,8 @@ class FeatureSet:
 
 
 def check_scores(values: object, count: int, spec: FeatureSpec) -> Values:
-    """Convert a feature's scores to an array. DataError unless they are numbers of shape (count,) and not
-    nan."""
+    """Convert the scores of a feature to an array. DataError, which names the option `spec`, unless they are
+    numbers of shape (count,) and not nan."""
     option = f"--feature {spec.kind}:{spec.name}={spec.path}"
     try:
         numbers = np.asarray(values, np.float64)
@@ -109,8 +109,9 @@ def absolute(path: str) -> str:
 def load_worker(
     specs: Sequence[FeatureSpec], settings: FeatureSettings, identities: Sequence[str]
 ) -> Callable[[Task], list[Values]]:
-    """Load the features of a job in a worker, with the same arithmetic. DataError for a model that differs
-    from the one with which the job was started."""
+    """Load the features of a job in a worker, set up the same arithmetic, and return the function that scores
+    a chunk. `identities`: of the features where the job was started; DataError for a model whose identity
+    differs."""
     if need_torch(specs):
         cast("type[Arithmetic]", ARITHMETIC.load())(settings.threads, settings.back_end).use()
     features = FeatureSet(specs, settings)

@@ -290,8 +290,8 @@ def changed_error(path: Path) -> DataError:
 
 
 def check_part(folder: Path, name: str, entry: ManifestEntry) -> None:
-    """DataError for a part that is missing or has another size. The content of small files and links is
-    compared too."""
+    """DataError for a part that is missing or has another size than `entry` says. The checksums of small
+    files and of links that lead out of the folder are compared too."""
     path = folder / name
     files.check_regular(path, inside=False)
     try:

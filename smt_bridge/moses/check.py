@@ -181,8 +181,8 @@ def columns(path: str | Path) -> int:
 
 
 def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
-    """Report reordering tables that lack rows of the phrase table. Moses would score a missing row as
-    probability 1, better than any other.
+    """Report reordering tables whose rows differ from those of the phrase table. `combined`: see
+    `components`. Moses would score a missing row as probability 1, better than any other.
 
     The reordering table of a MultiModel has the rows of all tables that it combines, so these are only
     checked on their own."""
@@ -205,7 +205,8 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
 
 
 def first_difference(phrases: Path, reordering: Path) -> int:
-    """The number of the first line in which two tables have different phrase pairs; 0 if there is none."""
+    """The number of the first line, from 1, in which a phrase table and a reordering table have different
+    phrase pairs; 0 if there is none. DataError for a line that Moses would refuse."""
     for number, (pair, reordering_row) in enumerate(
         zip_longest(phrase_table.read_strict(phrases), phrase_table.read(reordering)), 1
     ):

@@ -52,7 +52,8 @@ def parse_weights(lines: Iterable[tuple[int, str]], name: str) -> Weights:
 
 
 def read_weights(path: str | Path) -> Weights:
-    """Read a weight file, or the [weight] section of a moses.ini. DataError if it has no weights."""
+    """Read a weight file, or the [weight] section of a moses.ini. DataError, with the line, for a line that
+    is not a weight, and if there are no weights."""
     lines = list(enumerate(files.read_lines(path), 1))
     headers = [(row, line.strip()) for row, line in lines if line.lstrip().startswith("[")]
     if headers:
@@ -240,8 +241,8 @@ def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
 
 
 def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> FeatureLine:
-    """Parse a line of [feature]. `counts`: number of previous features of each kind, updated. DataError for a
-    line that Moses would refuse."""
+    """Parse a line of [feature]. `row`: its index, from 0; `counts`: number of previous features of each
+    kind, updated. DataError for a line that Moses would refuse."""
     kind, *words = text.split()
     location = f"{path}:{row + 1}"
     options: dict[str, str] = {}
@@ -284,8 +285,8 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
 
 
 def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None) -> Ini:
-    """Set the weights of feature `name`, and `num-features` to their number; returns a new ini. `path`: the
-    table with these columns, if it is another file."""
+    """Set the weights of feature `name` to `values`, and `num-features` to their number; returns a new ini.
+    `path`: the table with these columns, if it is another file."""
     feature, lines = ini.feature(name), list(ini.lines)
     changed = {"num-features": str(len(values))} | ({"path": path} if path else {})
     lines[feature.row] = with_options(lines[feature.row], changed)
@@ -376,8 +377,8 @@ def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> 
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:
-    """Replace options in a feature line, and return it. New options are appended before its comment.
-    ConfigError for a value that is not UTF-8."""
+    """Set the options `changed` in a feature line, and return the line. New options are appended before its
+    comment. ConfigError for a value that is not UTF-8."""
     line, mark, comment = line.partition("#")
     for key, value in changed.items():
         if not value.isascii() and value != value.encode("utf-8", "ignore").decode("utf-8"):

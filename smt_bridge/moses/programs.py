@@ -174,10 +174,10 @@ class TuneOptions:
 def tune(
     moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions
 ) -> Path:
-    """Run Moses' own tuning loop in `folder`, with fixed seeds so that it is repeatable. Returns the path of
-    the tuned moses.ini. The folder is locked while the loop runs. UserError if a program fails; the end of
-    its log is then copied to ours. ConfigError if an optimizer is missing or references do not have Moses'
-    names."""
+    """Run Moses' own tuning loop in `folder`, with fixed seeds so that it is repeatable. `text`,
+    `references`: paths of the development set. Returns the path of the tuned moses.ini. The folder is locked
+    while the loop runs. UserError if a program fails; the end of its log is then copied to ours. ConfigError
+    if an optimizer is missing or references do not have Moses' names."""
     if options.method == "pro":
         check_megam(moses)
     reference = references[0] if len(references) == 1 else common_stem(references)

@@ -106,8 +106,8 @@ class NbestLists:
 
 
 def read_together(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
-    """Yield the entries of all lists, sentence by sentence. DataError for a sentence that is missing from all
-    lists or lies beyond the text."""
+    """Yield the entries of all lists, sentence by sentence. `paths`: of the lists; `sources`: of the text.
+    DataError for a sentence that is missing from all lists or lies beyond the text."""
     streams = [nbest.by_sentence(path) for path in paths]
     heads = [next(stream, None) for stream in streams]
     number = -1

@@ -53,7 +53,7 @@ class Tuner(Protocol):
         """Find weights with Σ |w| = 1, and 0 for features that are constant within every sentence; returns
         them with their BLEU on the pool. `start`: weights to start from, (D,); None if the user gave none.
         `others`: further starting points, (D,) each. The result depends on all of these and on the seed, but
-        never on `threads`. All weights are 0 if no weights change BLEU."""
+        never on `threads`. All weights are 0 if every feature is constant."""
         ...
 
 
@@ -93,8 +93,8 @@ def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
 def run_seeds(
     pool: Pool, tuner: Tuner, start: Floats | None, seeds: Sequence[int], threads: int, progress: Progress
 ) -> list[TuningPoint]:
-    """Tune with each seed; returns the point that each one reaches, in order. `progress` counts the steps of
-    all runs. UserError if no direction changes BLEU."""
+    """Tune from `start` with each seed; returns the point that each one reaches, in order. `progress` counts
+    the steps of all runs. UserError if no direction changes BLEU."""
     equal = np.ones(len(pool.names)) / len(pool.names)
     points: list[TuningPoint] = []
 

@@ -116,9 +116,9 @@ class WordHistories:
 def gather(histories: Int64s, states: Int64s, after: Int64s, option: Int64s, start: Int32s, length: Int32s,
 ids: Int32s, last: int, contexts: Int64s, words: Int64s, owner: Int64s, position: Int64s,
 keys: Int64s) -> None:  # fmt: skip
-    """Fill in the n-grams of candidates: contexts (G, n - 1), and words, owners and positions (G,). The last
-    words of candidate i go to histories[after[i]], their hash to keys[i]. `last`: id of the end symbol, -1 if
-    the sentence does not end here."""
+    """Fill in the n-grams of candidates, whose arrays are those of Candidates and Sentence: contexts (G, n -
+    1), and words, owners and positions (G,). The last words of candidate i go to histories[after[i]], their
+    hash to keys[i]. `last`: id of the end symbol, -1 if the sentence does not end here."""
     size = histories.shape[1]
     line = np.empty(size + 64, np.int64)
     count = 0
