@@ -1,4 +1,5 @@
-"""The quickstart's corpus keeps its promises; the whole recipe is a slow test."""
+"""The corpus of the quickstart has the properties that its grammar promises; the complete recipe is a slow
+test."""
 
 import gzip
 import os
@@ -43,7 +44,7 @@ def test_sizes_and_no_test_source_in_training(corpus: Path) -> None:
 
 @pytest.mark.ci
 def test_same_seed_same_corpus(corpus: Path, tmp_path: Path) -> None:
-    """With the alignment beside it."""
+    """The alignment too."""
     subprocess.run(
         [sys.executable, ROOT / "recipes/quickstart/corpus.py", tmp_path, "--alignment"],
         check=True,
@@ -57,7 +58,8 @@ def test_same_seed_same_corpus(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_the_grammars_alignment(grammar: ModuleType) -> None:
-    """Points count the tokenizer's words; words that both languages share, such as names, are linked."""
+    """Points count the tokenizer's words, and words that are equal in both languages, such as names, are
+    linked."""
     recipe, writer = load_recipe("corpus"), grammar.Writer(5)
     tokenizers = Tokenizer("en", case="keep"), Tokenizer("fr", case="keep")
     for _ in range(200):

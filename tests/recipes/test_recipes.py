@@ -1,5 +1,5 @@
-"""The recipes: what their scripts in Python compute; all of them, cut short, are slow tests. Two recipes that
-bring a corpus have tests of their own."""
+"""The recipes: results of their Python scripts; all recipes in a short form are slow tests. Two recipes with
+a corpus of their own have separate test files."""
 
 import os
 import random
@@ -26,7 +26,7 @@ REFERENCE = [f"a b c d{n % 7} e f" for n in range(40)]
 
 
 def run(*line: object, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a script by bash or Python, as its name says."""
+    """Run a script by bash or Python, according to its ending."""
     program = sys.executable if str(line[0]).endswith(".py") else "bash"
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **env}
     given = [program, *map(str, line)]
@@ -34,7 +34,8 @@ def run(*line: object, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_in(folder: Path, script: Path, *options: str) -> Path:
-    """Run a script as if the repository were `folder`, without other corpora; returns where its output is."""
+    """Run a script as if the repository were `folder`, without other corpora; returns the folder of its
+    output."""
     for part in ("nmt", "recipes"):
         (folder / part).symlink_to(ROOT / part)
     text = script.read_text(encoding="utf-8").replace('cd "$(dirname "$0")/../.."', f"cd {folder}")
@@ -46,8 +47,8 @@ def run_in(folder: Path, script: Path, *options: str) -> Path:
 
 
 def run_twice(pattern: str, *line: object, **env: str) -> int:
-    """Run a script; started again it does nothing anew. Returns how many files match the pattern, whose times
-    are compared; their folder is that of --out."""
+    """Run a script twice, and check that the second run writes none of the files that match the pattern;
+    returns their number. They are in the folder of --out."""
     out = Path(str(line[line.index("--out") + 1]))
     found = []
     for _ in range(2):
@@ -90,7 +91,7 @@ def test_mistakes_are_one_line(script: str, options: str, data: str, message: st
 
 @pytest.mark.slow
 def test_back_translation(tmp_path: Path) -> None:
-    """The second half goes in by its target side alone."""
+    """The second half of the corpus is used only as target text."""
     script, out = RECIPES / "augmentation/back_translation.sh", tmp_path / "out"
     done = run(script, "--quick", "--out", out, "--pairs", "200")
     assert done.returncode == 0, done.stderr[-3000:]
@@ -116,7 +117,7 @@ def test_distillation(tmp_path: Path) -> None:
 
 
 def test_systems_are_chosen_on_dev(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of two systems the second is better on dev and worse on test."""
+    """The second of two systems is better on dev and worse on test."""
 
     def output(wrong: int, seed: int) -> list[str]:
         return [line if n % (wrong + seed) else "x" for n, line in enumerate(REFERENCE)]
@@ -140,7 +141,7 @@ def test_systems_are_chosen_on_dev(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.slow
 def test_hybrid_systems(tmp_path: Path) -> None:
-    """Tiny networks on the grammar's corpus: every file is there."""
+    """With tiny networks on the grammar's corpus, every file is written."""
     options = ["--data", "generated", "--quick", "--joints", "--rows", "cslm+nnjm cslm+nnjm+attention"]
     script = RECIPES / "hybrid/run.sh"
     assert run_twice("rows/*:mbr.*", script, "--out", tmp_path, *options, OMP_NUM_THREADS="1") == 9
@@ -176,7 +177,7 @@ def test_each_size_contains_the_smaller_ones(tmp_path: Path, capsys: pytest.Capt
 def test_the_hybrid_is_compared_with_the_better_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A size without an attention model has a gap in its curve."""
+    """A size without an attention model leaves a gap in its curve."""
     pytest.importorskip("matplotlib")
     files.write_text(tmp_path / "ref", REFERENCE)
     worse = {"phrase-based": 3, "neural": 2, "hybrid": 5}  # every n-th line is wrong
@@ -232,7 +233,7 @@ PARSERS = {"nmt-average": average.parser, "nmt-translate": translate.parser}
 
 @pytest.mark.ci
 def test_variants_of_presets(tmp_path: Path) -> None:
-    """Every variant is a configuration that is accepted, and every command one that can be parsed."""
+    """Every variant is a valid configuration, and every command can be parsed."""
     done = run(RECIPES / "presets/run.py", "--dry-run", "--out", tmp_path)
     commands = [line.split() for line in done.stdout.split("\n")[:-1]]
     assert done.returncode == 0 and len(commands) == 3 * 4 * 11, done.stderr
@@ -261,7 +262,7 @@ def test_two_variants_of_tiny_models(tmp_path: Path) -> None:
 
 
 def equal_trainings(folder: Path, **units: float) -> list[choice.Training]:
-    """Trainings of two seeds for presets whose updates have so many target units."""
+    """Trainings of two seeds for presets whose updates have `units` target units."""
     text = choice.Text("generated:en-fr", 200, folder)
     for preset, number in units.items():
         files.write_text(folder / f"configs/generated-en-fr.200.{preset}/units", [str(number)])
@@ -304,7 +305,7 @@ def test_mean_and_range_over_finished_seeds(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.slow
 def test_choice_of_tiny_models(tmp_path: Path) -> None:
-    """Every command of both presets on the grammar's corpus; weights are removed, translations stay."""
+    """Every command for both presets on the grammar's corpus; weights are removed and translations kept."""
     script, out = RECIPES / "presets/choice.py", tmp_path / "out"
     given = ["--directions", "generated:fr-en", "--minutes", "200=0.01", "--seeds", "1"]
     done = run(script, *given, "--out", out, "--dry-run")
@@ -334,8 +335,8 @@ def test_lengths_that_fit() -> None:
 
 @pytest.mark.slow
 def test_properties(tmp_path: Path) -> None:
-    """Three small models of a few updates on the generated corpus: every table and figure is there, and the
-    report."""
+    """Three small models with a few updates on the generated corpus: every table and figure is written, and
+    the report."""
     sizes = ["model.hidden=32", "model.embedding=16", "model.maxout=16"]
     options = ["generated", "long", "300", "", "training.max_steps=30", *sizes, "training.dev_beam=1"]
     out = run_in(tmp_path, RECIPES / "properties/run.sh", *options) / "properties/generated-long-300"
@@ -373,7 +374,8 @@ def test_transformers(tmp_path: Path) -> None:
 
 
 def test_the_transformer_of_the_recipe() -> None:
-    """Tokens as they are, one vocabulary, enough checkpoints for the mean of ten."""
+    """Tokens are not changed, both sides share one vocabulary, and enough checkpoints are kept for the mean
+    of ten."""
     recipe, texts = (
         RECIPES / "seeds" / "transformer.yaml",
         ["data.train_source=a.en", "data.train_target=a.fr"],
@@ -387,7 +389,7 @@ def test_the_transformer_of_the_recipe() -> None:
 
 @pytest.mark.slow
 def test_variable_computation(tmp_path: Path) -> None:
-    """Two models, the second with as many units as the first one's operations are worth."""
+    """Two models, the second with as many units as the operations of the first allow."""
     out = run_seeds(tmp_path, "variable_computation") / "computation_quick"
     rows = table(out / "computation.tsv")[1:]
     assert [row[0] for row in rows] == ["rnn", "vcrnn"] and rows[0][1] == rows[1][1]

@@ -1,4 +1,4 @@
-"""Phrase-based models and hybrid systems as engines of the server."""
+"""Phrase-based models and hybrid systems as engines of nmt-serve."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scores of finished chunks on disk: torn, damaged and lost records, and jobs of other settings."""
+"""The job folder of scoring: truncated, damaged and lost records, and jobs with other settings."""
 
 import json
 from collections.abc import Iterator

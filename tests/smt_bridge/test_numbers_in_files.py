@@ -1,5 +1,5 @@
-"""Numbers in the files that the bridge reads: ASCII digits, finite, of a length that a number can have; else
-one short line."""
+"""Numbers in the files that smt_bridge reads are finite ASCII decimals of a sensible length; others give one
+short error."""
 
 import json
 from collections.abc import Callable, Sized
@@ -55,7 +55,7 @@ def test_columns_of_an_old_table(columns: object, tmp_path: Path) -> None:
 
 
 def test_an_old_score_of_0(tmp_path: Path) -> None:
-    """Somebody edited the table: the logarithm is floored, as Moses floors it."""
+    """As in a table that was edited: its logarithm is floored, as Moses does."""
     (tmp_path / "old").write_text("a ||| b ||| 0\n")
     (tmp_path / "old.scores.json").write_text(json.dumps({"columns": [{"identity": "a", "column": 1}]}))
     found = OldTable(str(tmp_path / "old"), ["a"]).find([phrase_table.parse(b"a ||| b ||| 1", "t:1")])

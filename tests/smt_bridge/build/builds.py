@@ -38,14 +38,14 @@ TRAINING: Sections = {
 
 
 def config(folder: Path, grammar: ModuleType, pairs: int = 200, **given: object) -> BuildConfig:
-    """A build of a corpus in `folder`, into `folder`/system."""
+    """Settings of a build of a corpus in `folder`, into `folder`/system."""
     write_corpus(folder, grammar, pairs, seed=3)
     texts = [str(folder / name) for name in ("train.en", "train.fr", "dev.en", "dev.fr")]
     return BuildConfig(*texts, **{"output": str(folder / "system"), **given})  # type: ignore[arg-type]
 
 
 def small_plan(*names: str) -> Plan:
-    """All steps, with networks that are trained in a second."""
+    """A plan with all steps, whose networks are trained in a second."""
     networks = [
         NetworkPlan(
             name=name, what=f"tiny {name}", preset="small" if name == "attention" else "",
@@ -60,13 +60,14 @@ def small_plan(*names: str) -> Plan:
 
 
 def write_plan(path: Path, *names: str) -> str:
-    """A file for --plan."""
+    """Write the plan to a file for --plan."""
     path.write_text(json.dumps({"format": plan.FORMAT, **asdict(small_plan(*names))}))
     return str(path)
 
 
 def decodable(folder: Path, lines: int = 12) -> Build:
-    """A build whose development set can be decoded: a model of letters, and the texts of the steps before."""
+    """A build whose development set can be decoded: a model of letters, and the texts of the earlier
+    steps."""
     quick = replace(small_plan(), tuning=replace(TUNING, method="kbmira"))
     made = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(folder / "system")), quick)
     dev = write_model(made.work / "dev", 1)

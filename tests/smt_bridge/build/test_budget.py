@@ -1,4 +1,4 @@
-"""What the clock of a build says; the time is a number here."""
+"""The clock of a build, and the shortening of late builds; time is simulated."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +28,7 @@ PLANNED = {"corpus": 100.0, "tune": 300.0, "networks": 1000.0, "evaluate": 200.0
 
 
 class Time:
-    """A clock that stands still between two calls of `run`."""
+    """A clock that only advances in `run`."""
 
     def __init__(self, folder: Path) -> None:
         self.now = 0.0
@@ -41,7 +41,7 @@ class Time:
             self.clock.tick(share)
 
     def step(self, name: str, seconds: float) -> None:
-        """A whole step."""
+        """Run a complete step."""
         self.clock.start(name, PLANNED)
         self.run(seconds, 0.0, 0.5, 1.0)
         self.clock.stop()
@@ -61,7 +61,7 @@ def test_as_planned(time: Time) -> None:
 
 
 def test_after_a_busy_start_the_time_left_is_that_of_the_recent_pace(time: Time) -> None:
-    """Ten times too long at first, then as planned: the first does not count for long."""
+    """Steps take ten times too long at first, then as planned: the first ones soon count no more."""
     time.step("corpus", 1000)
     assert time.clock.pace() > 5
     time.step("tune", 300)
@@ -71,7 +71,7 @@ def test_after_a_busy_start_the_time_left_is_that_of_the_recent_pace(time: Time)
 
 
 def test_within_a_step_its_own_recent_progress_counts(time: Time) -> None:
-    """Half of it at a tenth of the pace, then at the planned one."""
+    """Half of the step takes ten times as long as planned, the rest as planned."""
     time.clock.start("networks", PLANNED)
     time.run(5000, *(number / 1000 for number in range(501)))
     assert time.clock.left() == pytest.approx(10 * (500 + 200), rel=0.1)

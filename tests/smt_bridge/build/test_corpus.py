@@ -1,4 +1,4 @@
-"""Raw text to the words of tables and networks."""
+"""The texts of a build: from raw text to the words of tables and networks."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ def prepared(given: BuildConfig) -> BuildTexts:
 
 
 def test_what_is_trained_is_what_will_be_translated(tmp_path: Path, grammar: ModuleType) -> None:
-    """The way of the system from raw text to words gives the training text, and its way back the raw text."""
+    """The system converts the raw text to the training text, and back."""
     given = config(tmp_path, grammar)
     texts = prepared(given)
     for side, name, language in zip(texts.sides(given), ("source", "target"), ("en", "fr"), strict=True):
@@ -51,7 +51,7 @@ def test_bad_pairs_and_duplicates_are_dropped_and_counted(tmp_path: Path, gramma
 def test_lines_with_too_many_words_after_tokenization_are_dropped(
     tmp_path: Path, grammar: ModuleType
 ) -> None:
-    """n-best lists, and so tuning, refuse very long lines."""
+    """n-best lists, and thus tuning, refuse very long lines."""
     given = config(tmp_path, grammar)
     with open(given.dev_source, "a") as source, open(given.dev_target, "a") as target:
         source.write("a,b,c,d,e,f(g)h " * 40 + "\n")
@@ -111,7 +111,7 @@ def test_languages_come_from_names_or_options(tmp_path: Path) -> None:
 
 
 def test_a_glossary_is_read_as_decoding_will_read_it(tmp_path: Path, grammar: ModuleType) -> None:
-    """Two terms that only normalization makes one."""
+    """Two terms that are equal after normalization are refused."""
     (tmp_path / "terms").write_text("don’t\tne pas\ndon't\tpas\n", encoding="utf-8")
     given = config(tmp_path, grammar, glossary=str(tmp_path / "terms"))
     with pytest.raises(DataError, match="terms:2: "):

@@ -1,4 +1,4 @@
-"""The systems of a build side by side, and without their parts."""
+"""Tuning and comparing the systems of a build, and measuring what each part adds."""
 
 import shutil
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""The order of a build's steps, what is begun and what is refused; the steps are fakes."""
+"""The steps of a build: their order, what is resumed and what is refused. Most steps are replaced by
+fakes."""
 
 import json
 import logging
@@ -64,7 +65,7 @@ def test_all_that_decoding_does_not_need_is_in_one_folder() -> None:
 
 @pytest.fixture
 def tuned_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    """Up to its last step, with files of no meaning."""
+    """A build before its last step, with files of arbitrary content."""
     (tmp_path / "terms").write_text("a\tb\n")
     config = BuildConfig(
         "a.en", "a.fr", "b.en", "b.fr", str(tmp_path / "system"), glossary=str(tmp_path / "terms")
@@ -133,7 +134,7 @@ def test_packing_again_after_a_kill_gives_the_same_folder(
 
 @pytest.fixture
 def small_files() -> Iterator[None]:
-    """Files of at most 5,000 bytes, as `ulimit -f` sets it."""
+    """Limit files to 5,000 bytes, as `ulimit -f` does."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
     yield
@@ -179,7 +180,7 @@ def names() -> tuple[str, ...]:
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> list[str]:
-    """The steps that were taken; each writes its name."""
+    """The names of the steps that ran; each step writes its name."""
     found: list[str] = []
 
     def step(name: str) -> Step[Build]:
@@ -211,7 +212,7 @@ def test_finished_steps_are_not_taken_again(given: BuildConfig, taken: list[str]
 def test_a_resumed_build_keeps_its_plan(
     given: BuildConfig, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever this machine is like now."""
+    """Whatever the speed of the machine is now."""
     given.plan = ""
     monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: plan.REFERENCE_FLOPS)
     monkeypatch.setattr("nmt.compute.device.choose_back_end", lambda: device.BackEndChoice("mkl"))
@@ -311,7 +312,7 @@ def test_a_step_whose_file_was_removed_is_taken_again(given: BuildConfig, taken:
 
 
 def test_a_step_counts_once_its_checksums_are_noted(given: BuildConfig, taken: list[str]) -> None:
-    """Killed between its last file and them, it is taken again."""
+    """A step that was killed before they were recorded runs again."""
     build(given)
     work = Path(given.output) / "build"
     entries = manifest.read(work) or {}
@@ -322,7 +323,7 @@ def test_a_step_counts_once_its_checksums_are_noted(given: BuildConfig, taken: l
 
 @pytest.fixture
 def late(given: BuildConfig, monkeypatch: pytest.MonkeyPatch) -> BuildConfig:
-    """A build of its own plan that takes ten times as long as planned: the clock says so."""
+    """A build with a plan of its own that takes ten times as long as planned, according to its clock."""
     monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: plan.REFERENCE_FLOPS)
     monkeypatch.setattr("nmt.compute.device.choose_back_end", lambda: device.BackEndChoice("mkl"))
     monkeypatch.setattr(BuildClock, "pace", lambda clock: 10.0)

@@ -1,4 +1,4 @@
-"""What a build decides to do, and how long it says that takes."""
+"""Plans of builds: which networks and tunings fit into a budget, the estimated times, and the plan file."""
 
 import dataclasses
 import json
@@ -39,7 +39,7 @@ def names(found: Plan) -> list[str]:
 
 
 def test_multi30k_fits_the_default_budget_with_all_networks_in_full() -> None:
-    """25 minutes of attention, then CSLM, beside NNJM, as they were measured."""
+    """25 minutes for the attention model, and the CSLM after the NNJM at the same time, as measured."""
     found = made(MULTI30K, 90)
     assert names(found) == ["attention", "joint", "cslm"]
     assert found.total() <= 90 * 60 and found.tuning.lines == 1014
@@ -68,7 +68,7 @@ def test_epochs_shrink_before_networks_are_left_out() -> None:
 
 @pytest.mark.parametrize("sizes", [MULTI30K, GRAMMAR, dataclasses.replace(GRAMMAR, pairs=600)])
 def test_no_network_gets_fewer_updates_than_it_is_worth(sizes: CorpusSizes) -> None:
-    """A small corpus has few of them in all the epochs that help."""
+    """A small corpus has few updates even in all the epochs that help."""
     for minutes in (1, 2, 3, 5, 8, 12, 20, 30, 45):
         for one in made(sizes, minutes).networks:
             found = recipe(one.name, sizes.pairs)
@@ -84,12 +84,12 @@ def test_the_budget_holds_unless_nothing_is_left() -> None:
 
 
 def of(pairs: int) -> CorpusSizes:
-    """As many pairs of Multi30k."""
+    """Sizes of a part of Multi30k with so many pairs."""
     return CorpusSizes(pairs, 13 * pairs, 14 * pairs, 1014, 13_300)
 
 
 def test_a_small_corpus_has_the_same_networks_and_more_epochs() -> None:
-    """Half the sizes lose 2 to 3 BLEU at 10,000 pairs; see docs/results.md."""
+    """With half the layer sizes, 2 to 3 BLEU are lost at 10,000 pairs; see docs/results.md."""
     found = [
         {one.name: one for one in made(of(pairs), 1000).networks} for pairs in (2000, 5000, 10_000, 29_000)
     ]
@@ -115,7 +115,7 @@ def test_a_small_budget_is_tuned_on_fewer_lines_rather_than_without_networks(pai
 
 @pytest.mark.parametrize("pairs", [2000, 5000, 10_000, 29_000])
 def test_the_shortest_tunings_are_the_last_resort(pairs: int) -> None:
-    """Where one is chosen, no longer one fits beside the same networks, however few their updates."""
+    """If one of them is chosen, no longer one fits with the same networks, however few their updates."""
     shortest = 0
     for minutes in range(4, 60, 2):
         found = made(of(pairs), minutes)
@@ -159,7 +159,8 @@ def test_the_budget_that_brings_a_network_is_named_and_brings_it(sizes: CorpusSi
 
 
 def test_more_than_the_budget_with_one_worker() -> None:
-    """A plan counts with two; with one it may take longer than the budget, which is said rightly."""
+    """A plan assumes two workers; with one it may take longer than the budget, and the description says
+    why."""
     plan_now = made(MULTI30K, 90)
     alone = plan.seconds_with_workers(plan_now, 1)
     budget = (sum(alone.values()) + plan_now.total()) / 2
@@ -195,7 +196,7 @@ def test_speeds_are_coarse_so_that_two_measurements_agree(share: float, grade: f
 
 
 def test_a_measurement_counts_operations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a clock that ticks once a product, a second has ten products."""
+    """With a clock that advances by one for each product, a second has ten products."""
     ticks = iter(range(10**6))
     monkeypatch.setattr(time, "process_time", lambda: next(ticks) / 10)
     monkeypatch.setattr("smt_bridge.build.plan.ROUND_SECONDS", 1.0)
@@ -213,7 +214,7 @@ OTHERS: tuple[object, ...] = (None, True, "x", -1, 1.5, [], {}, [1], {"a": 1}, 1
 
 
 def paths(content: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """The keys to every value of nested lists and objects, those of sections left out."""
+    """The keys of all values in nested lists and objects, except those in `sections`."""
     if path and path[-1] == "sections":
         return []
     items = (
@@ -261,7 +262,8 @@ def test_a_plan_of_before_has_the_defaults(tmp_path: Path, content: Content) -> 
 
 
 def test_values_of_every_other_type_are_refused_or_mean_the_same(tmp_path: Path, content: Content) -> None:
-    """Each value of the plan as null, a flag, a text, a negative number, a fraction, a list and an object."""
+    """Each value of the plan is replaced by null, a boolean, a string, a negative number, a fraction, a list
+    and an object."""
     plain = paths(content)
     assert len(plain) > 60
     refused = 0

@@ -1,4 +1,4 @@
-"""The report of a built system."""
+"""The report page of a built system."""
 
 import json
 import re
@@ -67,7 +67,7 @@ FACTS = Facts(
 
 
 def text_of(page: str, title: str) -> str:
-    """What a section says."""
+    """The text of a section."""
     (found,) = re.findall(rf"<section[^>]*>\s*<h2>{title}</h2>(.*?)</section>", page, re.DOTALL)
     return " ".join(re.sub("<[^>]*>", " ", found).split())
 

@@ -1,4 +1,4 @@
-"""The trainings of a build."""
+"""The trainings of a build: word alignment, tables, and networks."""
 
 import gzip
 import logging
@@ -40,7 +40,7 @@ def lines(path: Path) -> list[str]:
 
 
 def test_both_texts_are_aligned_together(build: Build) -> None:
-    """dev.en are the first lines of train.en, and get their links."""
+    """The lines of dev.en are the first ones of train.en, and get the same links."""
     texts = BuildTexts(build.work)
     train, dev = lines(build.work / training.ALIGNMENT), lines(build.work / training.DEV_ALIGNMENT)
     assert len(train) == len(texts.lines("train.source")) and len(dev) == 20
@@ -50,7 +50,7 @@ def test_both_texts_are_aligned_together(build: Build) -> None:
 
 @pytest.mark.ci  # compiles the extraction
 def test_the_tables_of_the_development_set(build: Build) -> None:
-    """All rows whose source occurs in it, with the count model of the whole."""
+    """They have all rows whose source occurs in it, and the count model is the full one."""
     training.train(build)
     assert {f"model/{name}" for name in train_system.RESULTS} <= build.store.recorded(("model/*",))
     training.filter_to_dev(build)
@@ -77,7 +77,7 @@ def test_a_development_set_without_any_phrase_of_the_training_text_is_named(
 
 
 def test_a_half_trained_model_is_checked_too(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed training goes on with the tables that it has."""
+    """A killed training continues with its finished tables, whose checksums are verified."""
 
     def killed(folder: Path, config: TrainConfig, on_step: Callable[[], None]) -> None:
         files.write_text(folder / train_system.TABLE, ["a ||| b"])

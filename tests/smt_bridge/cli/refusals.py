@@ -1,4 +1,4 @@
-"""A command in this process that refuses what it is given."""
+"""Run a command in this process that is expected to refuse its arguments."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ Main = Callable[[Sequence[str] | None], int]
 
 
 def refusal(main: Main, capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    """The one line of a command that ends with exit status 2."""
+    """Return the one line of a command that ends with exit status 2."""
     capsys.readouterr()
     try:
         status = main([str(word) for word in words])

@@ -1,5 +1,5 @@
-"""No command of smt_bridge writes over what it reads, or two of its outputs into one file; numbers out of
-range are refused."""
+"""No command of smt_bridge overwrites its inputs, or writes two outputs to one file; numbers out of range are
+refused."""
 
 import os
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def status_of(name: str, argv: list[str]) -> int:
 def told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., str]:
-    """The one line with which a command refuses; no file is touched."""
+    """Return the one line with which a command refuses; no file is written."""
     monkeypatch.chdir(tmp_path)
 
     def call(name: str, words: list[str], renamed: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The options of smt-build, and what it refuses before anything is made."""
+"""The options of smt-build, and errors that are reported before anything is written."""
 
 from pathlib import Path
 from types import ModuleType
@@ -83,7 +83,7 @@ def test_the_survey_of_the_texts_stands_above_the_plan(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As nmt-init prints it."""
+    """In the form of nmt-init."""
     monkeypatch.setattr("smt_bridge.build.plan.measure_speed", lambda: REFERENCE_FLOPS)
     monkeypatch.setattr("nmt.compute.device.choose_back_end", lambda: device.BackEndChoice("mkl"))
     assert main([*given, "--dry-run", "--quiet"]) == 0

@@ -1,5 +1,5 @@
-"""smt-decode: its text, its list and its totals are the decoder's; mistakes are told before anything is
-written."""
+"""smt-decode: its translations, lists and totals are those of the decoder; mistakes are reported before
+anything is written."""
 
 import shutil
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def test_text_and_list(workers: int, model: Path) -> None:
 
 
 def test_a_job_in_blocks_writes_what_threads_do(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And --resume goes on: here nothing is left to be computed."""
+    """--resume continues the job, which here has nothing left to compute."""
     monkeypatch.setattr(decode, "BLOCK", 4)
     monkeypatch.setitem(EXECUTORS, "blocks", Local)
     more = ["--n-best", 3, "--stack", 7]
@@ -89,7 +89,7 @@ def test_threads_keep_no_job(model: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_processes_write_what_threads_do(
     hybrid_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Relative paths included: workers find them."""
+    """With relative paths too, which workers resolve."""
     monkeypatch.chdir(hybrid_system.parent)
     system = Path(hybrid_system.name)
     here = raw(tmp_path, system, "--explain", tmp_path / "here")
@@ -164,7 +164,7 @@ def test_a_system_reads_and_writes_raw_text(workers: int, hybrid_system: Path, t
 def test_sentences_of_a_line_are_translated_one_by_one(
     options: list[object], hybrid_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By threads and in blocks: what stands between them stays, and a line is a line."""
+    """By threads and in blocks: the text between sentences stays, and each line remains one line."""
     monkeypatch.setattr(decode, "BLOCK", 2)
     monkeypatch.setitem(EXECUTORS, "blocks", Local)
     sentences = ["The man sees the house.", "I see <b>the house</b> !", "the nurses hear her."]
@@ -195,7 +195,7 @@ def test_sentences_are_of_raw_text(model: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_files_beside_a_translation(hybrid_system: Path, tmp_path: Path) -> None:
-    """They agree with each other, and the list with the input that smt-rescore needs."""
+    """The outputs agree with each other, and smt-rescore accepts the list with the source words."""
     names = ("alignments", "explain", "source-words", "target-words", "n-best-list")
     options = [word for name in names for word in (f"--{name}", tmp_path / name)]
     raw(tmp_path, hybrid_system, *options, "--n-best", 3)
@@ -303,7 +303,7 @@ LM0= 1
 
 @pytest.fixture
 def bare_model(tmp_path: Path) -> Path:
-    """A folder whose table is called table.gz, as Moses finds it too."""
+    """A folder whose table is table.gz but named `table` in the ini, as Moses accepts."""
     for name, text in (
         ("moses.ini", INI),
         ("table.gz", "a"),
@@ -360,7 +360,8 @@ def test_who_decodes() -> None:
 
 
 def test_an_ini_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is tried from here, then beside it; of a system only beside it."""
+    """A relative path is resolved from the working directory, then from the ini's folder; for a hybrid system
+    only from the latter."""
     write_model(tmp_path / "model", 1)
     (tmp_path / "table").touch()
     monkeypatch.chdir(tmp_path)
@@ -386,7 +387,8 @@ def made(model: Path, *words: object) -> PhraseTranslator:
 
 
 def test_lines_of_each_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers are those of the input; the header of a table comes before its first line."""
+    """Line numbers are those of the input, and the header of a table is written once, before its first
+    line."""
     monkeypatch.chdir(write_model(tmp_path, 1))
     work = made(tmp_path, "--n-best-list", "list", "--n-best", 2, "--explain", "table")
     marked = list(work.decoder.parse_lines(BLOCK_LINES, "in"))

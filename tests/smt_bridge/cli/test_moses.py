@@ -1,4 +1,4 @@
-"""smt-moses: what is checked before one of Moses' programs starts."""
+"""smt-ini, and the checks of smt-moses before it starts a program of Moses."""
 
 import subprocess
 from collections.abc import Callable
@@ -100,7 +100,8 @@ def test_another_file_for_a_feature(system: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.ci
 def test_edited_into_another_folder_it_is_the_same_system(system: Path, command: Command) -> None:
-    """And `check` finds tables beside the ini, as smt-tune does, unless it is told where Moses starts."""
+    """`check` looks up tables relative to the ini, as smt-tune does, unless --root says where Moses will
+    start."""
     add = ["smt-ini", "set-weights", system / "moses.ini", "-w", system / "moses.ini"]
     done = command(*add, "-o", "elsewhere/moses.ini", cwd=system.parent)
     assert done.returncode == 0, done.stderr
@@ -136,7 +137,7 @@ def test_real_ini(nmt_data: Path, command: Command) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A system here, and an installation whose programs must not be started."""
+    """A system in the working directory, and an installation whose programs must not be started."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MOSES_HOME", str(tmp_path / "moses"))
     for name in ("bin/moses", "bin/processPhraseTableMin"):
@@ -170,7 +171,7 @@ def test_refused(words: list[str], message: str, folder: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_first_problem_of_a_system(count: int, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And how many more there are; the tables are not read whole."""
+    """The message also has the number of further problems; tables are not read to their ends."""
     changed = INI.replace("LM0= 0.5\n", "").replace("path=lm", "path=gone" if count == 2 else "path=lm")
     (folder / "moses.ini").write_text(changed)
     (folder / "t").write_text((folder / "t").read_text() + "damaged\n")

@@ -1,5 +1,5 @@
-"""smt-propose: the rows that the library proposes, merged into both tables; what contradicts itself is
-refused before a model loads."""
+"""smt-propose: the rows of the library, merged into both tables; contradictory options are refused before a
+model is loaded."""
 
 import gzip
 import shutil
@@ -28,7 +28,7 @@ as_before = pytest.fixture(autouse=True)(torch_as_before)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A few rows of a table, its reordering table, word translation probabilities, and a run."""
+    """Some rows of a phrase table and its reordering table, word translation probabilities, and a run."""
     shutil.copytree(MODELS / "translator", tmp_path / "run")
     for name, old in (("t", "phrase-table.gz"), ("r", "reordering-table.wbe-msd-bidirectional-fe.gz")):
         lines = gzip.decompress((MODELS / "phrase-based" / old).read_bytes()).split(b"\n")[:-1]

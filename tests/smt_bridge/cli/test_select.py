@@ -1,4 +1,4 @@
-"""smt-select: lines, scores and the table of sizes; what does not go together is refused."""
+"""smt-select: selected lines, scores and the table of sizes; options that exclude each other."""
 
 import random
 import subprocess
@@ -58,8 +58,8 @@ def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[...
 
 @pytest.mark.ci
 def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Command) -> None:
-    """In-domain Multi30k, general Multi30k and Tatoeba shuffled, both sides: of the 29,000 lines selected at
-    least 95% are Multi30k's."""
+    """With Multi30k as the domain and a shuffled mixture of Multi30k and Tatoeba, both sides: at least 95% of
+    the 29,000 selected lines are Multi30k's."""
     domain = [nmt_data / "multi30k" / f"train.{side}" for side in ("en", "fr")]
     others = [nmt_data / "tatoeba-enfr" / f"train.{side}.gz" for side in ("en", "fr")]
     rows = [(row, True) for row in files.parallel(*domain)]
@@ -76,7 +76,7 @@ def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Comman
 
 
 def test_a_job_in_blocks_selects_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models are learned from a sample that lies beside the output; nothing of it is left."""
+    """Models are estimated from a sample in the job folder, of which nothing remains."""
     inside, general, _ = texts(tmp_path)
     monkeypatch.setattr(selection, "BLOCK", 70)
     monkeypatch.setitem(EXECUTORS, "blocks", Local)

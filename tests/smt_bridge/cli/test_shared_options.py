@@ -83,7 +83,7 @@ def test_settings_from_options() -> None:
 
 
 def test_a_resumed_job_keeps_its_back_end(tmp_path: Path) -> None:
-    """Whatever the options say; another back end gives other digits."""
+    """Whatever the options say, since another back end computes other digits."""
     output = str(tmp_path / "out")
     store.job_folder_path(output).mkdir()
     store.write_settings(store.job_folder_path(output) / store.SETTINGS, {"back_end": "onednn"})

@@ -1,4 +1,5 @@
-"""smt-tune: hidden weights stay; wrong options are refused before anything is loaded; names of outputs."""
+"""smt-tune: weights that are not tuneable stay, wrong options are refused before anything is loaded, and
+names of outputs."""
 
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
 
 @pytest.mark.ci
 def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
-    """smt-tune: scores that are not tuneable keep their weights, the others move, with both of a language
+    """Scores that are not tuneable keep their weights; the others change, including both of a language
     model's."""
     before = decoder(write_model(tmp_path, 1), stack=5)
     edit(
@@ -112,7 +113,7 @@ def test_each_ini_has_a_tuning_of_its_own(model: str, output: str, tmp_path: Pat
 
 @pytest.mark.ci
 def test_it_says_where_nothing_is_gained(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One decoding leaves the weights as they were; a tuned one that is better says nothing."""
+    """There is a warning if no decoding is better than that of the initial weights, and none otherwise."""
     lines = [sentence(number, 6) for number in range(20)]
     made = decoder(model, stack=5)
     references = [

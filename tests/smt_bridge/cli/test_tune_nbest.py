@@ -1,4 +1,4 @@
-"""smt-tune-nbest: weights and their spread, pools that are exported, mistakes."""
+"""smt-tune-nbest: tuned weights and their spread, exported pools, and mistakes."""
 
 import argparse
 import random
@@ -26,7 +26,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def dev(tmp_path: Path) -> Path:
-    """Good and bad translations of 30 sentences; only feature B tells which is which, and A misleads."""
+    """Good and bad translations of 30 sentences; only feature B separates them, and A misleads."""
     good = [f"a{n % 3} b{n % 5} c d e{n % 2}" for n in range(30)]
     lines = []
     for n, text in enumerate(good):
@@ -58,7 +58,7 @@ def test_weights_are_found_and_written(method: str, dev: Path, command: Command)
 
 
 def test_a_list_without_labels_is_tuned_and_rescored(dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As files.md says: its values are one feature. The weights that are found pick the good translations."""
+    """Its values are one feature, as docs/files.md says. The tuned weights pick the good translations."""
     monkeypatch.chdir(dev)
     text = re.sub("[AB]= ", "", (dev / "n").read_text())
     (dev / "n").write_text(text)
@@ -82,7 +82,8 @@ def test_runs_and_their_spread(dev: Path, command: Command) -> None:
 
 
 def test_the_weights_written_are_never_below_their_start(tmp_path: Path, command: Command) -> None:
-    """Batch MIRA on lists whose features say nothing of BLEU: it leaves the best weights that MERT found."""
+    """Batch MIRA, on lists whose features do not predict BLEU, ends below the weights of MERT that it started
+    from."""
     chance = random.Random(2)
     texts = ["a b c d e", "a b c d x", "a b y d e", "z b c d e"]
     rows = [
@@ -146,7 +147,7 @@ def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> N
 
 @dataclass
 class Careful(Mert):
-    """Shares the option of a setting that it has in common with mert."""
+    """A tuner that has a setting in common with mert, and thus shares its option."""
 
     care: float = number(0.5, least=0, help="more is slower")
 

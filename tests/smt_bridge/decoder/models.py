@@ -1,5 +1,5 @@
-"""Small random models for tests of the decoder (tables, reordering, ARPA files, a moses.ini), and how their
-translations are compared."""
+"""Small random models for tests of the decoder (phrase tables, reordering tables, ARPA files, a moses.ini),
+and functions that compare translations."""
 
 import random
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ TARGET = ["p", "q", "r", "s", "t&apos;", "u"]
 
 
 class Stateful(StatefulFeature):
-    """What is known of a stateful feature before it scores anything."""
+    """A stateful feature that is not used: it has a name, a beam and a stand-in."""
 
     stand_in = 0.5
 
@@ -53,7 +53,7 @@ def write_model(
     columns: int = 4,
     lms: int = 1,
 ) -> Path:
-    """A random system over five source words; not every phrase has options."""
+    """Write a random system over five source words, in which some phrases have no options."""
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
     rows, extra = set(), []
@@ -98,7 +98,7 @@ def write_model(
 
 
 def decoder(folder: Path, plain: bool = False, /, **config: Any) -> Decoder:
-    """A model's decoder; `plain`: with the search in plain Python."""
+    """Load a model's decoder; `plain`: with the search in plain Python."""
     made = Decoder(system.load(str(folder), use_cache=False), DecoderConfig(**config))
     if plain:
         made.compiled = None
@@ -113,13 +113,13 @@ def sentence(seed: int, words: int) -> str:
 
 
 def all_weights(made: Decoder) -> Floats:
-    """Of the printed scores."""
+    """The weights of all printed scores, in order."""
     return np.array([value for name in made.system.sizes for value in made.weights[name]])
 
 
 def same_lists(ours: PhraseTranslation, theirs: PhraseTranslation, line: str, close: float = 1e-9) -> None:
-    """The same totals; the same texts too, unless a total stands twice (whose order is nobody's business) or
-    ends the list."""
+    """Assert that two lists have the same totals, and the same texts, except for texts whose total occurs
+    twice or is the last one, since their order is undefined."""
     totals = [derivation.total for derivation in ours.derivations]
     np.testing.assert_allclose(totals, [derivation.total for derivation in theirs.derivations], atol=close)
     for place, (one, other) in enumerate(zip(ours.derivations, theirs.derivations, strict=True)):
@@ -131,14 +131,14 @@ def same_lists(ours: PhraseTranslation, theirs: PhraseTranslation, line: str, cl
 
 
 def cuts(made: Decoder) -> int:
-    """Hypotheses of the last sentence that a full stack has dropped."""
+    """Number of hypotheses of the last sentence that were dropped because a stack was full."""
     assert made.compiled and made.compiled.memory.state
     state = made.compiled.memory.state
     return int((state.listed[: state.counters[0]] == 0).sum())
 
 
 def edit(folder: Path, *changes: tuple[str, str], **found: str) -> Path:
-    """The ini with some text replaced, and with sections: drop_unknown="true"."""
+    """Replace text in the ini and add sections, such as drop_unknown="true"."""
     text = (folder / "moses.ini").read_text(encoding="utf-8")
     for old, new in changes:
         assert old in text
@@ -150,19 +150,19 @@ def edit(folder: Path, *changes: tuple[str, str], **found: str) -> Path:
 
 
 def range_of(span: str) -> range:
-    """The words of a span as lists write it: 3, or 3-5."""
+    """Parse a span of an n-best list, 3 or 3-5, to its words."""
     first, _, last = span.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
 def weight_line(folder: Path, name: str) -> str:
-    """The line of [weight] of a feature."""
+    """The line of a feature in [weight]."""
     lines = (folder / "moses.ini").read_text(encoding="utf-8").split("\n")
     return next(line for line in lines if line.startswith(f"{name}="))
 
 
 def add_feature(folder: Path, line: str, *weights: str) -> Path:
-    """The system with one more feature: its line in [feature], and lines of [weight]."""
+    """Add a feature to a system: its line in [feature], and lines in [weight]."""
     return edit(
         folder, ("[feature]\n", f"[feature]\n{line}\n"), ("[weight]\n", "\n".join(["[weight]", *weights, ""]))
     )
@@ -182,8 +182,8 @@ TEXT = ["p q r", "q t ' s", "r r p u", "s q", "t ' u p q r", "u u s"] * 4
 
 
 def train_cslm(folder: Path, command: Command, order: int = 4, layers: Sequence[int] = (8,)) -> Path:
-    """The run of a CSLM over the target words of models.py, without their escapes; r is rare enough to be
-    unknown."""
+    """Train a CSLM over the target words of models.py, without their escapes; the word r is so rare that it
+    is unknown."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "text").write_text("".join(line.replace("t '", "t'") + "\n" for line in TEXT), encoding="utf-8")
     given = [

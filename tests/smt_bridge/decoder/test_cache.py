@@ -1,4 +1,5 @@
-"""The cache: what is damaged is made again, what is half is never seen, what is too much goes."""
+"""The decoder's cache: damaged entries are created again, unfinished ones are never read, and old ones are
+removed when it is full."""
 
 import logging
 import os
@@ -36,7 +37,7 @@ def fields(content: MappedRecord) -> dict[str, "NDArray[np.generic] | int"]:
 
 
 def same(one: MappedRecord, other: MappedRecord) -> bool:
-    """The same values of the same types, and nothing that can be written to."""
+    """Whether two records have equal values of the same types, all of them read-only."""
     mine, theirs = fields(one), fields(other)
     return list(mine) == list(theirs) and all(
         np.array_equal(mine[name], theirs[name], equal_nan=np.asarray(mine[name]).dtype.kind == "f")
@@ -46,7 +47,7 @@ def same(one: MappedRecord, other: MappedRecord) -> bool:
 
 
 def content_of(entry: CacheEntry) -> dict[str, bytes]:
-    """The files of an entry, without the stamp of who has verified it."""
+    """The files of an entry, without the stamp of its verification."""
     return {path.name: path.read_bytes() for path in entry.path.iterdir() if path != entry.stamp}
 
 
@@ -70,7 +71,8 @@ def test_what_was_kept_is_what_was_made(tmp_path: Path) -> None:
 
 
 def test_checksums_are_verified_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By who opens an entry first; again after a file was written to, and where nothing can be recorded."""
+    """The first process that opens an entry verifies it. It is verified again after a file was written to,
+    and if the verification cannot be recorded."""
     folder, store = write_model(tmp_path / "model", 1, lms=0), Cache(tmp_path / "cache")
     verified = list[str]()
     whole = manifest.verify
@@ -97,8 +99,8 @@ def test_checksums_are_verified_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("kind", ["flip", "cut"])
 def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A flipped byte or a missing end of any file gives the same translations, after one line; the entry is
-    whole again."""
+    """With a flipped byte or a missing end of any file, translations stay the same after one warning, and the
+    entry is repaired."""
     folder, store = write_model(tmp_path / "model", 2), Cache(tmp_path / "cache")
     lines = [sentence(number, 5) for number in range(3)]
 
@@ -125,7 +127,7 @@ def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCa
 
 
 def wrong(made: PhraseTable | TrieModel, name: str, value: object) -> PhraseTable | TrieModel:
-    """With one array replaced."""
+    """A copy with one array replaced."""
     return type(made)(**{part: getattr(made, part) for part in field_names(type(made))} | {name: value})
 
 
@@ -138,7 +140,7 @@ def wrong(made: PhraseTable | TrieModel, name: str, value: object) -> PhraseTabl
     ],
 )  # fmt: skip
 def test_no_index_leaves_a_table(name: str, tmp_path: Path) -> None:
-    """Even where the checksum is right."""
+    """Indices out of bounds are found even if the checksum is right."""
     table = system.load(str(write_model(tmp_path, 1)), use_cache=False).table
     assert table.is_sound()
     value = getattr(table, name)
@@ -162,7 +164,7 @@ def test_no_index_leaves_a_language_model(name: str, tmp_path: Path) -> None:
 
 
 def test_wrong_indices_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another version wrote, say: the checksum is right, the indices are not."""
+    """An entry with a right checksum and wrong indices, as another version might write, is damaged."""
     folder, store = write_model(tmp_path / "model", 1, reordering=False, lms=0), Cache(tmp_path / "cache")
     system.load(str(folder), store)
     (entry,) = store.entries()
@@ -179,8 +181,8 @@ def test_wrong_indices_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_writer_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Who finds another process writing goes on without the cache; what a killed one left is swept by the
-    next."""
+    """A process that finds another one writing works without the cache; unfinished entries of a killed
+    process are removed by the next writer."""
     folder, store = write_model(tmp_path / "model", 1), Cache(tmp_path / "cache")
     with locked(store.folder, "another"), caplog.at_level(logging.INFO, logger="smt_bridge"):
         assert system.load(str(folder), store).table.is_sound()
@@ -201,7 +203,7 @@ def test_one_writer_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 
 
 def test_two_versions_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has files of its own, and neither takes, or spoils, those of the other."""
+    """Each version has entries of its own, and neither reads or removes those of the other."""
     folder, store = write_model(tmp_path / "model", 1), Cache(tmp_path / "cache")
     made = system.load(str(folder), store)
     mine = {entry.path: content_of(entry) for entry in store.entries()}
@@ -219,7 +221,8 @@ def test_two_versions_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user for a while")
 @pytest.mark.parametrize("mode", [0o644, 0o600])
 def test_two_users_share_a_folder(mode: int, caplog: pytest.LogCaptureFixture) -> None:
-    """What one has stored the other reads, if he may; else he goes on without it, and does no harm."""
+    """A user reads entries of another one if permissions allow it; otherwise he works without them and
+    removes nothing."""
     with TemporaryDirectory() as place:
         os.chmod(place, 0o755)
         folder, store = write_model(Path(place, "model"), 1), Cache(Path(place, "cache"))

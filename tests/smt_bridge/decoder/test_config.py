@@ -1,4 +1,4 @@
-"""Settings of a decoder: what is asked for, else what the ini says, else what Moses does."""
+"""Settings of the decoder: options come first, then the ini, then Moses' defaults."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -26,7 +26,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_option_before_the_ini_before_moses(name: str) -> None:
-    """An option of 0, or false, is an option too."""
+    """An option of 0 or false overrides the ini too."""
     ini, asked = OTHERS[name]
     default = SearchSettings()
     assert search_settings(DecoderConfig(), {}) == default
@@ -41,7 +41,7 @@ def test_the_option_before_the_ini_before_moses(name: str) -> None:
 
 
 def test_every_option_of_the_search_is_unset_at_first() -> None:
-    """Else an ini could never set it."""
+    """Otherwise an ini could never set it."""
     options = DecoderConfig()
     shared = [item.name for item in fields(DecoderConfig) if item.name in BY_NAME]
     assert sorted(shared) == sorted(OTHERS) and all(getattr(options, name) is None for name in shared)
@@ -91,7 +91,7 @@ def test_out_of_range(name: str, value: float) -> None:
     ],
 )  # fmt: skip
 def test_refused_sections(section: str, value: str, told: str, tmp_path: Path) -> None:
-    """With the line of the value, or of the header where the section itself is too much."""
+    """The message names the line of the value, or of the header if the section itself is refused."""
     text = (write_model(tmp_path, 0) / "moses.ini").read_text()
     text = text[text.index("[feature]") :]  # each section once
     (tmp_path / "moses.ini").write_text(f"[threads]\n4\n[{section}]\n{value}\n{text}")
@@ -116,7 +116,7 @@ def test_every_parameter_has_one_place() -> None:
 
 
 def test_harmless_sections(tmp_path: Path) -> None:
-    """All of them together, and what mert-moses.pl writes into its ini, change nothing."""
+    """All of them together, and those that mert-moses.pl writes into its ini, change no setting."""
     line = sentence(1, 6)
     before = decoder(write_model(tmp_path, 1)).translate_line(line).derivations[0]
     text = "".join(f"[{name}]\n1\n" for name in [*sorted(config.HARMLESS_SECTIONS), "v"])
@@ -136,7 +136,7 @@ def test_harmless_sections(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_section_is_option(section: str, value: str, option: dict[str, object], tmp_path: Path) -> None:
-    """A section does what the option of its name does, and is no empty word; the option wins."""
+    """A section sets the same field as the option of its name, and the option overrides it."""
     write_model(tmp_path, 3, options=6)
     edit(tmp_path, ("[distortion-limit]\n3\n", ""))
     lines = [sentence(number, 8) for number in range(15)]

@@ -1,4 +1,4 @@
-"""Coverages and what may be translated after each: bits = sets of words."""
+"""Coverages, and the spans that may be translated after each: bits equal sets of words."""
 
 import random
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_each_array_has_room_for_its_group() -> None:
 
 
 def test_hash_tables_stay_half_empty() -> None:
-    """Powers of two, so that a mask finds the place; a search for a missing key always ends."""
+    """Sizes are powers of two, so that a mask gives the slot, and a search for a missing key always ends."""
     for size in range(1, 70):
         state = allocate(StateSizes(size, 0, size, 0, 0, 1, size, 0, 1, 0))
         for table in (state.table, state.coverage_table, state.context_table):
@@ -60,7 +60,7 @@ def test_hash_tables_stay_half_empty() -> None:
 
 @pytest.mark.parametrize("limit", [3, -1])
 def test_sentences_of_any_length(limit: int, tmp_path: Path) -> None:
-    """150 words: more than one machine word of coverage. What is translated is every word once, in spans."""
+    """A coverage of 150 words does not fit into one machine word. Every word is translated once."""
     made = decoder(write_model(tmp_path, 4), stack=5, distortion_limit=limit)
     translation = made.translate_line(sentence(1, 150))
     part = translation.sentence
@@ -72,7 +72,7 @@ def test_sentences_of_any_length(limit: int, tmp_path: Path) -> None:
 
 
 def coverage(translated: set[int], words: int) -> tuple[int, np.uint64]:
-    """The first untranslated word, and a bit for each from there on."""
+    """The first untranslated word, and a bit for each word from there on."""
     gap = next(word for word in range(words + 1) if word not in translated)
     return gap, np.uint64(sum(1 << (word - gap) for word in translated if word > gap))
 
@@ -82,8 +82,7 @@ def words_of(gap: int, mask: int) -> set[int]:
 
 
 def test_bits_are_sets() -> None:
-    """A coverage with a span added, the number of its words and its future cost: as sets of words have
-    them."""
+    """Adding a span, counting words and the future cost give the same results as with sets of words."""
     rng, numbers = random.Random(2), np.random.default_rng(2)
     for _ in range(500):
         n = rng.randint(1, 20)
@@ -103,8 +102,8 @@ def test_bits_are_sets() -> None:
 
 @pytest.mark.parametrize("limit", [-1, 0, 2, 4])
 def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
-    """Of every coverage that can be reached: the spans with options that are free and leave the first gap
-    within reach, each with the coverage it leads to."""
+    """For every coverage that can be reached, the moves are the untranslated spans with options that leave
+    the first gap within reach, each with the resulting coverage."""
     made = decoder(write_model(tmp_path, 1), distortion_limit=limit)
     task = made.task(MarkedLine("a zz b c a d".split()), made.listing)
     n, options = 6, task.options
@@ -176,7 +175,7 @@ def test_compiled_is_plain() -> None:
 
 
 def orders(words: int, walls: list[int], zones: list[tuple[int, int]]) -> set[tuple[int, ...]]:
-    """All orders of single words that the rules let through."""
+    """All orders of single words that the constraints allow."""
     held = constraints(words, walls, zones)
     found: set[tuple[int, ...]] = {()}
     for _ in range(words):
@@ -191,8 +190,8 @@ def orders(words: int, walls: list[int], zones: list[tuple[int, int]]) -> set[tu
 
 
 def test_walls_and_zones() -> None:
-    """No word behind a wall before all words in front of it; a zone's words side by side; a wall in a zone is
-    its own matter."""
+    """Words after a wall are translated after all words before it, the words of a zone one after the other; a
+    wall inside a zone applies within the zone."""
     every = orders(5, [], [])
     assert len(every) == 120 and not constraints(0, (), ()).active
     assert orders(5, [1], []) == {path for path in every if {*path[:2]} == {0, 1}}

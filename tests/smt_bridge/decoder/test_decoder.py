@@ -1,4 +1,5 @@
-"""Lines in, translations out: workers, long lines, unknown words, a stop in between, the second search."""
+"""The decoder from lines to translations: workers, long lines, unknown words, interrupts, and the second
+search."""
 
 import itertools
 import threading
@@ -47,7 +48,7 @@ def test_any_number_of_workers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_nobody_waits_for_a_stopped_search(plain: bool, tmp_path: Path) -> None:
-    """Threads of a translation that is given up end before their sentences do."""
+    """Threads of a translation that is stopped end before their sentences are finished."""
     made, asked = decoder(write_model(tmp_path, 2), plain, stack=20), itertools.count()
     if made.compiled:
         made.compiled.piece = 1000
@@ -105,7 +106,7 @@ def test_long_lines_are_translated_in_parts(tmp_path: Path, caplog: pytest.LogCa
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_entries_read_back(seed: int, tmp_path: Path) -> None:
-    """Text, features and total; the segments are the source and the target in order, the alignment points
+    """Text, features and total; segments contain the source and the target in order, and alignment points are
     those of the phrases."""
     made = decoder(write_model(tmp_path, seed), nbest=8)
     for number in range(6):
@@ -189,7 +190,7 @@ LINES = [sentence(number, 3 + number % 6) for number in range(40)]
 
 
 def marked(line: str) -> str:
-    """The line with a translation to be taken, words that stay together, and one that they may not cross."""
+    """The line with a forced translation, a zone and walls."""
     first, second, third, *others = line.split()
     return f'{first} <zone> {second} <np translation="q q||s">{third}</np> </zone> {" <wall/> ".join(others)}'
 
@@ -207,7 +208,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def without_network(folder: Path, nbest: int, distinct: bool = True, **config: Any) -> Decoder:
-    """A decoder that does not search with the network: the first language model stands in for it."""
+    """A decoder that does not search with the network; the first language model stands in for it."""
     loaded = system.load(str(folder), use_cache=False)
     lm = [loaded.weights["LM0"][0] + Few.stand_in * WEIGHT]
     weights = loaded.tuneable_weights() | {"LM0": lm, "Few0": [0.0]}
@@ -216,7 +217,7 @@ def without_network(folder: Path, nbest: int, distinct: bool = True, **config: A
 
 
 def full_scores(made: Decoder, translated: PhraseTranslation) -> list[float]:
-    """The total of each derivation by the weights of another decoder of the system."""
+    """The total of each derivation under the weights of the decoder `made`."""
     searched = translated.sentence
     assert searched
     totals = []
@@ -228,7 +229,7 @@ def full_scores(made: Decoder, translated: PhraseTranslation) -> list[float]:
 
 
 def merged(first: list[Derivation], second: list[tuple[Derivation, float]], distinct: bool) -> list[float]:
-    """Totals of the union of two lists, best first, naively."""
+    """Totals of the union of two lists, best first, computed naively."""
     best: dict[tuple[object, ...], float] = {}
     for item, total in [*((item, item.total) for item in first), *second]:
         key = tuple(item.text) if distinct else tuple(item.options.tolist())
@@ -238,8 +239,8 @@ def merged(first: list[Derivation], second: list[tuple[Derivation, float]], dist
 
 @pytest.mark.parametrize("markup", [False, True])
 def test_the_better_of_both_searches_is_taken(folder: Path, markup: bool) -> None:
-    """Its total is the highest of the first search's translation and of the list without the network; for
-    many lines the second search gives it."""
+    """The total is the higher one of the first search's translation and of the list without the network; for
+    many lines the second search wins."""
     policy: dict[str, Any] = {"xml_input": "exclusive"} if markup else {}
     both = decoder(folder, second_search=SIZE, **NARROW, **policy)
     first = decoder(folder, **NARROW, **policy)
@@ -256,7 +257,8 @@ def test_the_better_of_both_searches_is_taken(folder: Path, markup: bool) -> Non
 
 @pytest.mark.parametrize("distinct", [False, True])
 def test_lists_are_the_union(folder: Path, distinct: bool) -> None:
-    """Each text, or derivation, once; ordered by the full score; as long as asked for."""
+    """Each text, or derivation, is listed once, sorted by the full score; the list has the required
+    length."""
     config = {**NARROW, "nbest": 8, "distinct": distinct}
     first, both = decoder(folder, **config), decoder(folder, second_search=SIZE, **config)
     second = without_network(folder, SIZE)
@@ -288,7 +290,7 @@ def test_without_a_network_or_a_second_search_nothing_changes(folder: Path, tmp_
 
 @pytest.mark.parametrize("weight", [WEIGHT, -2.0])
 def test_plain_search_lists_the_same(weight: float, tmp_path: Path) -> None:
-    """Also where the network's weight is negative, so that the language model's becomes smaller."""
+    """Also with a negative weight of the network, which reduces that of the language model."""
     folder = add_feature(write_model(tmp_path, 3), "Few name=Few0", f"Few0= {weight}")
     made, plain = (decoder(folder, way, second_search=SIZE, **NARROW) for way in (False, True))
     for line in LINES[:12]:

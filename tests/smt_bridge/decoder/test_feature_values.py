@@ -1,4 +1,5 @@
-"""Features of derivations: times weights they are the total; each is what its definition says."""
+"""Feature values of derivations: multiplied by the weights they give the total, and each equals its
+definition."""
 
 import math
 from itertools import pairwise
@@ -39,7 +40,7 @@ def test_features_make_up_the_total(tmp_path: Path) -> None:
 
 
 def test_end_behind_a_dropped_word(tmp_path: Path) -> None:
-    """As Moses: where the last phrase has no words the end of the sentence is not scored."""
+    """As in Moses, the end of the sentence is not scored if the last phrase has no words."""
     made = decoder(write_model(tmp_path, 0, reordering=False), drop_unknown=True, distortion_limit=0, nbest=1)
     lm = made.model.word_lms[0]
     for line, complete in (("a zz", False), ("zz a", True)):
@@ -49,8 +50,7 @@ def test_end_behind_a_dropped_word(tmp_path: Path) -> None:
 
 
 def jumps(spans: list[tuple[int, int]]) -> int:
-    """Early distortion cost from its definition: the four cases of Moore and Quirk (2007), as Moses has
-    them."""
+    """Early distortion cost by its definition: the four cases of Moore and Quirk (2007), as in Moses."""
     total, covered, before = 0, set[int](), -1
     for begin, last in spans:
         prefix = (
@@ -91,7 +91,8 @@ def test_early_distortion_cost(tmp_path: Path) -> None:
 
 
 def test_phrases_one_by_one(tmp_path: Path) -> None:
-    """Jumps, and which of the six reordering scores each phrase gets, from one phrase and the one before."""
+    """Distortion and the six reordering scores of each phrase, computed from the phrase and the previous
+    one."""
     made = decoder(write_model(tmp_path, 2), nbest=30)
     task = made.task(made.parse_line(sentence(3, 6)), made.listing)
     part = task.sentence
@@ -149,8 +150,8 @@ def test_shares_add_up_to_the_total(seed: int, config: dict[str, object], tmp_pa
 
 
 def test_each_phrase_has_its_own(tmp_path: Path) -> None:
-    """Penalties count the words of the phrase, the language model scores them after those before, the end
-    has the end symbol."""
+    """Penalties count the words of the phrase, the language model scores them after the previous phrases, and
+    the end symbol is scored in the last row."""
     made = explained(tmp_path, 1)
     line = sentence(4, 7)
     best = made.translate_line(line).derivations[0]
@@ -168,7 +169,8 @@ def test_each_phrase_has_its_own(tmp_path: Path) -> None:
 
 
 def test_the_table(tmp_path: Path) -> None:
-    """A row is the sum of its cells, a column the sum of its rows; of a line in parts, too."""
+    """A row is the sum of its cells, and the last row the sum of the others; the same holds for a line in
+    parts."""
     made = explained(tmp_path, 1, max_line_words=4)
     names, weights = feature_values.explain_header(made.weights)
     assert (

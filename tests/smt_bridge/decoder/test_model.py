@@ -1,4 +1,5 @@
-"""What hypotheses are scored by: whether compiled search can read it, and what stands in for features."""
+"""Language models of the search: automata and KenLM's binary models give the same scores; the first model
+stands in for features."""
 
 import itertools
 import math
@@ -31,8 +32,7 @@ from tests.smt_bridge.decoder.models import TARGET, Stateful, decoder, same_list
 
 
 def test_automaton_is_the_model(tmp_path: Path) -> None:
-    """log p of every sentence as the arrays have it, by the compiled steps and by the plain ones; orders 1 to
-    4."""
+    """log p of sentences by the n-gram model, by compiled steps and by plain ones, for orders 1 to 4."""
     rng = random.Random(3)
     texts = [[rng.choice("abcdef") for _ in range(rng.randint(1, 9))] for _ in range(80)]
     for order in (1, 2, 4):
@@ -43,8 +43,8 @@ def test_automaton_is_the_model(tmp_path: Path) -> None:
 
 
 def test_automaton_of_a_model_with_holes(tmp_path: Path) -> None:
-    """A pruned model in which `b c a` is not there although `a b c a` is, and contexts have back-off weights
-    but no longer n-gram."""
+    """A pruned model that lacks `b c a` although it has `a b c a`, and has back-off weights of contexts
+    without n-grams."""
     text = (
         "\\data\\\nngram 1=6\nngram 2=4\nngram 3=1\nngram 4=1\n\n"
         "\\1-grams:\n-1\t<unk>\t0\n-99\t<s>\t-0.3\n-0.9\t</s>\t0\n-0.7\ta\t-0.2\n-0.8\tb\t-0.4\n-0.6\tc\t-0.5\n\n"
@@ -73,7 +73,7 @@ def check_automaton(model: NgramModel, texts: list[list[str]]) -> None:
 
 
 def test_equal_futures_recombine(tmp_path: Path) -> None:
-    """Two histories that no n-gram tells apart lead to one state, as in KenLM."""
+    """Two histories that no n-gram distinguishes lead to the same state, as in KenLM."""
     model = estimators.estimate_kneser_ney(
         [list("abc"), list("xbc")],
         estimators.KneserNeyConfig(2, discount_fallback=estimators.FALLBACK_DISCOUNTS),
@@ -93,7 +93,7 @@ def test_equal_futures_recombine(tmp_path: Path) -> None:
 
 
 def test_kenlm_through_the_package(tmp_path: Path) -> None:
-    """KenLM's own states and probabilities, word by word: the plain search finds what the automaton finds."""
+    """Plain search with KenLM's own states and probabilities finds the same as with the automaton."""
     pytest.importorskip("kenlm", reason="needs kenlm: pip install 'nmt-smt[kenlm]'")
     folder = write_model(tmp_path, 1)
     one, loaded = decoder(folder, stack=5, nbest=3), system.load(str(folder), use_cache=False)
@@ -106,8 +106,8 @@ def test_kenlm_through_the_package(tmp_path: Path) -> None:
 
 
 def check(lm: WordLM[State], texts: list[list[str]]) -> None:
-    """A sentence is its words one after the other; without context a phrase is a walk from nowhere; no
-    context makes more of it than the bound."""
+    """A sentence is scored like its words one after the other, a phrase without context like a walk from the
+    empty state, and no context exceeds the bound."""
     for text in texts:
         ids = [lm.number(word) for word in text]
         total, state = lm.walk(lm.start(), ids)
@@ -138,7 +138,7 @@ def test_word_by_word_is_sentence_by_sentence(tmp_path: Path) -> None:
 
 
 def test_kenlm_is_the_automaton(tmp_path: Path) -> None:
-    """Probabilities in single precision; states are equal where ours are."""
+    """Probabilities agree in single precision, and states are equal if those of the automaton are."""
     pytest.importorskip("kenlm", reason="needs kenlm: pip install 'nmt-smt[kenlm]'")
     path = str(write_model(tmp_path, 1) / "lm0")
     ours, theirs = system.load_lm(path), KenLMWords(count_models.KenLM(path))
@@ -157,7 +157,7 @@ def test_kenlm_is_the_automaton(tmp_path: Path) -> None:
 
 
 class Opaque(AutomatonLM):
-    """A language model without arrays, as a binary one of KenLM."""
+    """A language model without arrays, like a binary one of KenLM."""
 
     def __init__(self) -> None:
         super().__init__(null_model())
@@ -177,7 +177,7 @@ def test_one_unreadable_language_model_is_enough() -> None:
 
 
 def test_the_first_language_model_stands_in() -> None:
-    """By the first weight of each feature, added up."""
+    """The stand-in is the sum over features of the first weight of each."""
     lm = AutomatonLM(null_model())
     assert model_of(lm).stand_in == 0
     assert model_of(lm, weights=((0.25, 9.0), (-0.5,))).stand_in == 0.5 * 0.25 + 0.5 * -0.5

@@ -1,4 +1,4 @@
-"""The options of a sentence: unknown words, and scores that are those of the features."""
+"""The translation options of a sentence: table rows, unknown words, forced translations, and their scores."""
 
 import math
 import random
@@ -33,8 +33,8 @@ from tests.smt_bridge.decoder.models import (
 
 
 def test_unknown_words(tmp_path: Path) -> None:
-    """Copied, marked, or dropped unless they have digits; what is dropped has no word, no alignment, and
-    still pays the penalty."""
+    """They are copied, marked, or dropped unless they contain digits; a dropped word has no target word and
+    no alignment, and gets the penalty all the same."""
     write_model(tmp_path, 0)
     copied = decoder(tmp_path, distortion_limit=0).translate_line("zz a z7")
     marked = decoder(
@@ -65,7 +65,7 @@ def test_unknown_words(tmp_path: Path) -> None:
 
 
 def test_unknown_word_penalty(tmp_path: Path) -> None:
-    """Its weight counts, and with tuneable=true it is printed."""
+    """Its weight is part of the total, and tuneable=true prints it."""
     line = "zz a zz b"
     before = decoder(write_model(tmp_path, 1), distortion_limit=0).translate_line(line).derivations[0].total
     edit(tmp_path, ("[weight]\n", "[weight]\nUnknownWordPenalty0= 0.1\n"))
@@ -88,8 +88,8 @@ def test_unknown_word_penalty(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_options_one_by_one(seed: int, tmp_path: Path) -> None:
-    """Each option's score is that of its features without language models; its words and its span are found
-    where the search looks for them."""
+    """The score of each option is the sum of its features without language models; its words and span are
+    where the search looks them up."""
     made = decoder(write_model(tmp_path, seed, lms=2))
     weights = made.weights
     line = made.parse_line("a zz b c a e")
@@ -148,12 +148,12 @@ def test_an_unknown_word(word: str, dropped: bool, expected: list[str], tmp_path
 
 
 def node_rows(made: Decoder) -> list[int]:
-    """The options of `a b`, in their order."""
+    """The rows of `a b`, in their order."""
     return [int(row) for row in made.options.gather(MarkedLine(["a", "b"])).rows]
 
 
 def test_table_limits(tmp_path: Path) -> None:
-    """table-limit= in the line of the table, and [max-trans-opt-per-coverage], leave the same best rows."""
+    """table-limit= in the line of the table, and [max-trans-opt-per-coverage], keep the same best rows."""
     write_model(tmp_path, 4, options=9, longest=1)
     limited = [node_rows(decoder(tmp_path, table_limit=2))]
     edit(tmp_path, ("path=table", "path=table table-limit=2"))
@@ -170,8 +170,8 @@ def scored(folder: Path, **config: object) -> tuple[Decoder, RowScores]:
 
 @pytest.mark.parametrize("lms", [1, 2])
 def test_rows_one_by_one(lms: int, tmp_path: Path) -> None:
-    """The score of a row is its features times their weights, the estimate has the language models without
-    context besides, and no context makes more of it than the bound says."""
+    """The score of a row is features x weights, the estimate adds language models without context, and no
+    context exceeds the bound."""
     write_model(tmp_path, 2, lms=lms)
     line = weight_line(tmp_path, f"LM{lms - 1}")
     edit(tmp_path, (f"path=lm{lms - 1}", f"path=lm{lms - 1} oov-feature=1"), (line, f"{line} -0.4"))
@@ -217,7 +217,7 @@ def test_remembered_rows_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_row_does_not_depend_on_others(tmp_path: Path) -> None:
-    """To the last bit: which rows are scored together depends on the sentence."""
+    """Scores are equal to the last bit, whichever rows a sentence scores together."""
     made, rows = scored(write_model(tmp_path, 5, lms=2))
     together = rows.values(np.arange(made.system.table.rows))
     for row in range(made.system.table.rows):
@@ -226,7 +226,7 @@ def test_a_row_does_not_depend_on_others(tmp_path: Path) -> None:
 
 
 def test_forward_ids(tmp_path: Path) -> None:
-    """Equal for equal forward scores; -1 for options without reordering scores."""
+    """Options have equal ids for equal forward scores, and -1 without reordering scores."""
     folder = write_model(tmp_path, 3)
     rng = random.Random(4)
     lines = (folder / "reordering").read_text(encoding="utf-8").split("\n")[1:-1]
@@ -254,7 +254,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def marked(seed: int, words: int) -> str:
-    """A random line with a few translations, zones and walls."""
+    """A random line with some forced translations, zones and walls."""
     rng = random.Random(seed)
     line = sentence(seed, words).split(" ")
     for _ in range(rng.randint(1, 2)):
@@ -272,7 +272,7 @@ def marked(seed: int, words: int) -> str:
 
 
 def spans(made: PhraseTranslation, derivation: Derivation) -> Iterator[tuple[int, int, list[str]]]:
-    """First and last source word and the target words of each phrase, in target order."""
+    """First and last source word and target words of each phrase, in target order."""
     part, at = made.sentence, 0
     assert part
     for option in derivation.options:
@@ -294,8 +294,8 @@ def test_compiled_is_plain(policy: str, tmp_path: Path) -> None:
 
 
 def test_forced_translations(tmp_path: Path) -> None:
-    """Exclusive: every derivation has it, at the price of its probability. Inclusive: more derivations.
-    Constraint: between the two."""
+    """Exclusive: every derivation has the translation, at the cost of its probability. Inclusive: there are
+    more derivations. Constraint: between the two."""
     folder = write_model(tmp_path, 1)
     found = {}
     for policy in ("exclusive", "inclusive", "constraint", "ignore"):
@@ -330,8 +330,8 @@ def test_forced_translations(tmp_path: Path) -> None:
 
 
 def test_price_of_a_forced_translation(tmp_path: Path) -> None:
-    """The logarithm of its probability, shared by the table's scores; no unknown word, no alignment;
-    reordering of the same pair."""
+    """The log probability is split among the table's scores; there is no unknown word penalty and no
+    alignment; reordering scores are those of the same pair."""
     made = decoder(write_model(tmp_path, 1, reordering=False), nbest=1, xml_input="exclusive")
     dear, cheap = (
         made.translate_line(f'<x translation="new" prob="{prob}">zz</x>').derivations[0]
@@ -348,7 +348,7 @@ def test_price_of_a_forced_translation(tmp_path: Path) -> None:
 
 
 def test_reordering_of_a_forced_pair(tmp_path: Path) -> None:
-    """A translation that the table has too is scored with its row of the reordering table."""
+    """A forced translation that is also in the table has the reordering scores of its row."""
     folder = write_model(tmp_path, 2)
     made = decoder(folder, nbest=1, xml_input="inclusive", **UNLIMITED)
     table = made.system.table
@@ -366,7 +366,8 @@ def test_reordering_of_a_forced_pair(tmp_path: Path) -> None:
 
 
 def test_walls_and_zones(tmp_path: Path) -> None:
-    """Unlimited stacks: the derivations are those of the whole that keep to the wall, or to the zone."""
+    """With unlimited stacks, the derivations are those of the line without tags that respect the wall or the
+    zone."""
     made = decoder(
         write_model(tmp_path, 4, options=1),
         nbest=100_000,
@@ -397,7 +398,7 @@ def test_walls_and_zones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policy", ["pass-through", "inclusive", "exclusive", "constraint", "ignore"])
 def test_an_exclusive_translation_decides_under_every_policy(policy: str, tmp_path: Path) -> None:
-    """No other option touches its words, not even that of an unknown word."""
+    """No other option covers its words, not even that of an unknown word."""
     folder = edit(write_model(tmp_path, 1), ("[weight]\n", "[weight]\nUnknownWordPenalty0= -1\n"))
     made = decoder(folder, nbest=50, xml_input=policy, distortion_limit=-1)  # that would be the best
     for number in range(8):
@@ -415,8 +416,8 @@ def test_an_exclusive_translation_decides_under_every_policy(policy: str, tmp_pa
 
 
 def test_no_way_to_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where zones that cross each other stop every hypothesis that was kept, the line is translated in order,
-    and that is told."""
+    """If crossing zones stop every hypothesis that survived, the line is translated monotonically, with a
+    warning."""
     folder = write_model(tmp_path, 1)
     made = decoder(folder, stack=1, xml_input="ignore", distortion_limit=-1)
     told = 0
@@ -436,7 +437,7 @@ def test_no_way_to_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
 
 @pytest.mark.ci
 def test_command(tmp_path: Path, command: Command, refused: Callable[..., str]) -> None:
-    """Options win over the ini; a mistake is one line that names file and line, and nothing is written."""
+    """Options override the ini; for a mistake one line names file and line, and no output is written."""
     folder = write_model(tmp_path / "model", 1)
     (tmp_path / "in").write_text('a b\n{{x translation="new"}} c {{/x}}\n')
     streams = ("-i", tmp_path / "in", "-o", tmp_path / "out")

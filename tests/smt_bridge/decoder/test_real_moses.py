@@ -1,4 +1,4 @@
-"""Real Moses on a real system, line by line: the same outputs, lists and values."""
+"""The decoder gives the same outputs, lists and values as real Moses, line by line."""
 
 import itertools
 import math
@@ -29,13 +29,13 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def entries_of(made: Decoder, number: int, translation: PhraseTranslation) -> list[Hypothesis]:
-    """The list of a sentence as it is written."""
+    """The n-best list of a sentence as it is written."""
     written = (made.entry(number, translation, derivation) for derivation in translation.derivations)
     return [nbest.parse(entry, "ours") for entry in written]
 
 
 def assert_close(ours: Hypothesis, theirs: Hypothesis, atol: float = 1.1e-3, rtol: float = 0.0) -> None:
-    """The same features and total, to the digits that Moses prints."""
+    """Assert that features and total are equal to the digits that Moses prints."""
     assert list(ours.features) == list(theirs.features)
     for name, values in theirs.features.items():
         np.testing.assert_allclose(ours.features[name], values, rtol, atol, err_msg=name)
@@ -85,8 +85,8 @@ def test_all_cases_are_listed(nmt_data: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name, reason in CASES.items() if not reason])
 def test_decoded(name: str, nmt_data: Path, tmp_path: Path) -> None:
-    """Outputs, totals, and every entry of the lists with its values; entries that share their total with the
-    last may be others."""
+    """Outputs, totals, and every list entry with its values; entries with the same total as the last one may
+    differ."""
     folder = nmt_data / "moses-regression" / "tests" / name
     outputs, totals, lists = expected(folder / "truth" / "results.txt")
     made = Decoder(
@@ -142,11 +142,9 @@ def real(nmt_data: Path, folder: Path) -> Path:
 
 @pytest.mark.ci
 def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
-    """Stack 200, tables, model and weights of the real system: 997 of its 1,000 outputs; here the first 150
-    lines, all of them.
-
-    And the feature values of its own lists, to the digits they are printed with.
-    """
+    """With a stack of 200 and the tables, model and weights of the real system, 997 of its 1,000 outputs are
+    equal; this test compares the first 150 lines, all of which are, and feature values to the digits
+    printed."""
     folder = real(nmt_data, tmp_path)
     loaded = system.load(str(folder), use_cache=False)
     lines = list(itertools.islice(files.read_lines(folder / "corpus/test_2016_flickr.tok.en"), 150))
@@ -176,7 +174,7 @@ def test_real_moses_line_by_line(nmt_data: Path, tmp_path: Path) -> None:
 @pytest.mark.ci
 @pytest.mark.slow
 def test_real_moses_whole(nmt_data: Path, tmp_path: Path) -> None:
-    """All 1,000 lines; where the texts differ our total is at least as good as Moses' printed one."""
+    """All 1,000 lines; if texts differ, the total is at least as high as the one that Moses printed."""
     folder = real(nmt_data, tmp_path)
     made = Decoder(system.load(str(folder), use_cache=False), DecoderConfig(stack=200))
     best: dict[int, float] = {}
@@ -221,7 +219,8 @@ SETTINGS = [
 
 @pytest.fixture(scope="module")
 def moses(nmt_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Links to real Moses' settings, whose ini files name the real language model beside their folder."""
+    """Links to the settings of real Moses, whose ini files name the real language model relative to their
+    folder."""
     folder = tmp_path_factory.mktemp("moses")
     for name in ("moses-settings", "moses-multi30k"):
         (folder / name).mkdir()
@@ -259,8 +258,8 @@ def test_as_real_moses(name: str, count: int, moses: Path) -> None:
 
 @pytest.mark.slow
 def test_marked_lines_as_real_moses(nmt_data: Path) -> None:
-    """40 marked lines under each policy, and 40 with walls and zones: Moses' outputs, and its lists of five
-    to the digits they are printed with."""
+    """40 marked lines under each policy, and 40 with walls and zones: outputs are those of Moses, and lists
+    of five equal its lists to the digits printed."""
     folder = nmt_data / "moses-settings"
     loaded = system.load(str(folder / "baseline.ini"), use_cache=False)
     for name in ("exclusive", "inclusive", "constraint", "ignore", "pass-through", "walls"):

@@ -1,4 +1,5 @@
-"""Search without limits = all derivations; negative weights; cube pruning."""
+"""The search: without limits it finds the best of all derivations; compiled search equals plain search; cube
+pruning."""
 
 import itertools
 import math
@@ -47,7 +48,7 @@ from tests.smt_bridge.decoder.models import (
 
 
 def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
-    """The total of every derivation, from its features alone."""
+    """The total of every derivation, computed from its features."""
     task = made.task(MarkedLine(line.split(" ")), made.listing)
     paths = every_path(task.sentence, made.settings.distortion_limit)
     values = features(made.options, columns(made.options, task, [np.array(path, np.int32) for path in paths]))
@@ -57,7 +58,7 @@ def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
 
 
 def every_path(part: Sentence, limit: int) -> list[tuple[int, ...]]:
-    """The options of every derivation: any order of phrases that the distortion limit allows."""
+    """The options of every derivation: all orders of phrases that the distortion limit allows."""
     n, found = len(part.words), list[tuple[int, ...]]()
 
     def extend(path: tuple[int, ...], covered: frozenset[int], end: int) -> None:
@@ -81,7 +82,7 @@ def every_path(part: Sentence, limit: int) -> list[tuple[int, ...]]:
 @pytest.mark.ci
 @pytest.mark.parametrize("seed", range(6))
 def test_unlimited_stacks_are_exhaustive(seed: int, tmp_path: Path) -> None:
-    """The best total of all derivations, and the hundred best ones, in order."""
+    """The best total of all derivations, and the hundred best derivations in order."""
     folder = write_model(
         tmp_path, seed, options=2, reordering=seed % 2 == 0, columns=4 + seed % 3, lms=1 + seed % 2
     )
@@ -96,7 +97,7 @@ def test_unlimited_stacks_are_exhaustive(seed: int, tmp_path: Path) -> None:
 
 
 def test_negative_weights(tmp_path: Path) -> None:
-    """No bound may drop what a language model of negative weight likes."""
+    """A bound must not drop options that a language model with negative weight prefers."""
     folder = write_model(tmp_path, 1)
     one, other = (decoder(folder, plain, stack=3) for plain in (False, True))
     one, other = (Decoder(made.system, made.config, {**made.weights, "LM0": [-0.5]}) for made in (one, other))
@@ -112,8 +113,8 @@ def test_negative_weights(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_full_stacks_are_cut_in_time(seed: int, tmp_path: Path) -> None:
-    """So many hypotheses that a stack is cut, again and again, while it fills: what the cut drops would not
-    have been extended anyway."""
+    """A stack gets so many hypotheses that it is pruned several times while it fills; what is dropped would
+    not have been extended anyway."""
     folder = write_model(tmp_path, seed, options=25, longest=2)
     one, other = (
         decoder(folder, plain, stack=12, table_limit=0, distortion_limit=4) for plain in (False, True)
@@ -127,7 +128,7 @@ def test_full_stacks_are_cut_in_time(seed: int, tmp_path: Path) -> None:
 
 
 def small_state(hypotheses: int, coverages: int) -> SearchState:
-    """An empty search of one stack: coverages 0 to C - 1 have translated one word each."""
+    """An empty search with one stack, in which each of C coverages has translated one word."""
     state = allocate(StateSizes(hypotheses, 4000, coverages, 1, 0, 2, 0, 0, 1, 0))
     state.table[:], state.head[:], state.worst[:], state.best[:] = -1, -1, NOTHING, NOTHING
     state.covered[:] = 1
@@ -144,8 +145,8 @@ def parameters(stack: int, beam: float, reordering: bool = False) -> SearchParam
 @pytest.mark.parametrize(("stack", "beam"), [(0, -math.inf), (5, -math.inf), (12, -3.0), (0, -2.0)])
 @pytest.mark.parametrize("reordering", [False, True])
 def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reordering: bool) -> None:
-    """As a dictionary has it: hypotheses of one coverage, end, context and key are one, with reordering also
-    of one beginning and one set of forward scores; of these the best in the stack and beam."""
+    """Compared with a dictionary: hypotheses of the same coverage, end, context and key (with reordering also
+    first word and forward scores) recombine, and the best in stack and beam are extended."""
     rng = random.Random(stack)
     given = parameters(stack, beam, reordering)
     # A hash table so full that places collide: only 216 kinds are possible.
@@ -241,8 +242,8 @@ def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
-    """100 sentences a model: the same text, total and list of ten; with stacks so small that pruning
-    decides."""
+    """100 sentences for each model: equal texts, totals and lists of ten, with stacks so small that pruning
+    matters."""
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
     folder = write_model(tmp_path, seed, reordering=seed != 1, lms=2 if seed == 2 else 1)
@@ -265,8 +266,8 @@ def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("nbest", [0, 4])
 def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
-    """Compiled search returns to Python again and again, where signals are seen, and finds the same; no call
-    does more than two slices."""
+    """Compiled search returns to Python often enough for signals, and finds the same; no call does more than
+    two slices of work."""
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
     one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=nbest) for _ in range(2))
@@ -295,7 +296,7 @@ def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 @pytest.mark.parametrize("short", ["hypotheses", "edges", "coverages", "moves", "contexts"])
 def test_more_memory_where_it_is_needed(short: str, tmp_path: Path) -> None:
-    """A search that fills its memory is repeated with twice as much, and finds the same."""
+    """A search that runs out of memory is repeated with twice as much, and finds the same."""
     one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=4) for _ in range(2))
     assert other.compiled
     room = StateSizes(20_000, 40_000, 4000, 40_000, 0, 100, 20_000, 40_000, 1, 0)
@@ -309,7 +310,7 @@ def test_more_memory_where_it_is_needed(short: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 @pytest.mark.parametrize(("scores", "factor"), [(12, 1), (1, 2)])
 def test_forgotten_scores_are_computed_again(scores: int, factor: int, tmp_path: Path) -> None:
-    """Language model scores that have no room are computed again; only a span must fit as a whole."""
+    """Language model scores that do not fit into memory are computed again; only one span has to fit."""
     one, other = (decoder(write_model(tmp_path, 3), stack=30, nbest=4) for _ in range(2))
     assert other.compiled
     room = StateSizes(20_000, 40_000, 4000, 40_000, 0, 100, 20_000, scores, 1, 0)
@@ -324,7 +325,8 @@ def test_forgotten_scores_are_computed_again(scores: int, factor: int, tmp_path:
 
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 def test_memory_is_used_again(tmp_path: Path) -> None:
-    """Unless a sentence is longer, or a list needs what the best derivation does not."""
+    """Memory is reused unless a sentence is longer, or a list needs arrays that the best derivation does
+    not."""
     made = decoder(write_model(tmp_path, 1))
     assert made.compiled
 
@@ -359,8 +361,8 @@ def test_the_best_candidates_in_their_order() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_heads_and_firsts(seed: int, tmp_path: Path) -> None:
-    """No derivation stands twice; the first is what search without a list finds; with `distinct` one of each
-    text, as far as the factor lets it look."""
+    """No derivation is listed twice, the first is that of a search without a list, and `distinct` lists each
+    text once as far as the factor allows."""
     made = decoder(write_model(tmp_path, seed), stack=30)
     for number in range(5):
         line = sentence(number, 5)
@@ -377,7 +379,7 @@ def test_heads_and_firsts(seed: int, tmp_path: Path) -> None:
 
 
 def test_the_factor_ends_a_list_of_texts(tmp_path: Path) -> None:
-    """With factor 1 as many derivations are looked at as are listed at most."""
+    """With factor 1, at most as many derivations are examined as are listed."""
     made = decoder(write_model(tmp_path, 1), stack=30, nbest_factor=1)
     shorter = 0
     for number in range(5):
@@ -389,7 +391,7 @@ def test_the_factor_ends_a_list_of_texts(tmp_path: Path) -> None:
 
 
 def test_the_hash_of_a_text_does_not_depend_on_its_phrases() -> None:
-    """Words put before others, in whatever portions, give the hash of the whole; other texts another."""
+    """Prepending words in any portions gives the hash of the whole text; other texts have other hashes."""
     seen = {}
     for text in itertools.product(range(3), repeat=4):
         words = np.array(text, np.int32)
@@ -410,8 +412,8 @@ needs_numba = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip instal
 @needs_numba
 @pytest.mark.parametrize("seed", range(8))
 def test_compiled_cubes_are_plain_ones(seed: int, tmp_path: Path) -> None:
-    """Few pops, so that their order decides; with reordering or without, one or two language models, limits
-    of distortion, its early cost, a least number for each coverage, and lists."""
+    """With few pops, so that their order matters, and various settings: reordering, language models,
+    distortion limits, early cost, diversity and lists."""
     rng = random.Random(seed)
     folder = write_model(tmp_path, seed, reordering=seed != 1, lms=1 + seed % 2)
     settings: dict[str, object] = {
@@ -444,7 +446,8 @@ def test_walls_and_zones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_all_pops_are_stack_search(plain: bool, tmp_path: Path) -> None:
-    """With enough pops for every cell the grids are searched exhaustively; fewer find no better ones."""
+    """With enough pops for every cell, cube pruning equals stack search; with fewer it finds nothing
+    better."""
     folder = write_model(tmp_path, 3, options=2)
     stack = decoder(folder, plain, nbest=20, **UNLIMITED)
     whole, few = (
@@ -463,8 +466,7 @@ def test_all_pops_are_stack_search(plain: bool, tmp_path: Path) -> None:
 
 @needs_numba
 def test_memory_and_slices(tmp_path: Path) -> None:
-    """More memory where a search fills it, calls that do one pop each, and arrays that are used again: the
-    same translations."""
+    """Translations stay the same if memory runs out, if a call does one pop, and if arrays are reused."""
     folder = write_model(tmp_path, 3)
     one, other = (decoder(folder, search="cube", pop_limit=60, nbest=4) for _ in range(2))
     assert other.compiled
@@ -480,7 +482,7 @@ def test_memory_and_slices(tmp_path: Path) -> None:
 
 
 def test_sections_of_an_ini(tmp_path: Path) -> None:
-    """Moses' sections; options come first."""
+    """Moses' sections set cube pruning, and options override them."""
     sections = {"search_algorithm": "1", "cube_pruning_pop_limit": "7", "cube_pruning_diversity": "2"}
     folder = edit(write_model(tmp_path, 1), **sections)
     made = decoder(folder)

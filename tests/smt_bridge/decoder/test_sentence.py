@@ -1,4 +1,5 @@
-"""Options of a sentence in arrays = the same in lists; future costs = all ways to cut a span."""
+"""Options of a sentence as arrays equal those as lists; future costs equal the best of all ways to split a
+span."""
 
 import itertools
 import math
@@ -22,8 +23,8 @@ from tests.smt_bridge.decoder.models import UNLIMITED, decoder, sentence, write_
 
 
 def test_future_cost_is_admissible(tmp_path: Path) -> None:
-    """Without reordering and with a language model of weight 0 nothing does better than the future cost, and
-    the best does as well."""
+    """Without reordering and with weight 0 of the language model, the best derivation has exactly the future
+    cost."""
     folder = write_model(tmp_path, 3, reordering=False)
     made = decoder(folder, nbest=50, **UNLIMITED)
     made.weights.update({"LM0": [0.0], "Distortion0": [0.0]})
@@ -37,7 +38,7 @@ def test_future_cost_is_admissible(tmp_path: Path) -> None:
 
 
 def test_options_know_their_words(tmp_path: Path) -> None:
-    """Source words, target words and alignment points of options in and outside the table."""
+    """Source words, target words and alignment points of options in the table and outside it."""
     made = decoder(write_model(tmp_path, 2))
     found = made.task(made.parse_line("a zz b"), made.listing).sentence
     spans = [(int(begin), int(last)) for begin, last in zip(found.first, found.last, strict=True)]
@@ -63,7 +64,8 @@ def test_spans() -> None:
 
 
 def test_extras_stand_behind_the_rows() -> None:
-    """-1, -2, ... in the order they are added; a span without options is not there."""
+    """Extra options are numbered -1, -2, ... in the order in which they are added; a span without options is
+    left out."""
     one, two, three = (ExtraOption([word], []) for word in "xyz")
     found = GatheredOptions()
     found.add(0, 0, np.array([4, 2]), [one])
@@ -94,14 +96,14 @@ def test_target_words_are_those_of_lists() -> None:
 
 
 def random_options(rng: random.Random, n: int, longest: int) -> list[tuple[int, int]]:
-    """The spans of options, sorted; every word has one of its own."""
+    """The sorted spans of random options; every word has an option of its own."""
     several = [(begin, last) for begin in range(n) for last in range(begin, min(n, begin + longest))]
     given = [(word, word) for word in range(n)] + [rng.choice(several) for _ in range(rng.randint(0, 9))]
     return sorted(given)
 
 
 def test_places_and_future_costs() -> None:
-    """The options of each span, and the best score of any way to cut a span into spans that have some."""
+    """The options of each span, and the best score of any way to split a span into spans with options."""
     rng = random.Random(2)
     for _ in range(40):
         n, longest = rng.randint(1, 7), rng.randint(1, 4)

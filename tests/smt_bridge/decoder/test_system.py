@@ -1,4 +1,4 @@
-"""What an ini names, found, loaded and weighted."""
+"""Loading the system that an ini names: tables, language models, features and weights."""
 
 import math
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_a_folder_or_its_ini(tmp_path: Path) -> None:
 
 
 def test_files_from_here_then_beside_the_ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compressed ones too; a file that is nowhere is told with the line that names it."""
+    """Compressed files too; for a missing file the message names its line."""
     folder, here = write_model(tmp_path / "model", 0), tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
@@ -74,7 +74,7 @@ def test_weights_of_all_scores_or_of_the_printed_ones(tmp_path: Path) -> None:
 
 
 def test_a_feature_that_is_not_there(tmp_path: Path) -> None:
-    """No name and no weight; without a language model a silent one."""
+    """It has no name and weight 0; a system without a language model gets one that scores nothing."""
     made = system.load(str(write_model(tmp_path, 1, lms=0, reordering=False)), use_cache=False)
     assert made.name("Distortion") == "Distortion0" and made.weight("Distortion", made.weights) == 0.2
     assert made.name("KENLM") == "" and made.weight("KENLM", made.weights) == 0.0
@@ -84,7 +84,7 @@ def test_a_feature_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_scores_that_the_ini_does_not_count(tmp_path: Path) -> None:
-    """Also where the table comes from the cache, which knows nothing of the ini."""
+    """A wrong num-features= is refused even if the table comes from the cache."""
     folder, store = write_model(tmp_path / "model", 1), Cache(tmp_path / "cache")
     system.load(str(folder), store)
     weights = weight_line(folder, "TranslationModel0")
@@ -120,7 +120,7 @@ def test_columns_beyond_those_of_moses_are_numbered() -> None:
 
 
 def test_default_scores(tmp_path: Path) -> None:
-    """Logarithms of the given probabilities for pairs without a reordering row, and for unknown words."""
+    """Logarithms of default-scores= are used for pairs without a reordering row, and for unknown words."""
     write_model(tmp_path, 2)
     rows = (tmp_path / "reordering").read_text().split("\n")
     (tmp_path / "reordering").write_text("\n".join(row for row in rows if not row.startswith("a |||")))
@@ -134,7 +134,8 @@ def test_default_scores(tmp_path: Path) -> None:
 
 
 def test_oov_feature(tmp_path: Path) -> None:
-    """A second score: words that the language model does not know; Moses counts the scores itself."""
+    """It adds a second score, the number of words that the language model does not know; the number of scores
+    follows from it."""
     line = "zz a zz"
     before = decoder(write_model(tmp_path, 1, lms=2), distortion_limit=0)
     weight = before.weights["LM1"][0]
@@ -156,8 +157,8 @@ def test_oov_feature(tmp_path: Path) -> None:
 
 
 def test_tuneable(tmp_path: Path) -> None:
-    """What is not tuneable counts and is not printed; weights for the printed scores leave the others as they
-    are."""
+    """Scores that are not tuneable count but are not printed; weights for the printed scores leave the others
+    unchanged."""
     line = sentence(1, 6)
     before = decoder(write_model(tmp_path, 1))
     edit(

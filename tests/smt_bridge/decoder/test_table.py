@@ -1,4 +1,4 @@
-"""Phrase tables in arrays: what stands in the files, whatever their order."""
+"""Phrase tables as arrays: rows in any order, damaged lines, scores in 8 or 16 bits, words and phrases."""
 
 import random
 from dataclasses import replace
@@ -70,8 +70,8 @@ def test_bad_lines_are_named(case: str, reordered: bool, tmp_path: Path) -> None
 
 
 def test_what_the_check_refuses_is_refused(tmp_path: Path) -> None:
-    """Tables with a few bytes changed anywhere: loaded where no line is refused, else refused. (Only the
-    counts are not looked at.)"""
+    """Tables with a few changed bytes are loaded if every line passes the check, and refused otherwise
+    (counts are not checked)."""
     rng = random.Random(5)
     text = b"\n".join(ROWS) + b"\n"
     refused = 0
@@ -102,8 +102,8 @@ def test_what_the_check_refuses_is_refused(tmp_path: Path) -> None:
 
 
 def test_tables_in_any_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Unsorted tables whose rows do not match line by line are the same model; a missing reordering row costs
-    nothing, and is told."""
+    """Unsorted tables whose rows do not match line by line give the same model; a missing reordering row
+    costs nothing, with a warning."""
     folder = write_model(tmp_path, 2)
     lines = [sentence(number, 4) for number in range(20)]
     expected = [decoder(folder, stack=10).translate_line(line).derivations[0].total for line in lines]
@@ -122,7 +122,7 @@ def test_tables_in_any_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_blanks_between_words(tmp_path: Path) -> None:
-    """Tabs and several spaces separate words for Moses: such a row is found by its words."""
+    """Tabs and several spaces separate words as in Moses, and such rows are found by their words."""
     path, _ = write(
         tmp_path, [*ROWS, b"b \t c ||| s  t ||| 1 1 ||| 0-0 1-1", b"b c ||| u ||| 1 1 ||| 0-0 1-0"]
     )
@@ -139,7 +139,7 @@ def test_short_reordering_line(tmp_path: Path) -> None:
 
 
 def naive(path: Path) -> list[tuple[str, list[str], list[float], str]]:
-    """Source, target, probabilities and alignment of each row, short sources first, otherwise sorted."""
+    """Source, target, probabilities and alignment of each row, sorted, short sources first."""
     rows = []
     for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
         source, target, scores, alignment = line.split(" ||| ")[:4]
@@ -190,7 +190,7 @@ def test_rows_one_by_one(shuffled: bool, tmp_path: Path) -> None:
 
 
 def test_a_probability_of_0(tmp_path: Path) -> None:
-    """As in Moses its logarithm is -100, and nothing is below."""
+    """As in Moses its logarithm is -100, the lowest score."""
     path, _ = write(tmp_path, [b"a ||| p ||| 0 1e-45 ||| 0-0", b"b ||| q ||| 1 0.5 ||| 0-0"])
     scores = read_table(path, 2, None).scores
     assert scores[0].tolist() == [-100.0, -100.0] and scores[1, 0] == 0.0
@@ -203,7 +203,7 @@ RNG = np.random.default_rng(1)
 
 
 def test_few_values_are_kept() -> None:
-    """nan too, once for all of its rows."""
+    """nan is one of them, with one code for all of its rows."""
     values = RNG.choice(np.array([-100.0, -1.5, -0.25, 0.0, np.nan], np.float32), (300, 2))
     codes, book = quantize_scores(values, 8)
     assert codes.dtype == np.uint8 and book.shape == (2, 5)
@@ -228,7 +228,7 @@ def test_a_code_is_that_of_the_nearest_value(missing: bool) -> None:
 
 
 def test_clusters_are_better_than_equal_steps() -> None:
-    """Heavy values are nearly kept; the squared error is below that of as many values at equal distances."""
+    """Frequent values are nearly exact, and the squared error is below that of as many equidistant values."""
     values, counts = np.unique(np.round(RNG.normal(-4, 2, 20_000), 3), return_counts=True)
     counts[10] = 50_000
     centers = clusters(values, counts.astype(np.float64), 100)
@@ -242,7 +242,7 @@ def test_clusters_are_better_than_equal_steps() -> None:
 
 @pytest.mark.parametrize(("bits", "kind"), [(8, np.uint8), (16, np.uint16)])
 def test_a_table_of_few_values_is_the_same(bits: int, kind: type, tmp_path: Path) -> None:
-    """Fewer rows than codes: every score is exact, and nothing else changes."""
+    """With fewer rows than codes every score is exact, and nothing else changes."""
     table = system.load(str(write_model(tmp_path, 1)), use_cache=False).table
     small = quantize(table, bits)
     assert small.is_sound() and small.scores.dtype == small.reordering.dtype == kind
@@ -302,7 +302,7 @@ def test_spans_are_those_of_a_dictionary(seed: int) -> None:
 
 
 def test_phrases_are_the_paths(tmp_path: object) -> None:
-    """Written and read: the words of each node, sorted within each length."""
+    """The words of each node are those of its phrase, and nodes of each length are sorted."""
     phrases = random_phrases(random.Random(3), 80)
     trie, nodes = trie_of(phrases, 5)
     starts = np.cumsum([0, *map(len, phrases)])
@@ -329,7 +329,7 @@ def test_a_broken_trie_is_none() -> None:
 
 
 def test_words_are_found_by_their_bytes() -> None:
-    """Each word under its number, and no other; decoded once."""
+    """Each word has its number, other words have none, and a word is decoded once."""
     pool = WordPool(*concatenate_texts(sorted(word.encode() for word in WORDS)))
     assert len(pool) == len(WORDS) and sorted(pool) == sorted(WORDS)
     for number, word in enumerate(pool):

@@ -1,4 +1,4 @@
-"""Markup of input lines: what tags say, and every mistake in them told."""
+"""Markup of input lines: what tags mean, and a message for every mistake."""
 
 import math
 import random
@@ -40,7 +40,7 @@ def marked(
     walls: Sequence[int] = (),
     zones: Sequence[tuple[int, int]] = (),
 ) -> MarkedLine:
-    """A line with options of probability 1: first and last word, translation."""
+    """A line with forced translations of probability 1: first and last word, translation."""
     options = [ForcedTranslation(first, last, text.split(), 0.0) for first, last, text in forced]
     return MarkedLine(words.split(), options, list(walls), list(zones))
 
@@ -125,7 +125,7 @@ def test_mistakes(line: str) -> None:
 
 
 def test_any_line_is_understood_or_refused() -> None:
-    """Pieces of markup in any order: a ValueError, or words that hold no whole tag, with spans inside the
+    """Pieces of markup in any order give a ValueError, or words without complete tags and spans inside the
     line."""
     rng = random.Random(2)
     pieces = '< > / np zone wall " 0.5 || a 1 - \\ <np> </np> <wall/>'.split()

@@ -1,4 +1,4 @@
-"""Features: the option --feature, its kinds and names; values of pairs in chunks."""
+"""Features: the option --feature, its kinds and names; scores of pairs in chunks; identities."""
 
 import argparse
 from dataclasses import fields, replace
@@ -85,7 +85,7 @@ def test_inverse_is_the_other_direction(folder: Path) -> None:
     ],
 )
 def test_what_is_no_number_for_each_pair(values: object, wrong: str, folder: Path) -> None:
-    """Of a plugin, say: the message names the feature."""
+    """For example from a plugin: the message names the feature."""
     features = FeatureSet(parse_features(["lm=lm.arpa", "lm:Own=lm.arpa"]), FeatureSettings())
     features.features[1].score = lambda pairs: values  # type: ignore[method-assign, assignment, return-value]
     with pytest.raises(DataError, match=rf"--feature lm:Own=lm\.arpa: .*{wrong}"):
@@ -172,7 +172,7 @@ class Own:
 
 
 def test_a_kind_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is in the help, in error messages and in names as soon as it is in the dict."""
+    """A kind of a plugin is in the help, in error messages and in default names once it is in the dict."""
     monkeypatch.setitem(FEATURES, "own", Own)
     parser = argparse.ArgumentParser()
     add_features(parser)
@@ -193,8 +193,8 @@ OTHERS = {
 
 
 def test_what_numbers_depend_on() -> None:
-    """The run's files, its checkpoint among them, the back-off file and the side are in identities too, where
-    a feature reads them; threads and devices change nothing that a table could show."""
+    """The run's files with its checkpoint, the back-off file and the side are in identities of features that
+    read them; threads and devices do not change the digits of a table."""
     settings = FeatureSettings()
     assert set(OTHERS) == {item.name for item in fields(FeatureSettings)}
     changed = {

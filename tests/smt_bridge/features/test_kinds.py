@@ -1,4 +1,5 @@
-"""The feature of a translation model: escapes, and words that its training corpus lacks."""
+"""The kinds of features: translation models, joint models, n-gram and neural language models, mixtures,
+unknown words."""
 
 import math
 from pathlib import Path
@@ -45,7 +46,7 @@ def test_the_model_sees_no_escapes(tiny: Path) -> None:
 
 
 def test_unknown_split_sums_to_one(tiny: Path) -> None:
-    """Over the full vocabulary, the words that the training corpus lacks counted as one."""
+    """The sum is over the full vocabulary, in which words that the training corpus lacks count as one."""
     run = checkpoint.load(tiny / "run")
     known = dict(list(run.target_words.ids.items())[:10])
     run.target_words.words, run.target_words.ids = run.target_words.words[: 3 + len(known)], known
@@ -93,7 +94,7 @@ def joint_feature(run: Path, kind: str = "joint", **settings: object) -> Joint:
 
 
 def test_one_by_one_through_the_run(run: Path) -> None:
-    """Escapes are undone; the end symbol belongs to the source's."""
+    """Escapes are undone; the target's end symbol is affiliated with that of the source."""
     saved, expected = alignment.load_aligned(run).for_text(tokenized=True), []
     assert PAIRS.affiliations
     for words, source, places in zip(PAIRS.targets, PAIRS.source_of, PAIRS.affiliations, strict=True):
@@ -108,7 +109,7 @@ def test_one_by_one_through_the_run(run: Path) -> None:
 
 
 def test_the_other_direction_scores_the_exchanged_pair(run: Path) -> None:
-    """Affiliations are then those of the source's words, of which words of the target are read."""
+    """Affiliations are then of source words, with target words."""
     exchanged = WordPairs(
         sources=[["p", "t&apos;"], ["q"], []],
         targets=[["a", "b", "e"], ["a", "b", "e"], ["zz"], []],
@@ -157,7 +158,7 @@ def test_both_directions_of_a_list(run: Path, tmp_path: Path) -> None:
 
 
 def test_log_z_taken_as_0(run: Path, tmp_path: Path) -> None:
-    """Other numbers, another identity; only for a model that was trained for it."""
+    """Scores and identity change; only a model that was trained with a normalizer accepts it."""
     exact, free = joint_feature(run), joint_feature(run, assume_normalized=True)
     assert exact.identity() != free.identity()
     assert not (abs(exact.score(PAIRS) - free.score(PAIRS)) < 1e-6).any()
@@ -194,7 +195,7 @@ def count_lm(path: str, kind: str = "lm") -> CountLM:
 
 
 def test_a_phrase_is_scored_from_nowhere_to_nowhere(path: str) -> None:
-    """By hand from the numbers of the file; natural logarithms."""
+    """Computed by hand from the numbers of the file, as natural logarithms."""
     expected = [math.log(10) * arpa_score(words) for words in TARGETS]
     np.testing.assert_allclose(count_lm(path).score(TARGET_PAIRS), expected, atol=1e-6)
 
@@ -247,7 +248,7 @@ def pairs(whole: bool) -> WordPairs:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_neural_lm_one_by_one(whole: bool) -> None:
-    """Escapes are undone, text is cut as the run's; a phrase has no end symbol."""
+    """Escapes are undone, and text is cut into the run's units; a phrase has no end symbol."""
     run = checkpoint.load_lm(str(RUN), "best", "cpu")
     scorer = choose_scorer(run.model, False, run.directory)
     expected = []
@@ -258,8 +259,8 @@ def test_neural_lm_one_by_one(whole: bool) -> None:
 
 
 def test_the_share_of_unknown_words(tmp_path: Path) -> None:
-    """With a back-off model an unknown word costs more than the p(UNK) that all of them have together; known
-    ones cost the same."""
+    """With a back-off model an unknown word costs more than p(UNK), which all of them share; the scores of
+    known words stay the same."""
     counted = ["zzz", "yyy"]
     lines = "".join(f"-{number}\t{word}\t0\n" for number, word in enumerate(["<unk>", "</s>", *counted], 1))
     (tmp_path / "lm").write_text(

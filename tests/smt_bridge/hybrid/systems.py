@@ -1,5 +1,5 @@
-"""Small hybrid systems for tests: a model of tests/smt_bridge/decoder/models.py, or a few pairs of sentences,
-with text settings."""
+"""Small hybrid systems for tests: one over letters, with a model of tests/smt_bridge/decoder/models.py, and
+one that is trained on a few pairs of sentences."""
 
 import shutil
 from pathlib import Path
@@ -37,7 +37,7 @@ def letters(folder: Path, seed: int = 1, case: str = "keep") -> Path:
 
 
 def train(folder: Path, case: str = "truecase") -> Path:
-    """A system of PAIRS, made as smt-build makes one."""
+    """Train a system on PAIRS in the way of smt-build."""
     build = folder / "build"
     build.mkdir(parents=True)
     texts = {}

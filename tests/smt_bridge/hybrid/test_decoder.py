@@ -1,4 +1,4 @@
-"""Hybrid systems translate raw text to raw text."""
+"""Hybrid systems translate raw text to raw text, with glossaries, markup and text that is copied."""
 
 import random
 import shutil
@@ -35,7 +35,7 @@ def raw(request: pytest.FixtureRequest, tmp_path: Path) -> RawLines:
 
 
 def forced(line: MarkedLine) -> list[tuple[str, str, str | None]]:
-    """Source words, translation, raw text."""
+    """Source words, translation and raw text of each forced translation."""
     return [
         (" ".join(line.words[one.first : one.last + 1]), " ".join(one.words), one.raw) for one in line.forced
     ]
@@ -147,7 +147,7 @@ def test_sentences_of_a_line_are_translated_by_themselves(hybrid_system: Path) -
 
 
 def test_raw_text_is_the_chain_of_commands(hybrid_system: Path) -> None:
-    """Text of the source language through the text settings, the engine, and back."""
+    """The result is that of the source text settings, the engine, and the target text settings in turn."""
     made, hybrid = smt_bridge.load(str(hybrid_system)), folder.read(hybrid_system)
     engine = Decoder.load(str(hybrid_system / "moses.ini"))
     for line in ["Paris is small.", '"I see," the man isn\'t: Paris']:
@@ -163,7 +163,7 @@ KEPT = (
 
 @pytest.mark.parametrize("kept", KEPT.split())
 def test_what_no_table_has_survives(kept: str, hybrid_system: Path) -> None:
-    """Numbers too: the tables have never seen them."""
+    """Numbers too, which the tables have never seen."""
     made = smt_bridge.load(str(hybrid_system))
     (found,) = made.translate([f"The man sees {kept} in the house."])
     assert found.split(" ").count(kept) == 1 and found.startswith("L'homme ")
@@ -177,7 +177,7 @@ def test_tags_stay_around_their_words(hybrid_system: Path) -> None:
 
 
 def random_text(rng: random.Random, depth: int = 0) -> str:
-    """Words and what is protected, with tags around some of them."""
+    """Random words and protected text, with tags around some of them."""
     words = (
         "the house Paris is big . ! man isn't 3.5 1,000 10:30 http://x.org/a a@b.org <br/> &amp; zz".split()
     )
@@ -191,7 +191,8 @@ def random_text(rng: random.Random, depth: int = 0) -> str:
 
 @pytest.mark.parametrize("longest", [250, 7])
 def test_nothing_protected_is_lost(longest: int, hybrid_system: Path) -> None:
-    """As often as in the line; tags are nested as they were, except in a line that is translated in parts."""
+    """Protected text occurs as often as in the line, and tags are nested as in the line, unless it is
+    translated in parts."""
     config = DecoderConfig(distortion_limit=-1, stack=20, max_line_words=longest)
     plain, rng = smt_bridge.load(str(hybrid_system), config), random.Random(1)
     jumps = {**plain.system.tuneable_weights(), "Distortion0": [-1.0]}  # each is rewarded
@@ -206,14 +207,14 @@ def test_nothing_protected_is_lost(longest: int, hybrid_system: Path) -> None:
 
 
 def test_a_copied_word_is_not_translated(hybrid_system: Path) -> None:
-    """Although the table has a translation of it."""
+    """Not even if the table has a translation of it."""
     made = smt_bridge.load(str(hybrid_system))
     assert len(made.system.table.of("www.house.org"))
     assert made.translate(["I see www.house.org."]) == ["Je vois www.house.org."]
 
 
 def test_terms(hybrid_system: Path, tmp_path: Path) -> None:
-    """They come out exactly as they were written, at the start of a sentence too."""
+    """Their translations are written as in the glossary, also at the start of a sentence."""
     terms = tmp_path / "terms"
     terms.write_text('the house\tle  "CHÂTEAU" ( n° 1 )\nman\tiPhone\n', encoding="utf-8")
     made = smt_bridge.load(str(hybrid_system), glossary=str(terms))
@@ -257,7 +258,7 @@ def test_long_lines_keep_terms_and_copies(hybrid_system: Path, tmp_path: Path) -
 def test_tables_are_those_of_the_folder(
     hybrid_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever lies in the folder from which it is called."""
+    """Files in the working directory are ignored."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "phrase-table.gz").write_text("no table")
     moved = shutil.copytree(hybrid_system, tmp_path / "moved and copied")

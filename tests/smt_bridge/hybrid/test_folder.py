@@ -1,5 +1,5 @@
-"""The folder of a hybrid system: read(write(x)) is x wherever the folder lies, and a folder that is not whole
-is refused in one line."""
+"""The folder of a hybrid system: read(write(x)) is x wherever the folder is, and an incomplete or changed
+folder is refused in one line."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_only_its_own_folders_are_hybrid(system: Path) -> None:
 
 
 def test_a_system_that_is_not_finished(system: Path) -> None:
-    """Its moses.ini is not taken for a model of tokenized text."""
+    """Its moses.ini is not loaded as a model of tokenized text."""
     (system / WORK).mkdir()
     (system / WORK / SETTINGS).touch()
     assert folders.is_hybrid(system)
@@ -181,8 +181,8 @@ def test_an_absolute_path_in_the_ini_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_a_stranger_put_there(
     harm: str, name: str, system: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No pipe is waited for, no device read, and no line of a file elsewhere shown, not even of a large one
-    of the right size."""
+    """Pipes and devices are not read, and no line of a file elsewhere is shown, not even of a large one of
+    the right size."""
     path = system / name
     size = path.stat().st_size
     path.unlink()
@@ -198,7 +198,7 @@ def test_a_file_that_a_stranger_put_there(
 
 
 def test_a_link_to_a_large_part_is_followed(system: Path) -> None:
-    """Tables may lie on another disk: what the link leads to is compared with its checksum."""
+    """Tables may be on another disk: the file to which the link leads is compared with its checksum."""
     (system / "table").rename(system.parent / "table")
     (system / "table").symlink_to(system.parent / "table")
     assert folders.read(system).folder == system

@@ -45,7 +45,7 @@ RAW = [pair[0] for pair in PAIRS[:8]] + ["", "<b>Seldom</b> at 10:30 or 1,000 in
 
 @pytest.fixture(scope="module")
 def system(hybrid_system: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
-    """The system with its networks."""
+    """A system with its networks."""
     made = shutil.copytree(hybrid_system, tmp_path_factory.mktemp("networks") / "system")
     sides = [SIDE.format(language) for language in ("en", "fr")]
     for name, (alignment, model, line, weight) in MODELS.items():
@@ -73,7 +73,7 @@ def run(system: Path, place: Path, *words: object) -> dict[str, str]:
 
 
 def test_raw_text_with_networks(system: Path, tmp_path: Path) -> None:
-    """The same bytes by two workers, and from a folder that was moved; nothing that is protected is lost."""
+    """Two workers, and a folder that was moved, give the same bytes; protected text is not lost."""
     found = run(system, tmp_path / "one", "--n-best", 5)
     moved = shutil.copytree(system, tmp_path / "moved and copied", ignore=shutil.ignore_patterns("build"))
     assert run(moved, tmp_path / "two", "--n-best", 5, "--workers", 2) == found
@@ -107,7 +107,7 @@ def test_explanations_add_up_with_networks(system: Path, tmp_path: Path) -> None
 
 
 def test_smt_rescore_reads_the_list(system: Path, tmp_path: Path, command: Command) -> None:
-    """With the source words that smt-decode writes, it computes the networks' columns again."""
+    """With the source words that smt-decode writes, smt-rescore computes the same values of the networks."""
     run(system, tmp_path / "one", "--n-best", 5)
     runs = {"joint": "joint:Joint", "attention": "translation:Attention", "cslm": "neural-lm:Cslm"}
     features = [word for name, kind in runs.items() for word in ("-f", f"{kind}={system}/networks/{name}")]

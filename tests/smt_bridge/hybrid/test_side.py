@@ -1,4 +1,4 @@
-"""Raw text becomes words and raw text again."""
+"""Text processing of a hybrid system: raw text to words and back."""
 
 import pytest
 
@@ -95,7 +95,7 @@ def test_a_text_may_contain_placeholders() -> None:
     ],
 )
 def test_scripts_without_blanks(language: str, text: str) -> None:
-    """Around what is protected there is no blank that was not there; in Thai that would be a word."""
+    """No blanks are added around protected text; in Thai a blank would be a word."""
     one = make_side(language, "keep")
     assert one.text(one.words(text)) == text
 

@@ -1,4 +1,4 @@
-"""A small moses.ini with its files."""
+"""A small moses.ini, with the files that it names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What Moses would get wrong about a system is told, each problem with its line."""
+"""The check of a system: each problem is reported with its line."""
 
 import subprocess
 from collections.abc import Callable
@@ -88,8 +88,8 @@ def test_check_of_rows(system: Path, command: Command) -> None:
 
 
 def test_check_of_a_multi_model(system: Path) -> None:
-    """Its tables need no weights of their own, and the reordering table has the pairs of all; a table that is
-    not there is reported."""
+    """Its tables need no weights of their own, and the reordering table has the pairs of all of them; a
+    missing table is reported."""
     table = "PhraseDictionaryMemory name=TM0  num-features=2 path=t input-factor=0 output-factor=0"
     other = "PhraseDictionaryMemory name=TM1 num-features=2 path=t2 tuneable=false"
     both = (

@@ -1,4 +1,4 @@
-"""A moses.ini in memory: what is read and refused, and edits that change nothing else."""
+"""A moses.ini in memory: reading, refused files, and edits that change no other byte."""
 
 import os
 from collections.abc import Callable
@@ -19,7 +19,7 @@ WEIGHTS = {"LM0": [0.5], "TM0": [0.2, -0.3, 1e-05], "UnknownWordPenalty0": [1.0]
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    """With six digits, which is what Moses prints; written again it has the same bytes."""
+    """Weights have six digits, as Moses prints; written again the file has the same bytes."""
     moses_ini.write_weights(tmp_path / "w", {**WEIGHTS, "D": [1 / 3]}, ["BLEU 0.5", "of mine"])
     found = moses_ini.read_weights(tmp_path / "w")
     assert found == {**WEIGHTS, "D": [0.333333]}
@@ -28,7 +28,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_those_of_an_ini(tmp_path: Path) -> None:
-    """From [weight] to the next section."""
+    """Weights are read from [weight] to the next section."""
     (tmp_path / "moses.ini").write_text(INI)
     section = INI.partition("[weight]\n")[2].partition("[v]")[0]
     (tmp_path / "w").write_text(f"\n# of the ini\n{section}")
@@ -117,7 +117,7 @@ def test_names_that_are_not_utf8_have_no_place_in_an_ini() -> None:
 
 
 def test_comments_and_order(tmp_path: Path) -> None:
-    """Comments behind values, sections in any order, one of them twice: as Moses reads them."""
+    """Comments after values, sections in any order, one of them twice: they are read as Moses reads them."""
     before = moses_ini.read(str(write_model(tmp_path, 1) / "moses.ini"))
     head, _, tail = (tmp_path / "moses.ini").read_text().partition("[weight]\n")
     lines = tail.split("\n")
@@ -160,7 +160,8 @@ TM0= 1
 
 
 def test_paths_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here, else from beside the ini; endings that Moses adds count; every other byte stays."""
+    """Paths are resolved from the working directory, then from the ini's folder, with the endings that Moses
+    adds; every other byte stays."""
     here, beside = tmp_path / "here", tmp_path / "beside"
     (here / "tables").mkdir(parents=True)
     beside.mkdir()
@@ -184,8 +185,8 @@ def test_a_blank_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_an_ini_that_moves_finds_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here, else from beside it; what is nowhere stays, and so does everything where it does not
-    move."""
+    """Paths are resolved from the working directory, then from the ini's folder; missing files keep their
+    path, and nothing changes if the ini stays in its folder."""
     model = tmp_path / "model"
     (model / "tables").mkdir(parents=True)
     (model / "tables" / "t.gz").touch()

@@ -17,8 +17,8 @@ RECORD = 'printf "%s\\n" "$(basename "$0")" "$@" > "{log}"\n'
 
 @pytest.fixture
 def moses(tmp_path: Path) -> Path:
-    """A system in tmp_path, and an installation in tmp_path/moses: the decoder echoes, the scripts make what
-    they promise."""
+    """A system in tmp_path, and an installation in tmp_path/moses whose decoder echoes its input, and whose
+    scripts write their outputs."""
     for name, text in (
         ("moses.ini", INI),
         ("t", TABLE),
@@ -133,7 +133,8 @@ def test_one_tuning_in_a_folder(
 def test_the_last_line_needs_no_end(
     moses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The stand-in drops it, as Moses does. When lines are missing nonetheless there is no output at all."""
+    """The stand-in drops a last line without an end, as Moses does. If lines are missing all the same, there
+    is no output."""
     decode = ("decode", "moses.ini", "-i", "text", "-o", "out", "--n-best-list", "list")
     (tmp_path / "text").write_text("a b\n\nc")
     moses_bin = moses / "bin" / "moses"

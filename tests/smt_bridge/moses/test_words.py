@@ -1,4 +1,4 @@
-"""Networks read Moses' words, or are refused: a run of SentencePiece, on either side, in every feature."""
+"""Networks read Moses' words, or are refused: a run of SentencePiece on either side, for every feature."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -46,7 +46,7 @@ def mixed(folder: Path) -> Path:
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In tables, lists, proposals and the search."""
+    """In phrase tables, n-best lists, proposals and the search."""
     run, path = checkpoint.load(MODELS / "translator"), str(MODELS / "translator")
     args = propose.parser().parse_args(
         ["table", path, "--lexical", "lex", "-i", "text", "-o", "out", "--threads", "1"]
@@ -68,7 +68,7 @@ def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_every_feature_of_one_language(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """By itself, in a mixture, and in the search."""
+    """Alone, in a mixture, and in the search."""
     run, path = checkpoint.load_lm(MODELS / "lm"), str(MODELS / "lm")
     users: list[Callable[[], object]] = [
         feature("neural-lm", MODELS / "lm"),

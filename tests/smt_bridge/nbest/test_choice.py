@@ -1,4 +1,5 @@
-"""The best translation of a sentence: by total, by minimum Bayes risk, with scales that references choose."""
+"""The choice of the best translation: by total, by minimum Bayes risk, and with scales that are tuned on
+references."""
 
 import random
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ Group = list[Hypothesis]
 
 
 def group(**totals: float) -> Group:
-    """Words joined by _, with a total each."""
+    """A list of hypotheses: words joined by _, with their totals."""
     return [Hypothesis(0, text.split("_"), {}, total) for text, total in totals.items()]
 
 
@@ -46,14 +47,14 @@ def test_by_total_or_by_risk() -> None:
 
 
 def test_totals_of_one_model_are_one_list() -> None:
-    """With totals of their own two lists count alike; with totals of one model their entries compete."""
+    """Lists with totals of their own count alike; with totals of one model all entries compete."""
     one, other = group(x_y=-1.0, z_y=-1.1), group(p_q=-7.0)
     assert decided(ByRisk(MBRConfig("bleu"), of_totals=False), [[*one], [*other]]) == ["p q"]
     assert decided(ByRisk(MBRConfig("bleu"), of_totals=True), [[*one], [*other]]) == ["x y"]
 
 
 def test_texts_are_equal_whatever_their_escapes() -> None:
-    """Moses' l&apos; and nmt-translate's l' are one text; it is written as its first entry."""
+    """l&apos; of Moses and l' of nmt-translate are the same text, which is written as in its first entry."""
     moses, neural = group(un=-1.0), group(**{"l'_eau": -1.0, "un_os": -1.5})
     moses.append(Hypothesis(0, ["l&apos;", "eau"], {}, -1.1))
     chooser = ByRisk(MBRConfig("chrf"), of_totals=False)
@@ -66,7 +67,7 @@ def test_texts_are_equal_whatever_their_escapes() -> None:
 )
 @pytest.mark.parametrize("lists", [1, 2])
 def test_references_choose_the_scales(metric: str, corpus: BLEU | CHRF, lists: int) -> None:
-    """As if each choice of the grid were tried by itself."""
+    """The result is the same as if each choice of scales were tried by itself."""
     rng = random.Random(lists)
     references = [" ".join(rng.choice("abcd") for _ in range(7)) for _ in range(12 // lists)]
     sentences = [
@@ -124,8 +125,8 @@ def test_unknown_words() -> None:
 
 
 def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
-    """Each line of the real 100-best lists: Σ weight x feature is the printed total to 1e-3, unknown words
-    (-100) accounted for."""
+    """For each line of the real 100-best lists, Σ weight x feature plus -100 for each unknown word is the
+    printed total to 1e-3."""
     folder = nmt_data / "moses-multi30k"
     tuned = ini.read_weights(folder / "moses.tuned.ini")
     count = unknown = 0

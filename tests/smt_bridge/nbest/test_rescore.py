@@ -1,4 +1,5 @@
-"""smt-rescore: new features, totals, unions; what was there keeps its bytes."""
+"""Rescoring n-best lists: new features, new totals, unions of lists, resumed jobs; other bytes are
+unchanged."""
 
 import math
 import subprocess
@@ -57,7 +58,7 @@ def features_of(path: Path) -> list[dict[str, list[float]]]:
 
 
 def test_without_weights_only_features_are_added(lists: Path, tiny: Path, command: Command) -> None:
-    """Whole sentences: the value is that of nmt-score's pair, Moses' escapes undone."""
+    """For whole sentences the value is that of nmt-score for the unescaped pair."""
     line = ["smt-rescore", *"n -s s -o o --best b -f".split(), f"translation={tiny / 'run'}"]
     done = command(*line, cwd=lists)
     assert done.returncode == 0, done.stderr
@@ -96,8 +97,8 @@ def test_by_phrase_is_the_sum_of_the_tables_column(lists: Path, tiny: Path, comm
 
 
 def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
-    """New totals are weights x features, -100 for an unknown word kept; the list is sorted by them, the best
-    is its first."""
+    """New totals are weights x features, plus -100 for each unknown word; the list is sorted by them, and the
+    first entry is the best."""
     (lists / "old").write_text("LM0= 0.5\nWordPenalty0= 0.2\nUnknownWordPenalty0= 1\n")
     (lists / "n").write_text(LIST.replace("| -104 |", "| -103.1 |").replace("| -3.8 |", "| -3.4 |"))
     line = ["smt-rescore", *"n -s s -w w --decoder-weights old -o o --best b -f".split()]
@@ -118,7 +119,7 @@ def test_totals_and_best(lists: Path, tiny: Path, command: Command) -> None:
 
 
 def test_unknown_words_do_not_decide_between_lists(lists: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries of other lists do not have the decoder's -100."""
+    """Entries of other lists lack the decoder's -100 for unknown words."""
     monkeypatch.chdir(lists)
     Path("n").write_text(LIST.replace("| -104 |", "| -103.1 |").replace("| -3.8 |", "| -3.4 |"))
     Path("m").write_text("0 ||| un chien ||| NMT0= -1 ||| -1\n")
@@ -132,8 +133,8 @@ def test_unknown_words_do_not_decide_between_lists(lists: Path, monkeypatch: pyt
 
 @pytest.mark.ci
 def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Callable[..., str]) -> None:
-    """Moses' list and one of nmt-translate: a text of both has the features of both; the List features tell
-    where it is from."""
+    """Lists of Moses and of nmt-translate: a text of both has the features of both, and List features say
+    which list it is from."""
     texts = ("0 ||| un chien", -1), ("0 ||| la voiture", -2), ("2 ||| le ' chat", -3)
     (lists / "m").write_text("".join(f"{text} ||| NMT0= {value} ||| -1\n" for text, value in texts))
     (lists / "lm").write_text(ARPA)
@@ -159,8 +160,8 @@ def test_union_of_lists(lists: Path, tiny: Path, command: Command, refused: Call
 
 
 def test_a_missing_feature_is_computed(lists: Path, command: Command) -> None:
-    """The list of nmt-translate gets a language model score; entries that have one keep theirs; all have the
-    same order of features."""
+    """Entries of nmt-translate get a language model score, entries with one keep it, and all have their
+    features in the same order."""
     (lists / "lm").write_text(ARPA)
     # nothing for sentence 0
     (lists / "m").write_text("1 |||  ||| NMT0= -1 ||| -1\n2 ||| the dog ||| NMT0= -3 ||| -1\n")
@@ -262,7 +263,7 @@ def two_lists(tmp_path: Path) -> Path:
 
 @pytest.mark.ci
 def test_minimum_bayes_risk(two_lists: Path, command: Command) -> None:
-    """One list, two lists without weights, and the scale that references chose."""
+    """With one list, with two lists without weights, and with scales tuned on references."""
 
     def best(*given: str) -> str:
         done = command("smt-rescore", *given, "-s", "s", "-q", "--best", "b", cwd=two_lists)
@@ -281,8 +282,8 @@ def test_minimum_bayes_risk(two_lists: Path, command: Command) -> None:
 
 @pytest.mark.ci
 def test_minimum_bayes_risk_of_new_totals(two_lists: Path, tiny: Path, command: Command) -> None:
-    """The union of the lists with weights is one list; workers change nothing, nor does the list that is
-    written beside it."""
+    """With weights the union of the lists is one list; neither workers nor an output list change the
+    choice."""
     (two_lists / "w").write_text("LM0= 0\nNMT0= 0\nList0= 1\nList1= 0.5\nRNN0= 0.01\n")
     given = ["n", "m", "-s", "s", "-q", "--fill-missing", "-f", f"translation={tiny / 'run'}", "-w", "w"]
     for name, more in {"1": [], "2": ["--workers", "2"], "3": ["-o", "o"]}.items():
@@ -298,7 +299,7 @@ def test_minimum_bayes_risk_of_new_totals(two_lists: Path, tiny: Path, command: 
 def test_lost_sentences_are_named_and_computed_by_a_resumed_job(
     lists: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A sentence a chunk; the second is lost."""
+    """Chunks have one sentence, and the second chunk is lost."""
     monkeypatch.setattr("smt_bridge.nbest.rescore.SENTENCES", 1)
     monkeypatch.setitem(EXECUTORS, "lossy", Losing(1))
     monkeypatch.chdir(lists)
@@ -342,7 +343,7 @@ def test_lost_sentences_are_named_and_computed_by_a_resumed_job(
 def test_refusals(
     words: str, message: str, lists: Path, command: Command, refused: Callable[..., str]
 ) -> None:
-    """Options that contradict each other, and lists that do not fit."""
+    """Options that exclude each other, and lists that do not fit together."""
     for name, text in (
         ("w2", "LM0= 1\n"),
         ("w3", "LM0= 1\nWordPenalty0= 1\nXX0= 1\n"),
@@ -372,8 +373,8 @@ def test_all_is_checked_before_the_work(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What is wrong with the last sentence is said before the first is scored, and nothing is left that the
-    next start would have to resume."""
+    """A mistake in the last sentence is reported before the first is scored, and no job is left to be
+    resumed."""
     assert LIST.count(old) == 1
     texts = {"n": LIST.replace(old, new), "s": SOURCE, "w": "LM0= 0.5\nWordPenalty0= 0.2\nRNN0= 1\n"}
     for name, text in texts.items():
@@ -458,7 +459,7 @@ def test_each_distinct_pair_once() -> None:
 
 
 def test_affiliations_are_those_of_the_search() -> None:
-    """Phrase by phrase; a phrase without words has the place of the next one, or stands behind the end."""
+    """Phrase by phrase; a phrase without words has the position of the next one, or is after the end."""
     assert affiliation(hypothesis("x y z", "0-1=0-1 2=2", "1-0 2-2"), 3, "l") == [1, 1, 2]
     assert affiliation(hypothesis("x y", "2=0 0-1=1", ""), 3, "l") == [2, 1], "diagonals"
     assert affiliation(hypothesis("x y", "2=0 1=1 0=1", "2-0 0-1"), 3, "l") == [2, 0]
@@ -471,7 +472,8 @@ def test_affiliations_are_those_of_the_search() -> None:
 
 
 def test_affiliations_of_source_words_are_those_of_the_exchanged_pair() -> None:
-    """Phrase by phrase; source words whose phrase has no words belong where the next phrase begins."""
+    """Phrase by phrase; source words of a phrase without words are affiliated with the beginning of the next
+    phrase."""
     for words, segments, points, source, expected in (
         ("x y z", "0-1=0-1 2=2", "1-0 2-2", 3, [0, 0, 2]),
         ("x y", "2=0 0-1=1", "", 3, [1, 1, 0]),

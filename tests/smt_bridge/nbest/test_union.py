@@ -1,4 +1,4 @@
-"""Several lists read as one."""
+"""Several n-best lists read as one: unions of entries, features that are missing, and refused lists."""
 
 from pathlib import Path
 

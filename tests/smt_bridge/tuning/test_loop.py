@@ -1,5 +1,5 @@
-"""The loop: how far a step goes, when it ends; and the folder of a tuning: damage of any kind is one error,
-never other weights; it belongs to one tuning, of one process."""
+"""The tuning loop: step lengths and stopping rules; and the folder of a tuning: any damage is one error and
+never changes weights, and it belongs to one tuning of one process."""
 
 import logging
 import shutil
@@ -96,7 +96,7 @@ def test_a_flipped_bit_anywhere_is_seen(folder: Path, tmp_path_factory: pytest.T
 
 
 def test_damage_below_a_right_checksum(folder: Path) -> None:
-    """Files whose checksum is right: BadZipFile, zlib.error and wrong arrays are one line too."""
+    """Files with a right checksum: BadZipFile, zlib.error and wrong arrays are also reported in one line."""
     whole = (folder / "01.npz").read_bytes()
     for place in [*range(0, len(whole), 53), -1]:
         (folder / "01.npz").write_bytes(
@@ -184,7 +184,7 @@ LINES = 3
 
 @dataclass
 class Constant:
-    """A tuner that finds the same weights whatever the lists are."""
+    """A tuner that finds the same weights for all lists."""
 
     weights: Floats
 
@@ -196,7 +196,8 @@ Wrong = Callable[[float], int]  # weight of B -> words of 8 that the decoder get
 
 
 def decoder(wrong: Wrong) -> Callable[[Weights], Generator[PhraseTranslation]]:
-    """Translations that depend on the weight of B; no weights find the perfect one of each list."""
+    """A stand-in decoder whose translations depend on the weight of B; no weights find the perfect
+    translation of each list."""
 
     def decode(weights: Weights) -> Generator[PhraseTranslation]:
         errors = wrong(weights["B"][0])
@@ -230,7 +231,7 @@ ALL = TuneConfig(iterations=9)
 
 
 def test_a_step_that_is_too_long_is_halved_until_it_gains(tmp_path: Path) -> None:
-    """The search does well up to a weight of 0.3, and badly beyond, although the tuner wants 1."""
+    """The search does well up to a weight of 0.3 and badly beyond, although the tuner wants 1."""
     tuning, reason = finished(tmp_path, lambda b: 1 if 0.1 < b < 0.3 else 4 if b > 0.3 else 2, [START], ALL)
     assert steps(tuning)[:4] == [0, 1, 0.5, 0.25] and tuning.best() == 3
     # from there again towards 1, a longer step first
@@ -239,7 +240,8 @@ def test_a_step_that_is_too_long_is_halved_until_it_gains(tmp_path: Path) -> Non
 
 
 def test_the_share_of_the_way_follows_from_the_decodings(tmp_path: Path) -> None:
-    """Half after each tuned decoding that is no better, twice after one that is; others do not count."""
+    """It is halved after each tuned decoding that is not better, and doubled after one that is; starting
+    weights do not count."""
     tuning = Tuning(tmp_path, NAMES, LINES, ALL, Constant(START))
     shares = []
     for bleu, promised in ((0.5, 0), (0.6, 0), (0.3, 0.7), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 0.9)):
@@ -249,7 +251,7 @@ def test_the_share_of_the_way_follows_from_the_decodings(tmp_path: Path) -> None
 
 
 def test_steps_that_slump_do_not_wear_out_patience(tmp_path: Path) -> None:
-    """Three slumps in a row are no reason to stop; three decodings that are nearly as good are."""
+    """Three large losses in a row are no reason to stop, but three decodings that are nearly as good are."""
     config = replace(ALL, patience=2)
     tuning, _ = finished(tmp_path / "slumps", lambda b: 4 if b > 0.1 else 1 if b else 2, [START], config)
     assert steps(tuning)[:5] == [0, 1, 0.5, 0.25, 0.125] and tuning.iterations[5].bleu > 0.8
@@ -315,7 +317,8 @@ def test_translations_that_the_search_lost_are_counted(tmp_path: Path) -> None:
 def test_a_tuning_logs_translations_that_the_search_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At its end, also when it is started again. The list of the first weights has what the second lack."""
+    """At its end, also when it is started again. The list of the first weights has a translation that the
+    second one lacks."""
     tuning = Tuning(tmp_path, NAMES, 2, TuneConfig(iterations=2), Mert())
     for bleu, better in ((0.2, 2.0), (0.5, 0.5)):
         tuning.save(replace(made(bleu), features=np.array([[1, 1], [1, 1], [1, 1], [1, better]]) * 1.0))
@@ -358,7 +361,7 @@ def shown(found: Iterable[PhraseTranslation]) -> list[object]:
 
 
 def test_an_executor_decodes_as_threads_do(grammar_decoder: Decoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts, features and totals of all derivations, with one weights after the other."""
+    """Texts, features and totals of all derivations, with several weights in turn."""
     monkeypatch.setattr("smt_bridge.tuning.loop.BLOCK", 2)
     lines = ["the nurses hear her .", "", "a black girl sleeps .", "the nurses", "a b"]
     listing = Decoder(grammar_decoder.system, DecoderConfig(nbest=5, distinct=True))

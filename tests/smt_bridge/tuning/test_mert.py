@@ -1,4 +1,4 @@
-"""MERT on real pools = what Moses' mert found."""
+"""MERT, kbmira and PRO on random and real pools; line search is exact and equals that of Moses' mert."""
 
 import re
 import time
@@ -22,7 +22,7 @@ from smt_bridge.tuning.pro import Pro, logistic
 
 
 def random_pool(sentences: int = 12, features: int = 3, seed: int = 1, tied: bool = False) -> Pool:
-    """BLEU of a hypothesis depends on its features, so that there is something to find."""
+    """A pool in which the BLEU of a hypothesis depends on its features, so that tuning has an effect."""
     rng = np.random.default_rng(seed)
     rows: pools.Rows = {}
     best = rng.normal(size=features)
@@ -56,7 +56,7 @@ def test_mert_finds_the_best_of_a_grid_and_repeats() -> None:
 
 
 def test_a_new_feature_at_weight_0_is_tried() -> None:
-    """Only the second feature tells good from bad; the start does not know it."""
+    """Only the second feature separates good from bad hypotheses, and its starting weight is 0."""
     pool = random_pool(sentences=60, features=3, seed=6)
     blind = mert.climb(LineSearch(pool), np.array([1.0, 0.0, 0.0]), np.array([True, False, False]), [1]).bleu
     assert mert.Mert(restarts=2).tune(pool, np.array([1.0, 0.0, 0.0]), 1).bleu > blind + 0.01
@@ -97,7 +97,7 @@ def test_logistic_is_at_its_minimum() -> None:
 
 
 def test_regression_test_of_moses(nmt_data: Path) -> None:
-    """mert.basic: 0.304339."""
+    """Moses' regression test mert.basic expects 0.304339."""
     folder = nmt_data / "moses-regression" / "tests" / "mert.basic" / "data"
     pool = pools.read_moses([str(folder / "FEATSTAT.txt")], [str(folder / "SCORESTAT.txt")]).pool()
     start = np.array([float(word) for word in next(files.read_lines(folder / "INIT")).split()])
@@ -106,8 +106,8 @@ def test_regression_test_of_moses(nmt_data: Path) -> None:
 
 @pytest.mark.ci
 def test_batch_mira_on_a_real_list(nmt_data: Path) -> None:
-    """Moses' kbmira estimates 0.5653 to 0.5658 on lists of this development set; ours is scored on the list
-    itself."""
+    """Moses' kbmira estimates 0.5653 to 0.5658 on lists of this development set; here the score is that of
+    the list itself."""
     folder = nmt_data / "moses-multi30k"
     pool = pools.read_nbest(
         [str(folder / "out" / "val.100best.segalign.gz")], [str(folder / "corpus" / "val.tok.fr")]
@@ -119,8 +119,8 @@ def test_batch_mira_on_a_real_list(nmt_data: Path) -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("runs", [1, 2, pytest.param(8, marks=pytest.mark.slow)])
 def test_real_pools(runs: int, nmt_data: Path) -> None:
-    """At least what Moses' mert found on the union of the pools, within 0.001; its own weights give the BLEU
-    it printed."""
+    """BLEU is at least that of Moses' mert on the union of the pools, minus 0.001; the weights of mert have
+    the BLEU that it printed."""
     folder = nmt_data / "moses-multi30k" / "mert"
     features, scores = (
         [str(folder / f"run{n}.{kind}.dat.gz") for n in range(1, runs + 1)] for kind in ("features", "scores")
@@ -151,7 +151,7 @@ BOTH = pytest.mark.parametrize(
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_line_search_is_exact(seed: int, tied: bool, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No step of a fine grid has a higher BLEU, and the step found has the BLEU that was promised."""
+    """No step of a fine grid has a higher BLEU, and the step that is found has the BLEU that is returned."""
     monkeypatch.setattr("smt_bridge.tuning.mert.HAVE_NUMBA", compiled)
     pool = random_pool(seed=seed, tied=tied)
     search = LineSearch(pool)
@@ -174,7 +174,7 @@ def test_line_search_along_an_axis_and_where_nothing_changes() -> None:
 
 
 def told(found: Bends) -> list[list[float]]:
-    """The leftmost rows, and the bends by the row before them, of which each is there once."""
+    """The leftmost rows, and the bends by their previous rows, each of which occurs once."""
     first, before, after, steps = found
     order = np.argsort(before)
     return [first.tolist(), before[order].tolist(), after[order].tolist(), steps[order].tolist()]
@@ -182,7 +182,7 @@ def told(found: Bends) -> list[list[float]]:
 
 @pytest.mark.parametrize("find", [envelope, trace_envelope])
 def test_envelope_of_one_sentence(find: Find) -> None:
-    """Lines -x, 0 and x: bends at 0, where all meet, only if the flat one is higher."""
+    """Lines -x, 0 and x: the bends are at 0, where all meet, unless the flat line is higher."""
     slopes, starts = np.array([-1.0, 0.0, 1.0]), np.array([0, 3])
     assert told(find(np.array([0.0, 1.0, 0.0]), slopes, starts)) == [[0], [0, 1], [1, 2], [-1.0, 1.0]]
     assert told(find(np.array([0.0, 0.0, 0.0]), slopes, starts)) == [[0], [0], [2], [0.0]]
@@ -192,7 +192,7 @@ def test_envelope_of_one_sentence(find: Find) -> None:
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_both_ways_find_the_same_bends(seed: int, tied: bool) -> None:
-    """Bit for bit, with equal slopes, equal values, and sentences of one hypothesis."""
+    """Equal bit for bit, with equal slopes, equal values, and sentences of one hypothesis."""
     rng = np.random.default_rng(seed)
     starts = np.cumsum([0, *rng.integers(1, 40, 50)])
     values, slopes = rng.normal(size=(2, starts[-1]))

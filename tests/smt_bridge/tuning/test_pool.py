@@ -1,4 +1,5 @@
-"""Pools of n-best lists: statistics are sacreBLEU's, entries count once, what cannot be tuned is told."""
+"""Pools of n-best lists: statistics are those of sacreBLEU, repeated entries count once, and pools that
+cannot be tuned are refused."""
 
 import gzip
 from pathlib import Path
@@ -127,7 +128,7 @@ def test_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
-    """Every row of Moses' regression test mert.extractor-txt: after each of five lists all entries so far,
+    """Every row of Moses' regression test mert.extractor-txt: all entries so far after each of five lists,
     repeated ones once."""
     folder = nmt_data / "moses-regression" / "tests" / "mert.extractor-txt"
     truth = [
@@ -255,8 +256,8 @@ def test_what_is_exported_is_read(tmp_path: Path) -> None:
 
 
 def test_export_is_what_moses_writes(nmt_data: Path, tmp_path: Path) -> None:
-    """Byte for byte the files of Moses' extractor: of its own regression test, one to five lists together,
-    and of a real tuning."""
+    """Equal byte for byte to the files of Moses' extractor: those of its regression test, with one to five
+    lists, and those of a real tuning."""
     folder = nmt_data / "moses-regression" / "tests" / "mert.extractor-txt"
     truth = [
         line.partition("=")[2]

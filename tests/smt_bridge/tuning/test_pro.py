@@ -1,4 +1,4 @@
-"""PRO: sentence BLEU, and which pairs it learns from."""
+"""PRO and rankers: sentence BLEU, the pairs that they compare, their losses, and the bundle method."""
 
 import math
 from dataclasses import replace
@@ -57,7 +57,7 @@ WEIGHTS = RNG.normal(size=4)
 
 
 def slopes(loss: Loss, weights: np.ndarray) -> list[float]:
-    """Central differences; no corner of a hinge is this near."""
+    """Gradient by central differences; no corner of a hinge is within their step."""
     steps = 1e-6 * np.eye(len(weights))
     return [(loss(weights + step)[0] - loss(weights - step)[0]) / 2e-6 for step in steps]
 
@@ -155,7 +155,7 @@ RANKERS = [Logistic(), Margin(), Margin(hinge="pairs")]
 
 
 def planted(weights: np.ndarray, sentences: int = 80, seed: int = 1) -> Pool:
-    """BLEU rises with the sum of features by these weights, in lists of ten."""
+    """Lists of ten in which BLEU rises with the sum of features by these weights."""
     rng = np.random.default_rng(seed)
     rows: pools.Rows = {}
     for number in range(sentences):
@@ -218,7 +218,7 @@ def test_constant_features_and_lists_without_a_choice(ranker: Ranker) -> None:
 
 
 def test_drawn_pairs() -> None:
-    """Pairs are of one sentence and of the entries that score highest, the better one first."""
+    """Pairs are of one list and of its entries with the highest scores, the better one first."""
     lists, _ = scale_lists(random_pool(sentences=20, seed=9))
     weights, rng = np.array([1.0, -2.0, 0.5]), np.random.default_rng(1)
     owner = np.repeat(np.arange(20), np.diff(lists.starts))

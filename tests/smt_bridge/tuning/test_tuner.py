@@ -1,4 +1,4 @@
-"""Several runs of a tuner on one pool."""
+"""Runs of a tuner with several seeds, their starting points, and their spread."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,7 @@ from smt_bridge.tuning.tuner import (
 
 @dataclass
 class Recorder:
-    """A tuner that records what it is asked."""
+    """A tuner that records its arguments."""
 
     weight: float
     asked: list[tuple[Floats | None, int, int]] = field(default_factory=list)

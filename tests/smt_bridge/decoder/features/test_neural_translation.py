@@ -1,5 +1,5 @@
-"""An encoder-decoder inside the search: its values are those of whole sentences; exact states find what
-exhaustive search finds; nothing pruned is immediate scoring."""
+"""An encoder-decoder inside the search: its values equal those of whole sentences, exact states find what
+exhaustive search finds, and the result without pruning equals immediate scoring."""
 
 import logging
 import math
@@ -61,8 +61,8 @@ class Halves:
 def saved(
     network: str = "attention", halves: bool = False, seed: int = 1, target: str = "p q s t' u"
 ) -> SavedRun:
-    """A run of random weights over the words of models.py; e and r are unknown to it. `network`: rnn,
-    attention or transformer."""
+    """A run of random weights over the words of models.py; the words e and r are unknown to it. `network`:
+    rnn, attention or transformer."""
     torch.manual_seed(seed)
     source, text = (TextPipeline.of(SideConfig(tokenize=False, normalize=False)) for _ in range(2))
     units = target.split()
@@ -98,14 +98,15 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 def expected(run: SavedRun, line: str, text: list[str]) -> float:
-    """log p of a whole target given the source, without any prefix shared."""
+    """log p of a whole target given the source, computed without shared prefixes."""
     source = run.source_words.encode(run.source.cut(line.split()))
     target = run.target_words.encode(run.target.cut(list(map(unescape, text))))
     return math.fsum(word_scores(run.model, [(source, target)])[0])
 
 
 def check_values(made: Decoder, found: PhraseTranslation, run: SavedRun, line: str) -> None:
-    """The feature is what whole sentences have, totals are weights x features, the best come first."""
+    """Check that the feature's values equal those of whole sentences, that totals are weights x features, and
+    that derivations are sorted by total."""
     totals = [one.total for one in found.derivations]
     assert totals == sorted(totals, reverse=True)
     for place, one in enumerate(found.derivations):
@@ -131,7 +132,7 @@ def test_values_are_those_of_whole_sentences(network: str, halves: bool, options
 
 @pytest.mark.parametrize("options", ["", "neural-recombine=false"])
 def test_the_search_scores_its_best_by_these_values(options: str, model: Model) -> None:
-    """The total of the search is that of the derivation it finds, computed anew."""
+    """The total of the search equals that of its best derivation when scored again."""
     made = decoder(model(4, saved(halves=True), options), stack=10)
     for number in range(8):
         marked = made.parse_line(sentence(number, 5))
@@ -144,7 +145,8 @@ def test_the_search_scores_its_best_by_these_values(options: str, model: Model) 
 @pytest.mark.ci
 @pytest.mark.parametrize("seed", [1, 3])
 def test_exact_states_find_the_best_of_all(seed: int, model: Model) -> None:
-    """Unlimited stacks without recombination of different texts: the hundred best of all derivations."""
+    """With unlimited stacks and without recombination of different texts, the list has the hundred best of
+    all derivations."""
     folder = model(seed, saved(seed=seed), "neural-recombine=false")
     made = decoder(folder, nbest=100, distortion_limit=1, neural_beam=0, **UNLIMITED)
     line = sentence(seed, 5)
@@ -166,7 +168,7 @@ def test_nothing_pruned_is_immediate(options: str, model: Model) -> None:
 
 
 def test_its_beam_is_unlimited_where_it_is_wide(model: Model) -> None:
-    """The beam of the line: a narrow one finds less, a wide one is none."""
+    """neural-beam= in the feature's line: a narrow beam loses translations, a wide one equals no beam."""
     lines = [sentence(number, 6) for number in range(15)]
     totals = []
     for beam in (2, 20, 100_000, 0):
@@ -179,8 +181,8 @@ def test_its_beam_is_unlimited_where_it_is_wide(model: Model) -> None:
 
 
 def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The probability of its first unit: all there is to know of a phrase of one unit before the end, and for
-    longer ones the language model speaks for the other units."""
+    """The preview is the probability of the first unit. That is the exact score of a phrase of one unit
+    before the end; for longer phrases the language model stands in for the other units."""
     made = decoder(model(3, saved(halves=True), "neural-beam=4"), stack=20)
     previewed_totals, shares = compiled_search.previewed_totals, set[float]()
 
@@ -247,8 +249,8 @@ def test_refused_options(options: str, wrong: str, model: Model) -> None:
 
 @pytest.mark.ci
 def test_smt_rescore_computes_the_same(tmp_path: Path, command: Command) -> None:
-    """A real run with BPE in a real system: each value of the n-best list is what smt-rescore makes of its
-    line, and the list is in the order of its totals."""
+    """A real run with BPE in a real system: each value of the n-best list equals that of smt-rescore, and the
+    list is sorted by total."""
     folder = tmp_path / "model"
     shutil.copytree(MODELS / "phrase-based", folder)
     run = Path(shutil.copytree(MODELS / "translator", tmp_path / "translator"))  # it gets a matmul.tsv

@@ -1,4 +1,5 @@
-"""The n-grams of candidates, one option after the other, are those of their derivation."""
+"""N-gram networks inside the search: the n-grams of candidates, option by option, are those of whole
+derivations, and values equal those of smt-rescore."""
 
 import math
 import random
@@ -45,7 +46,7 @@ MODELS = ROOT / "tests" / "models"
 
 
 def test_n_grams_are_those_of_the_texts() -> None:
-    """log p of a text, word by word, by the contexts that the words have in it."""
+    """log p of a text, word by word, with the contexts that its words have in it."""
     run = checkpoint.load_lm(MODELS / "lm")
     assert isinstance(run.model, CSLM)
     network = load_network("CSLM0", str(MODELS / "lm"), normalized=False)
@@ -85,7 +86,7 @@ def test_what_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_a_translator_reads_words_of_the_table() -> None:
-    """Unescaped, cut into the run's units, as a line of text is."""
+    """Words are unescaped and cut into the run's units like a line of text."""
     run = checkpoint.load(MODELS / "translator")
     network = load_translator(str(MODELS / "translator"), restricted=False)
     words = "l' homme n&apos; entend pas la petite fille .".split()
@@ -114,7 +115,7 @@ pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install
 
 @pytest.mark.parametrize("order", [2, 4])
 def test_extend_is_of_derivations(order: int, tmp_path: Path) -> None:
-    """`zz` is dropped: an option without words leaves the memory alone."""
+    """The word `zz` is dropped: an option without words leaves the history unchanged."""
     part = decoder(write_model(tmp_path, 2), drop_unknown=True).options.gather(
         MarkedLine(["a", "b", "zz", "a", "c"])
     )
@@ -184,8 +185,8 @@ def test_nothing_pruned_is_immediate(
 
 @pytest.mark.ci
 def test_unlimited_stacks_find_the_best_of_all(cslm: Path, tmp_path: Path) -> None:
-    """With everything unlimited no derivation of the list is better than the first, and features x weights
-    are the totals."""
+    """Without limits, no derivation of the list is better than the first, and features x weights are the
+    totals."""
     made = decoder(
         model(tmp_path, cslm, 4), stack=0, neural_beam=0, beam_threshold=0.0, table_limit=0, nbest=200
     )
@@ -237,7 +238,7 @@ def test_refused(
 
 @pytest.fixture(scope="module")
 def joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over the words of models.py, without their escapes; the rarest of either side is unknown."""
+    """A run over the words of models.py, without their escapes; the rarest word of each side is unknown."""
     folder = tmp_path_factory.mktemp("joint")
     return joint_run(folder, "data.source.vocabulary=4", "data.target.vocabulary=5", "training.max_steps=40")
 
@@ -260,7 +261,8 @@ def joint_model(
 
 
 def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
-    """Within the phrase, whose place in the sentence is added; unknown words belong to themselves."""
+    """Affiliations are computed within the phrase and shifted by its position; unknown words are affiliated
+    with themselves."""
     made = decoder(joint_model(tmp_path, joint, 1))
     part = made.options.gather(MarkedLine(["a", "b", "zz", "a", "c"]))
     found = word_affiliations(part)
@@ -326,8 +328,8 @@ def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("normalized", [False, True])
 def test_the_same_by_smt_rescore(normalized: bool, joint: Path, tmp_path: Path) -> None:
-    """The in-search value of each derivation of a list, dropped and unknown words included, is what
-    smt-rescore computes from its line."""
+    """The value of each derivation of a list, including dropped and unknown words, is what smt-rescore
+    computes for its line."""
     folder, lines = joint_model(tmp_path / "joint_model", joint, 5, normalized), tmp_path / "lines"
     lines.write_text(
         "".join(f"{sentence(number, 1 + number % 5)} {'zz ' * (number % 3)}\n" for number in range(9))

@@ -1,5 +1,5 @@
-"""Features of the registry, static and stateful: a part of every total in both searches, and columns of
-lists."""
+"""Features that are registered in SEARCH_FEATURES, stateless and stateful: their scores are part of every
+total in both searches, and columns of n-best lists."""
 
 import math
 from collections.abc import Callable, Iterator, Set
@@ -32,7 +32,7 @@ UNLIMITED = {"stack": 0, "table_limit": 0, "beam_threshold": 0.0, "neural_beam":
 
 
 class Letters(SearchFeature):
-    """Static, two scores: how often p and q stand in the target."""
+    """A stateless feature with two scores: the numbers of p and q in the target."""
 
     arguments: ClassVar[Set[str]] = frozenset({"times"})
     scores: ClassVar[int] = 2
@@ -49,8 +49,9 @@ class Letters(SearchFeature):
 
 
 class Aligned(StatefulFeature):
-    """Stateful: the source word aligned with a target word follows, or repeats, the one before. Its states
-    are rows of its own memory, its keys the last source word; the end of the sentence scores too."""
+    """A stateful feature: whether the source word that is aligned with a target word follows, or repeats, the
+    previous one. Its states are rows of its own memory, its keys the last source words; the end of the
+    sentence is scored too."""
 
     arguments: ClassVar[Set[str]] = frozenset()
     scores: ClassVar[int] = 1
@@ -90,7 +91,7 @@ class AlignedScorer(SentenceScorer):
 
 
 class Few(Aligned):
-    """The same, for five candidates of a stack."""
+    """The same feature with a beam of five candidates of a stack."""
 
     stand_in: ClassVar[float] = 0.5
     beam = 5
@@ -115,7 +116,7 @@ BOTH = "\n".join([LETTERS[0], ALIGNED[0]]), "\n".join([LETTERS[1], ALIGNED[1]])
 
 @pytest.mark.parametrize("lines", [LETTERS, ALIGNED, BOTH])
 def test_compiled_is_plain(lines: tuple[str, str], tmp_path: Path) -> None:
-    """Nothing pruned before the batch is scored: the same lists of ten."""
+    """Without pruning before the batch is scored, both searches give the same lists of ten."""
     folder = model(tmp_path, 3, *lines)
     one, other = (decoder(folder, plain, stack=6, neural_beam=0, nbest=10) for plain in (False, True))
     for number in range(20):
@@ -125,7 +126,7 @@ def test_compiled_is_plain(lines: tuple[str, str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lines", [LETTERS, BOTH])
 def test_a_feature_is_a_part_of_the_total(lines: tuple[str, str], tmp_path: Path) -> None:
-    """Values x weights of all columns are the totals; the values are those that the text has."""
+    """Totals are values x weights of all columns, and the values are those computed from the text."""
     made = decoder(model(tmp_path, 1, *lines), nbest=100, **UNLIMITED)
     weights = np.array([value for name in made.system.sizes for value in made.weights[name]])
     places = list(made.system.sizes)
@@ -141,7 +142,7 @@ def test_a_feature_is_a_part_of_the_total(lines: tuple[str, str], tmp_path: Path
 
 
 def test_a_class_without_the_base_class_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stateful feature would be taken for a stateless one without a word."""
+    """Otherwise a stateful feature would be treated as a stateless one without a message."""
     own = {name: value for name, value in vars(Aligned).items() if name not in ("__dict__", "__weakref__")}
     monkeypatch.setitem(SEARCH_FEATURES, "Aligned", type("Own", (), own))
     with pytest.raises(ConfigError, match=r"moses\.ini:[0-9]+: .*Aligned derives neither"):
@@ -149,7 +150,7 @@ def test_a_class_without_the_base_class_is_refused(tmp_path: Path, monkeypatch: 
 
 
 def test_one_batch_a_stack(tmp_path: Path) -> None:
-    """A stateful feature is asked once for each stack, and then for the derivations of the list."""
+    """A stateful feature is called once for each stack, and then for the derivations of the list."""
     made = decoder(model(tmp_path, 2, *ALIGNED), stack=50)
     (feature,) = made.features
     assert isinstance(feature, Aligned)
@@ -159,7 +160,8 @@ def test_one_batch_a_stack(tmp_path: Path) -> None:
 
 
 def test_without_a_weight_a_stateful_feature_stays_out_of_the_search(tmp_path: Path) -> None:
-    """The lists are those of a system without it, however small the stacks; its column is there."""
+    """With weight 0 the lists equal those of a system without the feature, even with small stacks; its column
+    is still written."""
     config = {"stack": 4, "neural_beam": 2, "nbest": 5}
     weighted = decoder(model(tmp_path / "a", 2, *ALIGNED), **UNLIMITED, nbest=500)
     silent = decoder(model(tmp_path / "b", 2, ALIGNED[0], "Aligned0= 0"), **config)
@@ -188,7 +190,8 @@ def test_without_a_weight_a_stateful_feature_stays_out_of_the_search(tmp_path: P
 def test_a_costly_feature_scores_the_best_of_what_others_leave(
     first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever its line stands, it comes last, and gets the best five by what the other one has said."""
+    """A feature with a beam scores last, whatever the order of the lines, and gets the best five candidates
+    by the scores of the other features."""
     lines = {"Few": ("Few name=Few0", "Few0= 0.4"), "Aligned": ALIGNED}
     order = sorted(lines, key=lambda name: name != first)
     made = decoder(
@@ -268,7 +271,7 @@ def test_wrong_scores(
 
 
 def test_other_weights_need_no_loading(tmp_path: Path) -> None:
-    """As tuning does it: the same features under other weights."""
+    """As in tuning: the same loaded features with other weights."""
     made = decoder(model(tmp_path, 1, *BOTH))
     other = Decoder(made.system, made.config, {**made.weights, "Aligned0": [-0.6]}, made.features)
     assert other.features is made.features
@@ -277,7 +280,8 @@ def test_other_weights_need_no_loading(tmp_path: Path) -> None:
 
 
 def test_what_each_phrase_gains_adds_up(tmp_path: Path) -> None:
-    """Static scores are those of the phrase, a stateful feature goes on where the phrase before ended."""
+    """Stateless scores are those of the phrase, and a stateful feature continues where the previous phrase
+    ended."""
     made = decoder(model(tmp_path, 1, *BOTH), explain=True, distortion_limit=-1)
     for number in range(6):
         line = sentence(number, 6)

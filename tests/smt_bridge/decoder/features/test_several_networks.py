@@ -1,5 +1,5 @@
-"""Several CSLMs in one search: what holds for one holds for all; their columns are what smt-rescore computes,
-and a weight of 0 changes nothing."""
+"""Several CSLMs in one search: their columns are what smt-rescore computes, and a weight of 0 changes
+nothing."""
 
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def outputs(made: Decoder, lines: list[str]) -> list[list[tuple[str, float]]]:
 
 
 def test_columns_are_those_of_smt_rescore(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    """Of every derivation of the lists, and features x weights are the totals of the search."""
+    """For every derivation of the lists; totals are features x weights."""
     lines: tuple[Line, ...] = (runs[0], True, 0.5), (runs[1], False, 0.3), (runs[0], False, -0.1)
     made = decoder(model(tmp_path, 1, *lines), stack=30, neural_beam=20, nbest=20)
     for line in (sentence(number, 5) for number in range(5)):
@@ -105,8 +105,8 @@ def test_the_first_phrase_gains_what_a_column_of_the_table_says(
 
 @pytest.mark.parametrize("beam", [3, 0])
 def test_a_weight_of_zero_changes_nothing(beam: int, runs: tuple[Path, Path], tmp_path: Path) -> None:
-    """Lists with totals are those of a system without the network, even where the stacks prune; its column is
-    there, so that it can be tuned."""
+    """Lists and totals equal those of a system without the network, even with small stacks; its column is
+    written, so that it can be tuned."""
     first: Line = (runs[0], True, 0.5)
     zero: Line = (runs[1], False, 0.0)
     lines = [sentence(number, 2 + number % 6) for number in range(25)]
