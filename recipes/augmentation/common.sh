@@ -1,6 +1,6 @@
-# What both recipes share: options, texts, trainings. Sourced by them with the name of the recipe in $name.
+# Options, texts and trainings of both recipes, which source this file with their name in $name.
 # options: [--quick] [--data multi30k|generated|DIR] [--pairs N] [--out DIR] [--seed N] [section.key=value ...]
-#   --data    multi30k of NMT_DATA (default where it is); generated: our grammar's corpus; DIR: train, dev and test .en and .fr, raw text
+#   --data    multi30k of NMT_DATA (default if it exists); generated: the corpus of the quickstart's grammar; DIR: train, dev and test .en and .fr, raw text
 #   --pairs   of the training text, half of which counts as parallel; default 29000 of Multi30k, else 20000
 #   --quick   a dry run of a minute: generated text, 600 pairs, a tiny model
 #   section.key=value   overrides of train.yaml, for all models

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Guided alignment measured: the alignment error rate of attention, and BLEU, with and without it, on the
+# Measure guided alignment: the alignment error rate of attention, and BLEU, with and without it, on the
 # quickstart's grammar, which knows the true links. Each training takes one to two minutes of one core.
 #     bash recipes/guided_alignment/run.sh [--quick] [NAME ...]
-# --quick: a few updates, to see that everything runs. NAME: of the trainings below; all unless given.
+# --quick: a few updates, as a test of the script. NAME: trainings to run; default: all.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=recipes/guided_alignment

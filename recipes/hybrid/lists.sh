@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What n-best lists are for: rescore a system's 100 best with more networks, or choose from them by minimum Bayes risk. Each for three seeds, as the rows:
+# Rescore the 100 best translations of a system with more networks, or choose from them by minimum Bayes risk. Writes outputs for three seeds, as row.sh does:
 # OUT/rows/ROW:NAME.seed-{1,2,3}.{dev,test}
 # usage: lists.sh rescore ROW NAME OUT DATA WORKERS FEATURE ...        FEATURE as for smt-rescore, translation:NMT0=RUN
 #        lists.sh mbr ROW NAME OUT DATA WORKERS

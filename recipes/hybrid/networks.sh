@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The networks of the hybrid systems: two attention models of different seeds (checkpoints averaged), a joint model, a CSLM; with a table also the phrase
-# model of its column. One thread a network, two at a time. What is trained already is left alone, what was interrupted goes on.
+# model of its column. One thread a network, two at a time. Finished trainings are not repeated, interrupted ones are resumed.
 # usage: networks.sh DATA OUT [TABLE]
 #   DATA     folder with train and dev .en and .fr, tokenized and escaped          OUT  one run directory a network
 # JOINTS=yes: also a joint model from right to left, and one of the other direction.

@@ -2,12 +2,12 @@
 # Neural models inside the phrase-based search, one line per system: count models alone, + CSLM, + joint model (NNJM), + attention model, two of them, + minimum
 # Bayes risk; beside them the attention models alone, and the same attention model on the lists of the systems without it.
 # usage: run.sh [--data DIR|multi30k|generated] [--networks DIR] [--out DIR] [--column] [--joints] [--rows "ROW ..."] [--workers N] [--quick]
-#   --data      folder with train, dev and test .en and .fr, tokenized and escaped; multi30k: NMT_DATA's (default where it is); generated: our grammar's corpus
-#   --networks  run directories of networks.sh: attention-1-mean, attention-2-mean, joint, cslm ...; those that are not there are trained there
+#   --data      folder with train, dev and test .en and .fr, tokenized and escaped; multi30k: that of NMT_DATA (default if it exists); generated: the corpus of the quickstart's grammar
+#   --networks  run directories of networks.sh: attention-1-mean, attention-2-mean, joint, cslm ...; missing ones are trained and written there
 #   --column    every system's phrase table has the column of an RNN (../phrase_scores), and a row shows what it adds
 #   --joints    the list of the best system is also rescored with two more joint models: from right to left, and of the other direction
 #   --quick     tiny networks, two iterations of tuning, for a dry run
-# Started again after an interruption it goes on; what is finished is not done again. Systems are chosen on dev.
+# The script can be stopped and started again; finished steps are not repeated. Systems are chosen on dev.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=recipes/hybrid
@@ -49,7 +49,7 @@ case $data in
         [ -s "$out/corpus/test.fr" ] || python recipes/quickstart/corpus.py "$out/corpus"
         data=$out/data
         mkdir -p "$data"
-        for l in en fr; do # minutes, and not all is known
+        for l in en fr; do # takes minutes, and leaves unknown words
             head -n $pairs "$out/corpus/train.$l" > "$data/train.$l"
             head -n $tuned "$out/corpus/dev.$l" > "$data/dev.$l"
             head -n $tested "$out/corpus/test.$l" > "$data/test.$l"
@@ -65,7 +65,7 @@ case $data in
         done ;;
 esac
 for part in train dev test; do for l in en fr; do
-    [ -s "$data/$part.$l" ] || { echo "run.sh: $data/$part.$l is not there; give --data a folder with train, dev and test .en and .fr" >&2; exit 2; }
+    [ -s "$data/$part.$l" ] || { echo "run.sh: $data/$part.$l does not exist; give --data a folder with train, dev and test .en and .fr" >&2; exit 2; }
 done; done
 say() { printf '\n== %s\n' "$*"; }
 
@@ -95,7 +95,7 @@ if [ -n "$column" ]; then
     [ -s "$out/tables/rnn/phrase-table.gz" ] || smt-score-table "$base/phrase-table.gz" -f "translation=$networks/short-translation" --checkpoint last \
         -o "$out/tables/rnn/phrase-table.gz" --workers "$workers" --resume
     cp -f "$base/lm.arpa.gz" "$base/$reordering" "$out/tables/rnn"
-    cp -f "$base/moses.ini" "$out/tables/rnn/before.ini" # from its own folder, so that it names the tables that lie there
+    cp -f "$base/moses.ini" "$out/tables/rnn/before.ini" # in its own folder, so that its paths name the tables there
     smt-ini add-feature "$out/tables/rnn/before.ini" --name TranslationModel0 --weight 0.2 -o "$out/tables/rnn/moses.ini"
     row rnn "$out/tables/rnn/moses.ini"
     first=rnn

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# How much parallel text does it take? Learning curves, in the number of sentence pairs, of a phrase-based system, an attention model alone, and the hybrid of
-# both, all three out of one smt-build a size (Koehn and Knowles 2017; Sennrich and Zhang 2019).
+# Learning curves over the number of sentence pairs, of a phrase-based system, an attention model alone, and the hybrid of
+# both. All three come from one smt-build for each size (Koehn and Knowles 2017; Sennrich and Zhang 2019).
 # usage: run.sh [--data multi30k|tatoeba|generated|DIR] [--sizes "N ..."] [--seeds "N ..."] [--budget TIME] [--out DIR] [--workers N]
-#   --data    multi30k or tatoeba of NMT_DATA (default multi30k where it is); generated: our grammar's corpus; DIR: train, dev and test .en and .fr, raw text
+#   --data    multi30k or tatoeba of NMT_DATA (default multi30k if it exists); generated: the corpus of the quickstart's grammar; DIR: train, dev and test .en and .fr, raw text
 #   --sizes   pairs to train on; default "1000 2000 5000 10000 20000 29000", as many as there are
-#   --seeds   of networks and tuning; by default three at 1,000, 5,000 and 29,000 pairs and one elsewhere
+#   --seeds   of networks and tuning; default: three at 1,000, 5,000 and 29,000 pairs, else one
 #   --budget  of each build; default 90m
-# Started again after an interruption it goes on; what is finished is not done again. dev is for tuning, and is the same for all sizes; test is translated once.
+# The script can be stopped and started again; finished steps are not repeated. dev is used for tuning, and is the same for all sizes; test is translated once.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=recipes/low_resource

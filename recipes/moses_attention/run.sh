@@ -14,7 +14,7 @@ mkdir -p $out
 nmt-train recipes/moses_attention/train.yaml --preset small
 [ -f $run-mean/version ] || nmt-average $run --last 5 --output $run-mean
 
-# System NAME with features ... : lists with new columns, weights found on val (three tuners' seeds, the best on val), one look at test.
+# System NAME with features ... : lists with new columns, weights tuned on val (three seeds of tuners, the best on val), then test is translated once.
 system() {
     name=$1; shift
     for part in val test_2016_flickr; do

@@ -5,7 +5,7 @@
 #   MINUTES  of training a network, at most (default 40)  SHORT  words of the short-list (default 1500, 93% of Multi30k as in the paper)
 # PHRASE_EPOCHS (4) and CSLM_EPOCHS (20): at most so many; small numbers and MINUTES 0 make the result independent of the machine's speed.
 # PHRASES=no: the CSLM alone; CONTROLS=no: and the phrase model of one direction with the short-list.
-# One thread a network, two at a time. What is trained already is left alone, what was interrupted goes on.
+# One thread a network, two at a time. Finished trainings are not repeated, interrupted ones are resumed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 data=$1 table=$2 out=$3 minutes=${4:-40} short=${5:-1500}

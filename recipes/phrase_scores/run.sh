@@ -2,11 +2,11 @@
 # Cho et al. 2014a; van Merriënboer 2018, table 4.1: a phrase-based system, with the RNN's phrase scores, with a CSLM inside the search,
 # with a word penalty. Every row is tuned by decoding, then its weights are found again by three seeds on all its n-best lists.
 # usage: run.sh [--engine embedded|moses] [--data DIR|generated] [--networks DIR] [--out DIR] [--controls] [--rows "ROW ..."] [--workers N]
-#   --data      folder with train, dev and test .en and .fr, tokenized and escaped; or `generated`: our grammar's corpus (default)
+#   --data      folder with train, dev and test .en and .fr, tokenized and escaped; or `generated`: the corpus of the quickstart's grammar (default)
 #   --networks  run directories of networks.sh: short-translation, cslm ...; without it they are trained
 #   --lm-text   text of the count model; the target side of train unless given      --quick  two iterations of tuning, for a dry run
 #   --controls  also: + inverse RNN, + proposals, the networks with all words
-# Started again after an interruption it goes on; what is finished is not done again.
+# The script can be stopped and started again; finished steps are not repeated.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=recipes/phrase_scores
@@ -35,7 +35,7 @@ if [ "$data" = generated ]; then
     minutes=0 short=400 tuning=(--stack 50 --iterations 6 --restarts 10)
     data=$out/corpus
     [ -s "$data/test.fr" ] || python recipes/quickstart/corpus.py "$data"
-    if [ ! -s "$data/small/test.fr" ]; then # 4,000 pairs to train on, 300 to tune on, 500 to test on: minutes, and not all is known
+    if [ ! -s "$data/small/test.fr" ]; then # 4,000 pairs to train on, 300 to tune on, 500 to test on; takes minutes, and leaves unknown words
         mkdir -p "$data/small"
         for l in en fr; do
             head -n 4000 "$data/train.$l" > "$data/small/train.$l"
@@ -47,7 +47,7 @@ if [ "$data" = generated ]; then
 fi
 [ -z "$quick" ] || tuning=(--stack 20 --iterations 2 --restarts 3)
 for part in train dev test; do for l in en fr; do
-    [ -s "$data/$part.$l" ] || { echo "run.sh: $data/$part.$l is not there; give --data a folder with train, dev and test .en and .fr" >&2; exit 2; }
+    [ -s "$data/$part.$l" ] || { echo "run.sh: $data/$part.$l does not exist; give --data a folder with train, dev and test .en and .fr" >&2; exit 2; }
 done; done
 mkdir -p "$out"
 say() { printf '\n== %s\n' "$*"; }
@@ -78,7 +78,7 @@ table() {
     done_ "$new/phrase-table.gz" || smt-score-table "$old/phrase-table.gz" -f "$3" -o "$new/phrase-table.gz" --checkpoint last --workers "$workers" --resume \
         $(case $3 in translation=*) echo --report "$out/analysis/$1" ;; esac) # scatter, best phrases, coverage: the analyses of chapter 4
     for file in lm.arpa.gz reordering-table.wbe-msd-bidirectional-fe.gz; do cp -f "$old/$file" "$new/$file"; done
-    cp -f "$old/moses.ini" "$new/before.ini" # from its own folder, so that it names the tables that lie there
+    cp -f "$old/moses.ini" "$new/before.ini" # in its own folder, so that its paths name the tables there
     smt-ini add-feature "$new/before.ini" --name TranslationModel0 --weight 0.2 -o "$new/moses.ini"
 }
 # with_cslm ROW: the same tables, and the CSLM in the search

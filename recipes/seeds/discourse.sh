@@ -5,8 +5,8 @@
 #   --quick   a dry run of minutes on generated text, 12 updates each
 # Pairs are 5,000 of $NMT_DATA/tatoeba-enfr, every 32nd: the corpus is sorted by length. The plain text is $TEXT (one
 # lower-cased, tokenized sentence a line, an empty line between paragraphs; with OBJECTIVES="order next conj" if it has
-# commas), else the Penn Treebank of $NMT_DATA, whose lines are in order, a dozen as a paragraph. Without NMT_DATA
-# generated text stands in.
+# commas), else the Penn Treebank of $NMT_DATA, whose lines are in order, a dozen as a paragraph. Without NMT_DATA,
+# text is generated.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"

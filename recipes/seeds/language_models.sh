@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Language models of the source documents: the character-aware model against a word LSTM of as many parameters and
 # updates (Jernite 2018, table 2.2), and the list of perplexities of Joulin and Grave (lecture): Kneser-Ney 141, neural n-grams 140, RNN 125, LSTM 115.
-# usage: language_models.sh [--quick] [characters] [list] [mix]      (all three unless some are named)
+# usage: language_models.sh [--quick] [characters] [list] [mix]      (default: all three)
 #   characters   word and characters, 8 epochs each: two trainings of up to 90 minutes on 2 cores
 #   list         kn5, ngrams, rnn, lstm: three trainings of up to 90 minutes
 #   mix          the models that are there as one: weights by EM on the development text
 #   --quick      a dry run of minutes: generated text, small models, 40 updates
-# The Penn Treebank is read from $NMT_DATA/ptb; without it, generated text stands in, whose figures say nothing of the
+# The Penn Treebank is read from $NMT_DATA/ptb; without it, text is generated, whose figures cannot be compared with those of the
 # documents.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Output layers (Jernite 2018, table 3.3 and eq. 2.6): learned tree against Huffman tree, random tree and flat softmax; classes
 # and NCE beside them. One small language model, the same updates for all.
-# usage: output_layers.sh [--quick] [--large] [LAYER ...]      (all layers unless some are named)
+# usage: output_layers.sh [--quick] [--large] [LAYER ...]      (default: all layers)
 #   LAYER     flat learned huffman random classes clusters nce
 #   --large   an LSTM over 30,000 words: the French sentences of Tatoeba and Multi30k
 #   --quick   a dry run of minutes: little generated text, 40 updates

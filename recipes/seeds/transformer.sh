@@ -4,7 +4,7 @@
 # usage: transformer.sh [--quick] [section.key=value ...]     (overrides of transformer.yaml)
 #        SEEDS="1 2"  OUT=runs/seeds/transformer  PARTS="val test_2016_flickr"     (defaults; PARTS=val while you tune)
 #   --quick      a dry run of minutes: generated text, a small model, 40 updates
-# Multi30k is read from $NMT_DATA/multi30k/tok; without it, generated text stands in.
+# Multi30k is read from $NMT_DATA/multi30k/tok; without it, text is generated.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"

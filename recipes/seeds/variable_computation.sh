@@ -2,11 +2,11 @@
 # Units of variable computation on characters (Jernite 2018, section 2.5, table 2.11: VCRNN-1024 does what an Elman layer of 760
 # does, with 1.46 bits per character against 1.47): a model of 512 units that decides how many of them it computes,
 # then the plain cell with as many operations.
-# usage: variable_computation.sh [--quick] [elman] [gru] [section.key=value ...]      (elman unless some are named)
+# usage: variable_computation.sh [--quick] [elman] [gru] [section.key=value ...]      (default: elman)
 #   elman     vcrnn and rnn, 12 epochs each: about 90 minutes of 2 cores together, 20 of them to measure them
 #   gru       vcgru and gru, the same: twice as long
 #   --quick   a dry run of a minute: generated text, small models, 3 short epochs
-# The Penn Treebank is read from $NMT_DATA/ptb; without it, generated text stands in, whose figures say nothing of the
+# The Penn Treebank is read from $NMT_DATA/ptb; without it, text is generated, whose figures cannot be compared with those of the
 # thesis.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -130,6 +130,35 @@ def same_lists(ours: PhraseTranslation, theirs: PhraseTranslation, line: str, cl
             assert one.text == other.text, line
 
 
+def full_scores(made: Decoder, found: PhraseTranslation) -> Floats:
+    """The total of each derivation under the decoder's weights: weights x features, and -100 for each unknown
+    word."""
+    rows = np.stack([derivation.features for derivation in found.derivations])
+    extras = [
+        [found.sentence.extra(option) for option in derivation.options] if found.sentence else []
+        for derivation in found.derivations
+    ]
+    unknown = [sum(extra is not None and extra.unknown for extra in row) for row in extras]
+    return np.asarray(rows @ all_weights(made) - 100.0 * np.array(unknown))
+
+
+def check_totals(made: Decoder, found: PhraseTranslation, close: float = 1e-9) -> None:
+    """Assert that totals are weights x features, and sorted."""
+    totals = [derivation.total for derivation in found.derivations]
+    np.testing.assert_allclose(full_scores(made, found), totals, rtol=0, atol=close)
+    assert totals == sorted(totals, reverse=True)
+
+
+def check_unpruned(folder: Path, count: int, **config: Any) -> None:
+    """Assert for `count` sentences that scoring candidates in a second stage, with none of them pruned
+    before, gives the lists of plain search, which scores them at once."""
+    one = decoder(folder, stack=6, neural_beam=0, nbest=5, **config)
+    other = decoder(folder, True, stack=6, nbest=5)
+    for number in range(count):
+        line = sentence(number, 1 + number % 5)
+        same_lists(one.translate_line(line), other.translate_line(line), line, 1e-5)
+
+
 def cuts(made: Decoder) -> int:
     """Number of hypotheses of the last sentence that were dropped because a stack was full."""
     assert made.compiled and made.compiled.memory.state

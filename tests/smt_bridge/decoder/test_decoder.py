@@ -23,8 +23,8 @@ from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
 from tests.smt_bridge.decoder.features.test_protocol import Few
 from tests.smt_bridge.decoder.models import (
     add_feature,
-    all_weights,
     decoder,
+    full_scores,
     range_of,
     sentence,
     values,
@@ -216,18 +216,6 @@ def without_network(folder: Path, nbest: int, distinct: bool = True, **config: A
     return Decoder(loaded, settings, weights)
 
 
-def full_scores(made: Decoder, translated: PhraseTranslation) -> list[float]:
-    """The total of each derivation under the weights of the decoder `made`."""
-    searched = translated.sentence
-    assert searched
-    totals = []
-    for item in translated.derivations:
-        extras = [searched.extra(option) for option in item.options]
-        unknown = sum(extra is not None and extra.unknown for extra in extras)
-        totals.append(float(item.features @ all_weights(made)) - 100.0 * unknown)
-    return totals
-
-
 def merged(first: list[Derivation], second: list[tuple[Derivation, float]], distinct: bool) -> list[float]:
     """Totals of the union of two lists, best first, computed naively."""
     best: dict[tuple[object, ...], float] = {}
@@ -264,7 +252,7 @@ def test_lists_are_the_union(folder: Path, distinct: bool) -> None:
     second = without_network(folder, SIZE)
     for line in LINES:
         listed = second.translate_line(line)
-        scored = list(zip(listed.derivations, full_scores(first, listed), strict=True))
+        scored = list(zip(listed.derivations, full_scores(first, listed).tolist(), strict=True))
         expected = merged(first.translate_line(line).derivations, scored, distinct)[:8]
         ours = both.translate_line(line).derivations
         assert [item.total for item in ours] == pytest.approx(expected, abs=1e-6), line

@@ -11,7 +11,7 @@ import pytest
 from smt_bridge.decoder import feature_values
 from smt_bridge.decoder.decoder import Decoder
 from tests.smt_bridge.decoder.models import (
-    all_weights,
+    check_totals,
     decoder,
     edit,
     range_of,
@@ -29,14 +29,7 @@ def test_features_make_up_the_total(tmp_path: Path) -> None:
         translation = made.translate_line(sentence(number, 6))
         texts = [tuple(derivation.text) for derivation in translation.derivations]
         assert len(set(texts)) == len(texts)
-        totals = [derivation.total for derivation in translation.derivations]
-        assert totals == sorted(totals, reverse=True)
-        for derivation in translation.derivations:
-            assert translation.sentence
-            unknown = sum(translation.sentence.rows[option] < 0 for option in derivation.options)
-            assert math.isclose(
-                derivation.features @ all_weights(made) - 100 * unknown, derivation.total, abs_tol=1e-9
-            )
+        check_totals(made, translation)
 
 
 def test_end_behind_a_dropped_word(tmp_path: Path) -> None:

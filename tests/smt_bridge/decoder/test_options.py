@@ -19,7 +19,7 @@ from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
 from tests.smt_bridge.decoder.models import (
     TARGET,
     UNLIMITED,
-    all_weights,
+    check_totals,
     decoder,
     edit,
     same_lists,
@@ -305,19 +305,7 @@ def test_forced_translations(tmp_path: Path) -> None:
             tuple((begin, last, tuple(words)) for begin, last, words in spans(translation, each))
             for each in translation.derivations
         }
-        assert translation.sentence
-        for derivation in translation.derivations:
-            unknown = sum(
-                extra.unknown
-                for extra in (
-                    translation.sentence.extras[-1 - row]
-                    for row in translation.sentence.rows[derivation.options]
-                    if row < 0
-                )
-            )
-            assert np.isclose(
-                derivation.features @ all_weights(made) - 100 * unknown, derivation.total, atol=1e-9
-            )
+        check_totals(made, translation)
     assert all(
         any(phrase in ((2, 2, ("new",)), (2, 2, ("p",))) for phrase in path) for path in found["exclusive"]
     )

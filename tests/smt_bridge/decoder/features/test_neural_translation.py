@@ -34,9 +34,9 @@ from tests.nmt.models.models import with_options
 from tests.smt_bridge.decoder.models import (
     UNLIMITED,
     add_feature,
-    all_weights,
+    check_totals,
+    check_unpruned,
     decoder,
-    same_lists,
     sentence,
     values,
     write_model,
@@ -107,12 +107,8 @@ def expected(run: SavedRun, line: str, text: list[str]) -> float:
 def check_values(made: Decoder, found: PhraseTranslation, run: SavedRun, line: str) -> None:
     """Check that the feature's values equal those of whole sentences, that totals are weights x features, and
     that derivations are sorted by total."""
-    totals = [one.total for one in found.derivations]
-    assert totals == sorted(totals, reverse=True)
+    check_totals(made, found)
     for place, one in enumerate(found.derivations):
-        assert found.sentence
-        unknown = sum(found.sentence.extra(option) is not None for option in one.options)
-        assert math.isclose(one.features @ all_weights(made) - 100 * unknown, one.total, abs_tol=1e-9)
         assert math.isclose(
             values(made, found, place)["NMT0"][0], expected(run, line, one.text), abs_tol=1e-4
         )
@@ -159,12 +155,7 @@ def test_exact_states_find_the_best_of_all(seed: int, model: Model) -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("options", ["", "neural-recombine=false", "restricted=true"])
 def test_nothing_pruned_is_immediate(options: str, model: Model) -> None:
-    folder = model(2, saved(halves=True), options)
-    one = decoder(folder, stack=6, neural_beam=0, nbest=5)
-    other = decoder(folder, True, stack=6, nbest=5)
-    for number in range(10):
-        line = sentence(number, 1 + number % 5)
-        same_lists(one.translate_line(line), other.translate_line(line), line, 1e-5)
+    check_unpruned(model(2, saved(halves=True), options), 10)
 
 
 def test_its_beam_is_unlimited_where_it_is_wide(model: Model) -> None:

@@ -1,7 +1,6 @@
 """N-gram networks inside the search: the n-grams of candidates, option by option, are those of whole
 derivations, and values equal those of smt-rescore."""
 
-import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,9 +28,9 @@ from tests.nmt.models.test_registry import Unigram, UnigramConfig
 from tests.smt_bridge.decoder.models import (
     UNLIMITED,
     add_feature,
-    all_weights,
+    check_totals,
+    check_unpruned,
     decoder,
-    same_lists,
     sentence,
     train_cslm,
     write_model,
@@ -174,13 +173,7 @@ def model(folder: Path, run: Path, seed: int, normalized: bool = False, weight: 
 def test_nothing_pruned_is_immediate(
     seed: int, buffer: int, normalized: bool, cslm: Path, tmp_path: Path
 ) -> None:
-    folder = model(tmp_path, cslm, seed, normalized)
-    one = decoder(folder, stack=6, neural_beam=0, buffer=buffer, nbest=5)
-    other = decoder(folder, True, stack=6, nbest=5)
-    for number in range(12):
-        line = sentence(number, 1 + number % 5)
-        ours, theirs = one.translate_line(line), other.translate_line(line)
-        same_lists(ours, theirs, line, 1e-5)
+    check_unpruned(model(tmp_path, cslm, seed, normalized), 12, buffer=buffer)
 
 
 @pytest.mark.ci
@@ -190,15 +183,8 @@ def test_unlimited_stacks_find_the_best_of_all(cslm: Path, tmp_path: Path) -> No
     made = decoder(
         model(tmp_path, cslm, 4), stack=0, neural_beam=0, beam_threshold=0.0, table_limit=0, nbest=200
     )
-    weights = np.array([value for name in made.system.sizes for value in made.weights[name]])
     for number in range(6):
-        translation = made.translate_line(sentence(number, 4))
-        assert translation.sentence
-        totals = [derivation.total for derivation in translation.derivations]
-        assert totals == sorted(totals, reverse=True)
-        for derivation in translation.derivations:
-            unknown = sum(translation.sentence.rows[option] < 0 for option in derivation.options)
-            assert math.isclose(derivation.features @ weights - 100 * unknown, derivation.total, abs_tol=1e-5)
+        check_totals(made, made.translate_line(sentence(number, 4)), 1e-5)
 
 
 def test_a_wider_beam_is_no_worse_in_the_end(cslm: Path, tmp_path: Path) -> None:
@@ -284,12 +270,7 @@ def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
 def test_joint_nothing_pruned_is_immediate(
     seed: int, buffer: int, normalized: bool, joint: Path, tmp_path: Path
 ) -> None:
-    folder = joint_model(tmp_path, joint, seed, normalized)
-    one = decoder(folder, stack=6, neural_beam=0, buffer=buffer, nbest=5)
-    other = decoder(folder, True, stack=6, nbest=5)
-    for number in range(5):
-        line = sentence(number, 1 + number)
-        same_lists(one.translate_line(line), other.translate_line(line), line, 1e-5)
+    check_unpruned(joint_model(tmp_path, joint, seed, normalized), 5, buffer=buffer)
 
 
 @pytest.mark.ci
@@ -350,9 +331,7 @@ def test_features_make_up_the_total_and_threads_change_nothing(joint: Path, tmp_
     lines = [sentence(number, 1 + number % 6) for number in range(12)]
     alone = list(made.translate_all(iter(lines)))
     for found in alone:
-        for one in found.derivations:
-            unknown = sum(found.sentence.rows[option] < 0 for option in one.options) if found.sentence else 0
-            assert one.features @ all_weights(made) - 100 * unknown == pytest.approx(one.total, abs=1e-4)
+        check_totals(made, found, 1e-4)
     together = made.translate_all(iter(lines), 3)
     totals = [[[one.total for one in found.derivations] for found in every] for every in (alone, together)]
     assert totals[0] == totals[1]

@@ -19,9 +19,9 @@ from tests.conftest import Command
 from tests.smt_bridge.decoder.models import (
     SOURCE,
     add_feature,
-    all_weights,
+    check_totals,
+    check_unpruned,
     decoder,
-    same_lists,
     sentence,
     train_cslm,
     values,
@@ -77,18 +77,11 @@ def test_columns_are_those_of_smt_rescore(runs: tuple[Path, Path], tmp_path: Pat
     made = decoder(model(tmp_path, 1, *lines), stack=30, neural_beam=20, nbest=20)
     for line in (sentence(number, 5) for number in range(5)):
         found = made.translate_line(line)
-        assert found.sentence
-        columns = np.stack([derivation.features for derivation in found.derivations])
         texts = [derivation.text for derivation in found.derivations]
         for number, (run, normalized, _) in enumerate(lines):
             expected = scores(run, texts, normalized, whole=True)
             np.testing.assert_allclose(printed(made, found, f"CSLM{number}"), expected, atol=1e-4)
-        unknown = [
-            sum(found.sentence.rows[option] < 0 for option in derivation.options)
-            for derivation in found.derivations
-        ]
-        totals = [derivation.total for derivation in found.derivations]
-        np.testing.assert_allclose(columns @ all_weights(made) - 100 * np.array(unknown), totals, atol=1e-4)
+        check_totals(made, found, 1e-4)
 
 
 def test_the_first_phrase_gains_what_a_column_of_the_table_says(
@@ -123,11 +116,7 @@ def test_a_weight_of_zero_changes_nothing(beam: int, runs: tuple[Path, Path], tm
 
 
 def test_nothing_pruned_is_immediate(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    folder = model(tmp_path, 4, (runs[0], True, 0.5), (runs[1], False, 0.3))
-    one, other = decoder(folder, stack=6, neural_beam=0, nbest=5), decoder(folder, True, stack=6, nbest=5)
-    for number in range(12):
-        line = sentence(number, 1 + number % 5)
-        same_lists(one.translate_line(line), other.translate_line(line), line, 1e-5)
+    check_unpruned(model(tmp_path, 4, (runs[0], True, 0.5), (runs[1], False, 0.3)), 12)
 
 
 def test_the_commands_agree(runs: tuple[Path, Path], tmp_path: Path, command: Command) -> None:
