@@ -198,7 +198,7 @@ OF_A_CHILD = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sy
 @pytest.mark.skipif(sys.platform != "linux", reason="measure.py reads /proc")
 def test_time_and_memory_of_a_command_and_its_children(tmp_path: Path) -> None:
     def measure(name: str, *command: str) -> int:
-        line = [sys.executable, HERE / "measure.py", table, name, *command]
+        line = [sys.executable, str(HERE / "measure.py"), str(table), name, *command]
         return subprocess.run(line, check=False).returncode
 
     table = tmp_path / "steps.tsv"
