@@ -149,7 +149,7 @@ def check_totals(made: Decoder, found: PhraseTranslation, close: float = 1e-9) -
     assert totals == sorted(totals, reverse=True)
 
 
-def check_unpruned(folder: Path, count: int, **config: Any) -> None:
+def check_unpruned(folder: Path, count: int, **config: int) -> None:
     """Assert for `count` sentences that scoring candidates in a second stage, with none of them pruned
     before, gives the lists of plain search, which scores them at once."""
     one = decoder(folder, stack=6, neural_beam=0, nbest=5, **config)
